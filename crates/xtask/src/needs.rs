@@ -1,0 +1,195 @@
+//! What the tests need beyond Rust, and how it gets here: cargo-nextest, a few Debian packages, and the peers' Python
+//! environment with every version pinned.
+
+use crate::workspace::Workspace;
+use anyhow::{Context, Result, bail};
+use std::path::Path;
+use std::process::{Command, Stdio};
+
+/// Which program runs the tests.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum Runner {
+    /// One process per test, a time limit for each.
+    Nextest,
+    /// Cargo's own; the same tests without time limits.
+    CargoTest,
+}
+
+/// cargo-nextest, installed from source when absent; where that fails the tests still run, under `cargo test`.
+pub fn runner(workspace: &Workspace) -> Runner {
+    if quiet(workspace.cargo().args(["nextest", "--version"])) {
+        return Runner::Nextest;
+    }
+    println!("cargo-nextest is absent; `cargo install --locked cargo-nextest` (a few minutes, once)");
+    let installed = workspace.cargo().args(["install", "--locked", "cargo-nextest"]).status();
+    if installed.is_ok_and(|status| status.success()) && quiet(workspace.cargo().args(["nextest", "--version"])) {
+        return Runner::Nextest;
+    }
+    println!("cargo-nextest could not be installed; the tests run under `cargo test`, without a time limit for each");
+    Runner::CargoTest
+}
+
+/// Something of the system that a test calls, and the Debian package that brings it.
+struct Need {
+    package: &'static str,
+    why: &'static str,
+    present: fn() -> bool,
+}
+
+const NEEDS: &[Need] = &[
+    Need { package: "git", why: "sites made from a repository's history", present: || on_path("git") },
+    Need { package: "python3", why: "the peers' environment", present: || on_path("python3") },
+    Need {
+        package: "python3-venv",
+        why: "the peers' environment",
+        present: || quiet(Command::new("python3").args(["-c", "import venv, ensurepip"])),
+    },
+    Need {
+        package: "python3-dev",
+        why: "the brotli binding that pywb asks for is compiled on the spot",
+        present: || {
+            let header = "import os, sysconfig; \
+                          raise SystemExit(not os.path.exists(sysconfig.get_paths()['include'] + '/Python.h'))";
+            quiet(Command::new("python3").args(["-c", header]))
+        },
+    },
+    Need { package: "gcc", why: "the same", present: || on_path("cc") || on_path("gcc") },
+];
+
+/// Installs the Debian packages whose commands are absent; says what to install where it may not.
+pub fn system() -> Result<()> {
+    let absent: Vec<&Need> = NEEDS.iter().filter(|need| !(need.present)()).collect();
+    if absent.is_empty() {
+        println!("nothing missing from the system");
+        return Ok(());
+    }
+    let names: Vec<&str> = absent.iter().map(|need| need.package).collect();
+    for need in &absent {
+        println!("missing: {} ({})", need.package, need.why);
+    }
+    if !on_path("apt-get") || !is_root() {
+        let install = format!("apt-get install {}", names.join(" "));
+        bail!(
+            "the tests need {}; install what your system calls so (Debian: `sudo {install}`) and run this again",
+            names.join(", ")
+        );
+    }
+    apt(&["update"])?;
+    apt(&[&["install", "--yes", "--no-install-recommends"][..], &names].concat())?;
+    for need in absent {
+        if !(need.present)() {
+            bail!("{} is installed, and what it should bring is still absent ({})", need.package, need.why);
+        }
+    }
+    Ok(())
+}
+
+/// The pins, beside the program that installs them.
+const REQUIREMENTS: &str = "crates/xtask/requirements.txt";
+
+/// The peers' environment under `target/venv`. A stamp with the pins and the interpreter's version, written last, says that
+/// it is complete; anything else is built anew.
+pub fn venv(workspace: &Workspace) -> Result<()> {
+    let folder = workspace.target().join("venv");
+    let stamp = folder.join("complete");
+    let pins = std::fs::read_to_string(workspace.root.join(REQUIREMENTS))
+        .with_context(|| format!("{REQUIREMENTS} cannot be read"))?;
+    let version = Command::new("python3").arg("--version").output().context("python3 could not be started")?;
+    let wanted = format!("{}{pins}", String::from_utf8_lossy(&version.stdout));
+    if std::fs::read_to_string(&stamp).is_ok_and(|found| found == wanted) && workspace.python().is_file() {
+        println!("peers in {} are as pinned", folder.display());
+        return Ok(());
+    }
+    println!("making {} from {REQUIREMENTS}", folder.display());
+    if folder.exists() {
+        std::fs::remove_dir_all(&folder).with_context(|| format!("{} cannot be removed", folder.display()))?;
+    }
+    must(Command::new("python3").args(["-m", "venv"]).arg(&folder), "python3 -m venv")?;
+    let pip = || {
+        let mut command = Command::new(workspace.python());
+        command.args(["-m", "pip", "--disable-pip-version-check"]);
+        command
+    };
+    must(
+        pip().args(["install", "--quiet", "--requirement", REQUIREMENTS]).current_dir(&workspace.root),
+        "pip install (it needs a package index within reach)",
+    )?;
+    let frozen = pip().args(["freeze", "--all"]).output().context("pip could not be started")?;
+    let unmet = unmet_pins(&pins, &String::from_utf8_lossy(&frozen.stdout));
+    if !unmet.is_empty() {
+        bail!("pip installed other versions than {REQUIREMENTS} pins: {}", unmet.join(", "));
+    }
+    std::fs::write(&stamp, wanted).with_context(|| format!("{} cannot be written", stamp.display()))
+}
+
+/// Pins that `pip freeze` does not confirm. Names compare as pip compares them: case and `-`, `_`, `.` do not count.
+fn unmet_pins(pins: &str, frozen: &str) -> Vec<String> {
+    let normal = |line: &str| {
+        let (name, version) = line.split_once("==")?;
+        Some(format!("{}=={}", name.trim().to_lowercase().replace(['_', '.'], "-"), version.trim()))
+    };
+    let installed: Vec<String> = frozen.lines().filter_map(normal).collect();
+    pins.lines()
+        .filter(|line| !line.starts_with('#'))
+        .filter_map(normal)
+        .filter(|pin| !installed.contains(pin))
+        .collect()
+}
+
+fn apt(arguments: &[&str]) -> Result<()> {
+    println!("apt-get {}", arguments.join(" "));
+    must(
+        Command::new("apt-get").args(arguments).env("DEBIAN_FRONTEND", "noninteractive").stdout(Stdio::null()),
+        "apt-get",
+    )
+}
+
+fn must(command: &mut Command, what: &str) -> Result<()> {
+    let status = command.status().with_context(|| format!("{what} could not be started"))?;
+    if !status.success() {
+        bail!("{what} failed ({status}); its messages are above");
+    }
+    Ok(())
+}
+
+/// Whether a command succeeds; its output is of no interest.
+fn quiet(command: &mut Command) -> bool {
+    command.stdout(Stdio::null()).stderr(Stdio::null()).status().is_ok_and(|status| status.success())
+}
+
+/// Whether a command of this name can be started.
+pub fn on_path(name: &str) -> bool {
+    std::env::var_os("PATH")
+        .is_some_and(|path| std::env::split_paths(&path).any(|folder| is_program(&folder.join(name))))
+}
+
+fn is_program(path: &Path) -> bool {
+    use std::os::unix::fs::PermissionsExt;
+    std::fs::metadata(path).is_ok_and(|found| found.is_file() && found.permissions().mode() & 0o111 != 0)
+}
+
+fn is_root() -> bool {
+    rustix::process::geteuid().is_root()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_pin_counts_as_met_whatever_its_spelling() {
+        let pins = "# peers\ncdxj_indexer==1.5.0\nPy3AMF==0.9.1\nzope.event==6.2\n";
+        assert!(unmet_pins(pins, "cdxj-indexer==1.5.0\npy3amf==0.9.1\nzope-event==6.2\n").is_empty());
+    }
+
+    #[test]
+    fn another_version_and_an_absent_package_are_unmet() {
+        assert_eq!(unmet_pins("warcio==1.8.1\nsurt==0.3.1\n", "warcio==1.8.0\n"), ["warcio==1.8.1", "surt==0.3.1"]);
+    }
+
+    #[test]
+    fn a_command_is_found_on_the_path_or_not_at_all() {
+        assert!(on_path("sh"));
+        assert!(!on_path("no-such-command-anywhere"));
+    }
+}

@@ -1,0 +1,117 @@
+//! Hearts are pure: time, chance and the outside come in as arguments. Which parts are hearts, and what each may not touch,
+//! is the table below.
+
+use super::{Finding, Source, lines};
+use std::path::Path;
+
+/// What a heart may not reach for.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+enum Outside {
+    Clock,
+    Socket,
+    Spawn,
+    Chance,
+}
+
+use Outside::{Chance, Clock, Socket, Spawn};
+
+impl Outside {
+    fn names(self) -> &'static [&'static str] {
+        match self {
+            Clock => &["SystemTime::now", "Instant::now", "Timestamp::now", "Zoned::now", "Utc::now", "Local::now"],
+            Socket => &[
+                "TcpStream",
+                "TcpListener",
+                "TcpSocket",
+                "UdpSocket",
+                "UnixStream",
+                "UnixListener",
+                "UnixDatagram",
+                "ToSocketAddrs",
+                "tokio::net",
+                "hyper::",
+                "lookup_host",
+            ],
+            Spawn => &[
+                "thread::spawn",
+                "thread::scope",
+                "thread::Builder",
+                "thread::sleep",
+                "tokio::spawn",
+                "spawn_blocking",
+                "Command::new",
+                "tokio::time",
+                "tokio::runtime",
+            ],
+            Chance => {
+                &["thread_rng", "rand::rng", "rand::random", "OsRng", "getrandom::", "from_os_rng", "RandomState::new"]
+            }
+        }
+    }
+
+    fn advice(self) -> &'static str {
+        match self {
+            Clock => "take the time as an argument",
+            Socket => "hand the bytes in; sockets live in the shell",
+            Spawn => "return what to do; the shell does it",
+            Chance => "take a seed or the bytes as an argument",
+        }
+    }
+}
+
+/// Folders or files, and what stays out of them.
+const HEARTS: &[(&str, &[Outside])] = &[
+    ("crates/url/src", &[Clock, Socket, Spawn, Chance]),
+    ("crates/page/src", &[Clock, Socket, Spawn, Chance]),
+    ("crates/schedule/src", &[Clock, Socket, Spawn, Chance]),
+    // Reads files on several cores, and is otherwise a function of its bytes.
+    ("crates/warc/src", &[Clock, Socket]),
+];
+
+/// Looks for the outside in every heart; a file's own tests may do as they like.
+pub fn pure(sources: &[Source]) -> Vec<Finding> {
+    let mut found = Vec::new();
+    for source in sources.iter().filter(|source| source.ends_with("rs")) {
+        for (heart, outside) in HEARTS {
+            if !source.path.starts_with(Path::new(heart)) {
+                continue;
+            }
+            let split = lines::split(&source.text);
+            for line in lines::without_tests(&split) {
+                for kind in *outside {
+                    if let Some(name) = kind.names().iter().find(|name| line.code.contains(**name)) {
+                        let reason = format!("{name} in {heart}, which is pure: {}", kind.advice());
+                        found.push(Finding::new(&source.path, line.number, reason));
+                    }
+                }
+            }
+        }
+    }
+    found
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::source;
+    use super::*;
+
+    #[test]
+    fn a_clock_in_a_heart_is_found_and_one_beside_it_is_not() {
+        let text = "// Instant::now is for shells\nlet t = Instant::now();\n";
+        assert_eq!(pure(&[source("crates/url/src/a.rs", text)])[0].line, 2);
+        assert!(pure(&[source("crates/testweb/src/a.rs", text)]).is_empty());
+        assert!(pure(&[source("crates/url/tests/a.rs", text)]).is_empty());
+    }
+
+    #[test]
+    fn what_is_forbidden_differs_from_heart_to_heart() {
+        let text = "std::thread::scope(|s| {});\n";
+        assert_eq!(pure(&[source("crates/url/src/a.rs", text)]).len(), 1);
+        assert!(pure(&[source("crates/warc/src/a.rs", text)]).is_empty());
+    }
+
+    #[test]
+    fn a_files_own_tests_may_look_at_the_clock() {
+        assert!(pure(&[source("crates/url/src/a.rs", "#[cfg(test)]\nmod tests { Instant::now(); }\n")]).is_empty());
+    }
+}
