@@ -115,7 +115,9 @@ impl Error {
                 Some(pid) => format!("ask the owner through {}/control, or stop process {pid}", path.display()),
                 None => format!("ask the owner through {}/control", path.display()),
             }),
-            Error::NotAnArchive { .. } => Some("`skep add FILE` begins an archive, `--archive DIR` names another".into()),
+            Error::NotAnArchive { .. } => {
+                Some("`skep add FILE` begins an archive, `--archive DIR` names another".into())
+            }
             Error::Newer { .. } => Some("use the version of skep that wrote it, or a later one".into()),
             Error::Damaged { hint, .. } if !hint.is_empty() => Some((*hint).to_string()),
             Error::Views { .. } => Some("`skep rebuild` drops the views and builds them again".into()),
