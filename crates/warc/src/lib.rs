@@ -1,3 +1,33 @@
-//! See Cargo.toml.
+//! WARC and ARC records, and the HTTP exchange inside them: read, write, repair.
+//!
+//! ```no_run
+//! use skep_warc::{Options, Reader};
+//! use std::io::Read;
+//!
+//! let mut reader = Reader::open("crawl.warc.gz", Options::recover())?;
+//! while let Some(mut record) = reader.next()? {
+//!     println!("{:?} at {}", record.head().kind(), record.offset());
+//!     let mut block = Vec::new();
+//!     record.read_to_end(&mut block)?;
+//! }
+//! for finding in reader.take_findings() {
+//!     eprintln!("{finding}");
+//! }
+//! # Ok::<(), std::io::Error>(())
+//! ```
 
+mod arc;
+mod container;
+pub mod date;
 pub mod deflate;
+mod finding;
+mod head;
+pub mod limits;
+mod read;
+mod rules;
+mod source;
+
+pub use container::Container;
+pub use finding::{Finding, Rule, Severity};
+pub use head::{Head, RecordKind, Version};
+pub use read::{End, Filter, Options, Reader, Record};

@@ -1,0 +1,33 @@
+//! Every bound of this package, with its unit.
+
+/// Longest record head (version line and named fields) that is accepted.
+pub const HEAD_BYTES_MAX: usize = 1 << 20;
+/// Longest ARC record line that is accepted.
+pub const ARC_LINE_BYTES_MAX: usize = 64 << 10;
+/// How many decoded bytes the reader keeps in memory to look ahead: a record up to this size is checked against its declared length
+/// before it is handed out; a longer one streams.
+pub const LOOKAHEAD_BYTES: usize = 4 << 20;
+/// Decoded bytes that a streaming member adds to the window at a time.
+pub const STREAM_STEP_BYTES: usize = 128 << 10;
+/// Raw bytes read from the file at a time.
+pub const READ_BYTES: usize = 1 << 20;
+/// Raw bytes that must be at hand before a member is inflated in one go; below it the window is filled up first.
+pub const WHOLE_MEMBER_BYTES_MIN: usize = 256 << 10;
+/// Most raw bytes gathered for inflating a member in one go.
+pub const WHOLE_MEMBER_BYTES_MAX: usize = LOOKAHEAD_BYTES + (64 << 10);
+/// Decoded bytes that decide whether a gzip member or zstd frame found by searching begins a record.
+pub const PROBE_BYTES: usize = 512;
+/// Findings kept until the caller takes them; more are only counted.
+pub const FINDINGS_MAX: usize = 10_000;
+/// Going back to look for records inside damaged data reads bytes again; past this many times the file's own length it stops going back.
+pub const REREAD_FACTOR_MAX: u64 = 8;
+/// Every file may be read again for at least this many bytes.
+pub const REREAD_BYTES_MIN: u64 = 64 << 20;
+/// Largest dictionary accepted in a zstd file's leading frame.
+pub const ZSTD_DICTIONARY_BYTES_MAX: usize = 64 << 20;
+/// Largest zstd window (log2) that is decoded; the draft for WARC allows 23.
+pub const ZSTD_WINDOW_LOG_MAX: u32 = 27;
+
+const _: () = assert!(HEAD_BYTES_MAX < LOOKAHEAD_BYTES); // a head always fits the window
+const _: () = assert!(STREAM_STEP_BYTES * 2 < LOOKAHEAD_BYTES); // a step always finds room
+const _: () = assert!(ARC_LINE_BYTES_MAX < STREAM_STEP_BYTES);
