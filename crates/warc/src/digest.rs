@@ -202,7 +202,9 @@ impl fmt::Display for DigestError {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
             DigestError::UnknownAlgorithm(name) => write!(f, "unknown digest algorithm {name:?}"),
-            DigestError::BadValue(algorithm) => write!(f, "the value is not a {algorithm} digest in any known encoding"),
+            DigestError::BadValue(algorithm) => {
+                write!(f, "the value is not a {algorithm} digest in any known encoding")
+            }
             DigestError::Unrecognised => f.write_str("not a digest: no algorithm is named and the length fits none"),
         }
     }

@@ -21,8 +21,8 @@ mod body;
 mod chunked;
 mod deviation;
 mod head;
-mod lines;
 pub mod limits;
+mod lines;
 
 pub use body::Body;
 pub use chunked::{Chunks, Step};

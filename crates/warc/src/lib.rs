@@ -17,11 +17,14 @@
 //! ```
 
 mod arc;
+pub mod coding;
 mod container;
 pub mod date;
 pub mod deflate;
+pub mod digest;
 mod finding;
 mod head;
+pub mod http;
 pub mod limits;
 mod read;
 mod rules;

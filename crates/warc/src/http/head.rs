@@ -77,7 +77,8 @@ impl Head {
     /// Reads the head of a request at the start of `bytes`. `ended`: nothing follows these bytes.
     pub fn parse_request(&mut self, bytes: &[u8], ended: bool) -> Parsed {
         self.clear();
-        let method = bytes.iter().take(METHOD_BYTES_MAX + 1).position(|&b| !(b.is_ascii_alphanumeric() || b"-_".contains(&b)));
+        let method =
+            bytes.iter().take(METHOD_BYTES_MAX + 1).position(|&b| !(b.is_ascii_alphanumeric() || b"-_".contains(&b)));
         match method {
             Some(length) if length > 0 && is_blank(bytes[length]) => {}
             None if !ended && bytes.len() <= METHOD_BYTES_MAX => return Parsed::NeedMore,
@@ -112,7 +113,8 @@ impl Head {
             self.deviations.note(Rule::ContentTypeRepeated, offset);
         }
         let length_repeated = self.repeated_otherwise("content-length");
-        let length_bad = self.find("content-length").filter(|_| self.content_length().is_none()).map(|f| f.line as usize);
+        let length_bad =
+            self.find("content-length").filter(|_| self.content_length().is_none()).map(|f| f.line as usize);
         if let Some(offset) = length_repeated.or(length_bad) {
             self.deviations.note(Rule::ContentLengthInvalid, offset);
         }
@@ -153,7 +155,8 @@ impl Head {
                 later = word(later.1);
             }
         }
-        let digits_from = bytes[status.0..status.1].iter().position(|b| b.is_ascii_alphanumeric()).unwrap_or(0) + status.0;
+        let digits_from =
+            bytes[status.0..status.1].iter().position(|b| b.is_ascii_alphanumeric()).unwrap_or(0) + status.0;
         let digits = bytes[digits_from..status.1].iter().take_while(|b| b.is_ascii_digit()).count();
         let number = std::str::from_utf8(&bytes[digits_from..digits_from + digits]).ok().and_then(|n| n.parse().ok());
         self.status = number.filter(|&n: &u16| n <= 999);
@@ -278,7 +281,8 @@ impl Head {
     /// Content-Length, where it is a number and all repetitions agree.
     pub fn content_length(&self) -> Option<u64> {
         let mut lengths = self.headers("content-length").flat_map(|value| value.split(|&b| b == b','));
-        let number = |bytes: &[u8]| std::str::from_utf8(bytes.trim_ascii()).ok().and_then(|text| text.parse::<u64>().ok());
+        let number =
+            |bytes: &[u8]| std::str::from_utf8(bytes.trim_ascii()).ok().and_then(|text| text.parse::<u64>().ok());
         let first = number(lengths.next()?)?;
         lengths.all(|other| number(other) == Some(first)).then_some(first)
     }
@@ -294,7 +298,9 @@ impl Head {
     }
 
     fn find(&self, name: &str) -> Option<&FieldSpan> {
-        self.fields.iter().find(|f| self.span((f.name.0 as usize, f.name.1 as usize)).eq_ignore_ascii_case(name.as_bytes()))
+        self.fields
+            .iter()
+            .find(|f| self.span((f.name.0 as usize, f.name.1 as usize)).eq_ignore_ascii_case(name.as_bytes()))
     }
 
     /// Where a field of that name stands a second time with another value.
@@ -313,7 +319,9 @@ impl Head {
 fn find_status_line(bytes: &[u8]) -> Option<usize> {
     for at in 0..=LEADING_BYTES_MAX.min(bytes.len()) {
         let rest = &bytes[at..];
-        let (Some(word), after) = (rest.get(..4), rest.get(4)) else { return (at == 0 && is_other_protocol(rest)).then_some(0) };
+        let (Some(word), after) = (rest.get(..4), rest.get(4)) else {
+            return (at == 0 && is_other_protocol(rest)).then_some(0);
+        };
         // `https://…` and `http://…` begin texts, not responses.
         if word.eq_ignore_ascii_case(b"HTTP")
             && !after.is_some_and(u8::is_ascii_alphanumeric)
