@@ -1,4 +1,33 @@
 //! Every bound of the chores, with its unit.
 
+use std::time::Duration;
+
 /// Lines of code (blank lines and comments aside) above which a source file is no longer one thing.
 pub const FILE_CODE_LINES_MAX: usize = 900;
+
+/// The least size of the archive of real pages that reading and indexing are measured on.
+pub const PAGES_BYTES_MIN: u64 = 500_000_000;
+
+/// How long one run of a program, ours or a peer's, may take in a bench.
+pub const BENCH_RUN_MAX: Duration = Duration::from_secs(30 * 60);
+
+/// Captures in the index that look-ups are measured on, unless `--count` says otherwise.
+pub const LOOKUP_CAPTURES: u64 = 10_000_000;
+
+/// URLs that are looked up, about.
+pub const LOOKUP_URLS: u64 = 20_000;
+
+/// How long each kind of look-up is measured.
+pub const LOOKUP_SECONDS: u64 = 10;
+
+/// Bytes on disk that one capture may take in the captures view.
+pub const LOOKUP_BYTES_PER_CAPTURE_MAX: f64 = 60.0;
+
+/// Memory that looking up may hold.
+pub const LOOKUP_RSS_BYTES_MAX: u64 = 512_000_000;
+
+/// Bytes of archive that the memory soak adds, checks and rebuilds, unless `--count` says otherwise (in megabytes).
+pub const MEMORY_MEGABYTES: u64 = 2000;
+
+/// Memory that adding, checking and rebuilding may hold, whatever the size of the archive.
+pub const MEMORY_RSS_BYTES_MAX: u64 = 300_000_000;

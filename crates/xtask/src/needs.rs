@@ -169,7 +169,7 @@ fn is_program(path: &Path) -> bool {
 }
 
 fn is_root() -> bool {
-    rustix::process::geteuid().is_root()
+    nix::unistd::geteuid().is_root()
 }
 
 #[cfg(test)]

@@ -35,7 +35,8 @@ pub fn run(workspace: &Workspace, options: &Options) -> Result<()> {
 
     log.step("format", || {
         let hint = "`cargo fmt` puts it right";
-        must(workspace.cargo().args(["fmt", "--all", "--check"]), hint)
+        let scope = options.package.as_deref().map_or(vec!["--all"], |package| vec!["--package", package]);
+        must(workspace.cargo().args(["fmt", "--check"]).args(scope), hint)
     })?;
     log.step("tidy", || tidy::run(workspace))?;
     log.step("clippy", || {
@@ -77,6 +78,10 @@ pub fn run(workspace: &Workspace, options: &Options) -> Result<()> {
         must(&mut tests, hint)
     })?;
     log.step("examples in the documentation", || {
+        if !has_library(&workspace.metadata(false)?, options.package.as_deref()) {
+            println!("a program without a library has none");
+            return Ok(());
+        }
         let hint = "an example in a doc comment no longer compiles or no longer holds";
         must(workspace.cargo().args(["test", "--release", "--quiet", "--doc"]).args(&scope), hint)
     })?;
@@ -104,6 +109,16 @@ fn corpora(set: Option<PathBuf>, beside: PathBuf) -> Corpora {
             Err(_) => Corpora::Absent("SKEP_CORPORA is not set and there is no ../shared/corpora".into()),
         },
     }
+}
+
+/// Whether cargo finds a library to look for examples in; it takes having none for an error.
+fn has_library(metadata: &serde_json::Value, package: Option<&str>) -> bool {
+    let list = |value: &serde_json::Value| value.as_array().cloned().unwrap_or_default();
+    list(&metadata["packages"])
+        .iter()
+        .filter(|found| package.is_none_or(|name| found["name"] == name))
+        .flat_map(|found| list(&found["targets"]))
+        .any(|target| list(&target["kind"]).iter().any(|kind| kind == "lib"))
 }
 
 /// Tests run in their package's folder, so the path must hold from anywhere. Links stay as they are: an environment's
@@ -178,5 +193,16 @@ mod tests {
     fn corpora_beside_the_project_are_found_and_made_absolute() {
         let Corpora::At(folder) = corpora(None, std::env::temp_dir()) else { panic!("a folder that exists") };
         assert!(folder.is_absolute());
+    }
+
+    #[test]
+    fn a_package_with_only_a_program_has_no_library() {
+        let metadata = serde_json::json!({ "packages": [
+            { "name": "a", "targets": [{ "kind": ["bin"] }] },
+            { "name": "b", "targets": [{ "kind": ["lib"] }, { "kind": ["test"] }] },
+        ] });
+        assert!(has_library(&metadata, None));
+        assert!(has_library(&metadata, Some("b")));
+        assert!(!has_library(&metadata, Some("a")));
     }
 }

@@ -1,0 +1,60 @@
+//! `cargo xtask bench NAME`: our figures beside those of peers, on the same input, with the peers' versions. CPU time is what
+//! is compared, because it is what the machine's other work disturbs least.
+
+mod index;
+mod lookup;
+mod warc_read;
+
+use crate::limits;
+use crate::long::Entry;
+use crate::measure::{self, Run};
+use crate::workspace::Workspace;
+use anyhow::{Context, Result};
+use std::path::Path;
+use std::process::Command;
+
+/// Every bench.
+pub const ALL: &[Entry] = &[
+    Entry {
+        name: "warc-read",
+        what: "records per CPU second over 500 MB of real pages, beside FastWARC and warcio",
+        run: warc_read::run,
+    },
+    Entry { name: "index", what: "CPU time of `skep index` beside cdxj-indexer, and of `skep add`", run: index::run },
+    Entry {
+        name: "lookup",
+        what: "exact and closest look-ups among 10 million captures, beside pywb's index",
+        run: lookup::run,
+    },
+];
+
+/// Runs a program several times; the run with the least CPU time counts.
+fn best(command: &Command, runs: u32, into: Option<&Path>) -> Result<Run> {
+    let mut best: Option<Run> = None;
+    for _ in 0..runs.max(1) {
+        let name = command.get_program().to_string_lossy().into_owned();
+        let run = measure::measure(command, limits::BENCH_RUN_MAX, into)?.ok().with_context(|| name)?;
+        if best.as_ref().is_none_or(|best| run.cpu < best.cpu) {
+            best = Some(run);
+        }
+    }
+    best.context("no run")
+}
+
+/// A script of ours in the peers' environment.
+fn peer(workspace: &Workspace, script: &str) -> Command {
+    let mut command = Command::new(workspace.python());
+    command.arg(workspace.root.join("crates/xtask/peers").join(script));
+    // A warning about an older interface is no figure.
+    command.env("PYTHONWARNINGS", "ignore");
+    command
+}
+
+/// Names and versions of what we are compared with.
+fn versions(workspace: &Workspace, packages: &[&str]) -> Result<()> {
+    let script = "import importlib.metadata, sys; \
+                  print('python', sys.version.split()[0], *(f'{n} {importlib.metadata.version(n)}' for n in sys.argv[1:]), sep=', ')";
+    let output = Command::new(workspace.python()).args(["-c", script]).args(packages).output()?;
+    println!("peers: {}", String::from_utf8_lossy(&output.stdout).trim());
+    Ok(())
+}

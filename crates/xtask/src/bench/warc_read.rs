@@ -1,0 +1,88 @@
+//! Reading: every record of one large file, its body inflated, with and without its digest verified.
+
+use super::{best, peer, versions};
+use crate::limits;
+use crate::long::{self, Options};
+use crate::material;
+use crate::measure::{self, Run};
+use crate::needs;
+use crate::table::{Table, count, megabytes, ratio, verdict};
+use crate::workspace::Workspace;
+use anyhow::{Result, bail};
+use std::process::Command;
+
+/// What is asked: times FastWARC with digests and without, times warcio, and cores in use out of two.
+const ASKED_DIGESTS: f64 = 1.5;
+const ASKED_PLAIN: f64 = 2.0;
+const ASKED_WARCIO: f64 = 10.0;
+const ASKED_CORES: f64 = 1.7;
+
+pub fn run(workspace: &Workspace, options: &Options) -> Result<()> {
+    long::build(workspace)?;
+    needs::venv(workspace)?;
+    let file = material::pages(workspace, options, limits::PAGES_BYTES_MIN)?;
+    println!("file: {} ({})", file.display(), megabytes(std::fs::metadata(&file)?.len()));
+    versions(workspace, &["FastWARC", "warcio"])?;
+
+    let ours = |arguments: &[&str]| {
+        let mut command = Command::new(workspace.target().join("release/examples/readbench"));
+        command.arg(&file).args(arguments);
+        command
+    };
+    let theirs = |script: &str, arguments: &[&str]| {
+        let mut command = peer(workspace, script);
+        command.arg(&file).args(arguments);
+        command
+    };
+    let plain = best(&ours(&[]), options.runs, None)?;
+    let fast = best(&theirs("read_fastwarc.py", &[]), options.runs, None)?;
+    let verified = best(&ours(&["--digests"]), options.runs, None)?;
+    let fast_verified = best(&theirs("read_fastwarc.py", &["--digests"]), options.runs, None)?;
+    // Slow and steady: once is enough.
+    let warcio = best(&theirs("read_warcio.py", &[]), 1, None)?;
+    let warcio_verified = best(&theirs("read_warcio.py", &["--digests"]), 1, None)?;
+    let parallel = best(&ours(&["--digests", "--threads", "2"]), options.runs, None)?;
+
+    let rows = [
+        ("skep, two threads, digests", &parallel, None),
+        ("skep", &plain, None),
+        ("FastWARC", &fast, Some(&plain)),
+        ("warcio", &warcio, Some(&plain)),
+        ("skep, digests", &verified, None),
+        ("FastWARC, digests", &fast_verified, Some(&verified)),
+        ("warcio, digests", &warcio_verified, Some(&verified)),
+    ];
+    let records = plain.figure("records")?;
+    for (who, run, _) in &rows {
+        if run.figure("records")? != records {
+            bail!("{who} counts {} records, we count {records}: nothing to compare", run.figure("records")?);
+        }
+    }
+    let mut table = Table::new(&["", "records/CPU s", "CPU s", "wall s", "memory", "skep is"]);
+    for (who, run, beside) in &rows {
+        table.row(&[
+            (*who).to_owned(),
+            count(rate(run, records) as u64),
+            format!("{:.2}", run.cpu.as_secs_f64()),
+            format!("{:.2}", run.wall.as_secs_f64()),
+            megabytes(run.max_rss_bytes),
+            beside.map(|ours| ratio(rate(ours, records), rate(run, records))).unwrap_or_default(),
+        ]);
+    }
+    print!("\n{} records\n{}", count(records), table.render());
+    let times = |ours: &Run, theirs: &Run| rate(ours, records) / rate(theirs, records);
+    let cores = parallel.cpu.as_secs_f64() / parallel.wall.as_secs_f64();
+    println!("\nbeside FastWARC with digests  {}", verdict(times(&verified, &fast_verified), ASKED_DIGESTS));
+    println!("beside FastWARC without       {}", verdict(times(&plain, &fast), ASKED_PLAIN));
+    println!("beside warcio                 {}", verdict(times(&plain, &warcio), ASKED_WARCIO));
+    println!("two threads keep {cores:.2} cores busy: {}", verdict(cores, ASKED_CORES));
+    if options.instructions {
+        let counted = measure::instructions(&ours(&["--digests"]), 10 * limits::BENCH_RUN_MAX)?;
+        println!("instructions with digests: {} ({} per record)", count(counted), count(counted / records.max(1)));
+    }
+    Ok(())
+}
+
+fn rate(run: &Run, records: u64) -> f64 {
+    records as f64 / run.cpu.as_secs_f64()
+}

@@ -1,0 +1,80 @@
+//! The frame of both long chores: a register of names, the options they share, and how their programs are built.
+
+use crate::workspace::Workspace;
+use anyhow::{Context, Result, bail};
+use std::path::PathBuf;
+use std::time::Instant;
+
+/// A long run that can be asked for by name.
+pub struct Entry {
+    pub name: &'static str,
+    pub what: &'static str,
+    pub run: fn(&Workspace, &Options) -> Result<()>,
+}
+
+/// What can be said of a long run; each uses what it understands.
+#[derive(clap::Args)]
+pub struct Options {
+    /// Which one; leave it out to see the list
+    pub name: Option<String>,
+    /// How long, in minutes
+    #[arg(long)]
+    pub minutes: Option<f64>,
+    /// How many: kills, captures, megabytes
+    #[arg(long)]
+    pub count: Option<u64>,
+    /// The same seed gives the same run
+    #[arg(long, default_value_t = 1)]
+    pub seed: u64,
+    /// How often each program is measured; the least disturbed run counts
+    #[arg(long, default_value_t = 3)]
+    pub runs: u32,
+    /// Measure on this archive instead of one made from Debian's documentation
+    #[arg(long)]
+    pub file: Option<PathBuf>,
+    /// Count our instructions with valgrind as well (slow)
+    #[arg(long)]
+    pub instructions: bool,
+}
+
+/// Runs the one that was named, or lists them all.
+pub fn run(chore: &str, all: &[Entry], workspace: &Workspace, options: &Options) -> Result<()> {
+    let Some(name) = &options.name else {
+        for entry in all {
+            println!("cargo xtask {chore} {:<10}  {}", entry.name, entry.what);
+        }
+        return Ok(());
+    };
+    let Some(entry) = all.iter().find(|entry| entry.name == name) else {
+        let names: Vec<&str> = all.iter().map(|entry| entry.name).collect();
+        bail!("there is no {chore} called `{name}`; there are {}", names.join(", "));
+    };
+    let began = Instant::now();
+    println!("{chore} {}: {}", entry.name, entry.what);
+    let done = (entry.run)(workspace, options).with_context(|| format!("{chore} {name}"));
+    println!("{chore} {} took {:.0} s", entry.name, began.elapsed().as_secs_f64());
+    done
+}
+
+/// Builds programs and examples as the tests do, so that nothing is compiled twice with other features.
+pub fn build(workspace: &Workspace) -> Result<()> {
+    let mut build = workspace.cargo();
+    build.args(["build", "--release", "--quiet", "--workspace", "--bins", "--examples"]);
+    if !build.status().context("cargo could not be started")?.success() {
+        bail!("the build failed; the compiler's messages are above");
+    }
+    Ok(())
+}
+
+#[cfg(test)]
+mod tests {
+    #[test]
+    fn names_are_unique_and_described() {
+        for all in [crate::bench::ALL, crate::soak::ALL] {
+            for (index, entry) in all.iter().enumerate() {
+                assert!(!entry.what.is_empty());
+                assert!(all[index + 1..].iter().all(|other| other.name != entry.name), "{}", entry.name);
+            }
+        }
+    }
+}
