@@ -13,6 +13,9 @@ use crate::http::Rule;
 /// Output of a trial that is thrown away, in bytes.
 const TRIAL_BYTES: usize = 4 * PROBE_BYTES;
 
+/// A cut stream without signature must give at least so many bytes to be believed.
+const UNSIGNED_BYTES_MIN: usize = 16;
+
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum State {
     More,
@@ -64,14 +67,14 @@ impl Decoder {
         match coding {
             Coding::Gzip => first.starts_with(&[0x1f, 0x8b, 8]).then(|| Decoder::Gzip(Gzip::new())),
             Coding::Zstd => is_zstd(first).then(Decoder::zstd),
-            Coding::Brotli => fits(Decoder::brotli(), first, ended).then(Decoder::brotli),
+            Coding::Brotli => fits(Decoder::brotli(), first, ended, false).then(Decoder::brotli),
             Coding::Deflate => {
                 let zlib = matches!(first, [cmf, flags, ..]
                     if cmf & 15 == 8 && cmf >> 4 <= 7 && (usize::from(*cmf) << 8 | usize::from(*flags)) % 31 == 0);
-                if zlib && fits(Decoder::inflate(true), first, ended) {
+                if zlib && fits(Decoder::inflate(true), first, ended, true) {
                     return Some(Decoder::inflate(true));
                 }
-                fits(Decoder::inflate(false), first, ended).then(|| Decoder::inflate(false))
+                fits(Decoder::inflate(false), first, ended, false).then(|| Decoder::inflate(false))
             }
         }
     }
@@ -186,8 +189,8 @@ fn is_zstd(first: &[u8]) -> bool {
     first.starts_with(&[0x28, 0xb5, 0x2f, 0xfd]) || matches!(first, [0x50..=0x5f, 0x2a, 0x4d, 0x18, ..])
 }
 
-/// Whether a trial of `decoder` on the first bytes meets nothing impossible. For codings without a signature.
-fn fits(mut decoder: Decoder, first: &[u8], ended: bool) -> bool {
+/// Whether a trial of `decoder` on the first bytes meets nothing impossible. `signed`: a header and a checksum speak for it.
+fn fits(mut decoder: Decoder, first: &[u8], ended: bool, signed: bool) -> bool {
     let mut out = vec![0; PROBE_BYTES];
     let (mut consumed, mut produced) = (0, 0);
     while produced < TRIAL_BYTES {
@@ -198,7 +201,7 @@ fn fits(mut decoder: Decoder, first: &[u8], ended: bool) -> bool {
         let done = matches!(decoder, Decoder::Inflate { done: true, .. } | Decoder::Brotli { done: true, .. });
         if done {
             // Plain text can pass for a short stream with much behind it.
-            return consumed == first.len() || produced >= consumed;
+            return signed || consumed == first.len() || produced >= consumed;
         }
         if step.state == State::End {
             return false;
@@ -207,6 +210,6 @@ fn fits(mut decoder: Decoder, first: &[u8], ended: bool) -> bool {
             break;
         }
     }
-    // Cut off: believed only when it gave something.
-    !ended || produced > 0
+    // Cut off: believed only when it gave about as much as it took, which a few bytes of text do not.
+    !ended || (produced > 0 && (signed || produced >= consumed.max(UNSIGNED_BYTES_MIN)))
 }

@@ -99,6 +99,11 @@ impl Deviations {
         }
     }
 
+    /// Drops what was noted at `offset` or behind it, where that turned out not to belong to the head.
+    pub fn forget_from(&mut self, offset: usize) {
+        self.0.retain(|d| d.offset < offset as u64);
+    }
+
     pub fn clear(&mut self) {
         self.0.clear();
     }

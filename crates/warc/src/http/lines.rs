@@ -77,7 +77,9 @@ pub(super) fn scan(
                 return Scan::NeedMore;
             }
             let cut = bytes.len() > HTTP_HEAD_BYTES_MAX || !ended;
-            deviations.note(if cut { Rule::HeadTooLong } else { Rule::HeadUnended }, at);
+            let end = no_field.map_or(at, |(line, _)| line);
+            deviations.forget_from(end);
+            deviations.note(if cut { Rule::HeadTooLong } else { Rule::HeadUnended }, end);
             let Some(first) = first else {
                 if cut {
                     return Scan::Endless;
