@@ -17,10 +17,10 @@ use std::process::Command;
 const ASKED: f64 = 20.0;
 
 pub fn run(workspace: &Workspace, options: &Options) -> Result<()> {
-    long::build(workspace)?;
     needs::venv(workspace)?;
     let captures = options.count.unwrap_or(limits::LOOKUP_CAPTURES);
     let made = material::captures(workspace, captures, options.seed)?;
+    long::build(workspace)?;
     println!("index: {} captures, {}", count(made.captures), megabytes(std::fs::metadata(&made.cdxj)?.len()));
     versions(workspace, &["pywb", "surt"])?;
 
