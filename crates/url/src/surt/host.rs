@@ -68,11 +68,7 @@ fn label_to_ascii(label: &str) -> Option<Cow<'_, str>> {
 
 /// RFC 3491, with unassigned code points let through (a look-up, not a registration).
 fn nameprep(label: &str) -> Option<String> {
-    let folded: String = label
-        .chars()
-        .filter(|&c| !tables::commonly_mapped_to_nothing(c))
-        .flat_map(tables::case_fold_for_nfkc)
-        .collect();
+    let folded: String = label.chars().filter(|&c| !tables::commonly_mapped_to_nothing(c)).flat_map(fold).collect();
     let prepared = nfkc_of_unicode_3_2(&folded);
     let prohibited = |c: char| {
         tables::non_ascii_space_character(c)
@@ -99,6 +95,13 @@ fn nameprep(label: &str) -> Option<String> {
     Some(prepared)
 }
 
+/// Table B.2 of RFC 3454; a letter whose lower case came after Unicode 3.2 is lowered first.
+fn fold(c: char) -> impl Iterator<Item = char> {
+    let newer = tables::case_fold_for_nfkc(c).eq([c]).then(|| c.to_lowercase().flat_map(tables::case_fold_for_nfkc));
+    let known = newer.is_none().then(|| tables::case_fold_for_nfkc(c));
+    newer.into_iter().flatten().chain(known.into_iter().flatten())
+}
+
 /// IDNA 2003 stands on Unicode 3.2: a character that came later is inert, whatever later tables make of it.
 fn nfkc_of_unicode_3_2(text: &str) -> String {
     let mut out = String::with_capacity(text.len());
@@ -113,22 +116,25 @@ fn nfkc_of_unicode_3_2(text: &str) -> String {
     out
 }
 
-/// No dot at either end and no two in a row.
+/// No dot at either end, and each pair of dots made one: `a..b` is `a.b`, but of three or four dots in a row two stay,
+/// as in every index there is.
 fn tidy_dots(name: &[u8]) -> Vec<u8> {
     let mut out = Vec::with_capacity(name.len());
-    for label in name.split(|&b| b == b'.').filter(|label| !label.is_empty()) {
-        if !out.is_empty() {
-            out.push(b'.');
-        }
-        out.extend_from_slice(label);
+    let mut rest = name;
+    while let Some(at) = memchr::memmem::find(rest, b"..") {
+        out.extend_from_slice(&rest[..=at]);
+        rest = &rest[at + 2..];
     }
+    out.extend_from_slice(rest);
+    let start = out.iter().take_while(|&&b| b == b'.').count();
+    out.drain(..start);
+    out.truncate(out.iter().rposition(|&b| b != b'.').map_or(0, |last| last + 1));
     out
 }
 
 /// An IPv4 address in one of the forms that the C library reads: one to four numbers, each decimal or octal, the last
 /// one filling the bytes that are left. A lone number is always decimal, and only its low 32 bits count.
 pub(super) fn ipv4(host: &[u8]) -> Option<Ipv4Addr> {
-    let host = host.strip_suffix(b"\n").unwrap_or(host);
     if !host.first()?.is_ascii_digit() || !host.iter().all(|b| b.is_ascii_digit() || *b == b'.') {
         return None;
     }
@@ -207,6 +213,8 @@ mod tests {
         becomes("foo。com", "foo.com");
         becomes("😀.com", "xn--e28h.com");
         becomes("a\u{ad}.com", "a.com");
+        becomes("ẞ.com", "ss.com");
+        becomes("Ӏ.ru", "xn--s5a.ru");
     }
 
     #[test]
@@ -215,6 +223,14 @@ mod tests {
         becomes("אa.com", "אa.com");
         assert_eq!(canonical(b"\xfc.com"), b"\xfc.com");
         assert_eq!(canonical(b"foo%80com"), b"foocom");
+    }
+
+    #[test]
+    fn dots_are_tidied() {
+        becomes(".a.com.", "a.com");
+        becomes("a..com...", "a.com");
+        becomes("a....com", "a..com");
+        becomes("....", "");
     }
 
     #[test]

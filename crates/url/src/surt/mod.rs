@@ -143,7 +143,7 @@ impl Parts {
             query: query.map(<[u8]>::to_vec),
             fragment: fragment.map(<[u8]>::to_vec),
         };
-        if parts.host.is_empty() && matches!(scheme, b"http" | b"https") {
+        if parts.host.is_empty() && scheme.starts_with(b"http") {
             parts.take_host_from_path();
         }
         Some(parts)
@@ -170,9 +170,9 @@ impl Parts {
         };
         self.fragment = None;
         self.query = self.query.take().map(|query| escaped(&unescape(&query)));
+        self.host = escaped(&host::canonical(&self.host).to_ascii_lowercase());
         let path = unescape(&self.path);
         self.path = if self.host.is_empty() { escaped(&path) } else { escaped(&without_dots(&path)) };
-        self.host = escaped(&host::canonical(&self.host).to_ascii_lowercase());
     }
 
     /// The second step: what usually makes no difference is made to make none.
@@ -305,8 +305,9 @@ fn split_at_byte(bytes: &[u8], byte: u8) -> (&[u8], Option<&[u8]>) {
     }
 }
 
-/// Host and port of `user:password@host:port`; `None` when the port is no number of 16 bits.
+/// Host and port of `user:password@host:port`; `None` when the port is no number of 16 bits. Colons at the end say nothing.
 fn host_and_port(authority: &[u8]) -> Option<(&[u8], u16)> {
+    let authority = &authority[..authority.iter().rposition(|&b| b != b':').map_or(0, |last| last + 1)];
     let address = &authority[memchr::memrchr(b'@', authority).map_or(0, |at| at + 1)..];
     let (host, port) = match memchr::memchr(b'[', address) {
         Some(open) => {
