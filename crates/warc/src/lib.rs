@@ -29,6 +29,7 @@ pub mod limits;
 mod read;
 mod rules;
 mod source;
+pub mod write;
 
 pub use container::Container;
 pub use finding::{Finding, Rule, Severity};
