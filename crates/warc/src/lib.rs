@@ -23,6 +23,7 @@ pub mod date;
 pub mod deflate;
 pub mod digest;
 mod finding;
+pub mod fuzz_http;
 mod head;
 pub mod http;
 pub mod limits;

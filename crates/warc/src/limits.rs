@@ -17,6 +17,8 @@ pub const WHOLE_MEMBER_BYTES_MIN: usize = 256 << 10;
 pub const WHOLE_MEMBER_BYTES_MAX: usize = LOOKAHEAD_BYTES + (64 << 10);
 /// Decoded bytes that decide whether a gzip member or zstd frame found by searching begins a record.
 pub const PROBE_BYTES: usize = 512;
+/// Bytes behind a declared block that decide whether the record ends there.
+pub const BEHIND_BYTES: usize = 512;
 /// Findings kept until the caller takes them; more are only counted.
 pub const FINDINGS_MAX: usize = 10_000;
 /// Going back to look for records inside damaged data reads bytes again; past this many times the file's own length it stops going back.
@@ -30,4 +32,5 @@ pub const ZSTD_WINDOW_LOG_MAX: u32 = 27;
 
 const _: () = assert!(HEAD_BYTES_MAX < LOOKAHEAD_BYTES); // a head always fits the window
 const _: () = assert!(STREAM_STEP_BYTES * 2 < LOOKAHEAD_BYTES); // a step always finds room
+const _: () = assert!(BEHIND_BYTES >= PROBE_BYTES); // an ARC line cut off there still counts
 const _: () = assert!(ARC_LINE_BYTES_MAX < STREAM_STEP_BYTES);

@@ -370,6 +370,7 @@ impl Reader {
                 return Ok(false);
             };
             self.head.read_warc(&self.stream.window()[..length]);
+            let length = self.cut_fused_head(length);
             self.stream.consume(length);
             self.family = Family::Warc;
         } else {
@@ -383,6 +384,20 @@ impl Reader {
         }
         self.count_in_member();
         Ok(true)
+    }
+
+    /// Damage can fuse the beginning of one head with another, mid-line. Two identifiers give it away; the head then ends where the other
+    /// record begins.
+    fn cut_fused_head(&mut self, length: usize) -> usize {
+        if ["WARC-Record-ID", "Content-Length"].iter().all(|name| self.head.get_all(name).count() < 2) {
+            return length;
+        }
+        let raw = &self.stream.window()[..length];
+        let Some(at) = memmem::find_iter(&raw[1..], b"WARC/").map(|at| at + 1).find(|&at| begins_head(&raw[at..])) else {
+            return length;
+        };
+        self.head.read_warc(&raw[..at]);
+        at
     }
 
     /// Bytes up to and with the empty line; where there is none, up to the next record or the end of what belongs together.
@@ -474,6 +489,11 @@ impl Reader {
     /// Decides how long the block is: as declared where a record's end stands there, else up to the next record.
     fn plan_block(&mut self) -> io::Result<()> {
         self.block_bytes = 0;
+        if self.head.faults.unended && !self.stream.window().is_empty() {
+            // Another record begins where the head breaks off: there is no block.
+            self.block = Block::Known(0);
+            return Ok(());
+        }
         let Some(declared) = self.head.content_length() else {
             let value = self.head.get(if self.head.is_arc() { "Archive-length" } else { "Content-Length" });
             let (rule, detail) = match value {
@@ -485,7 +505,7 @@ impl Reader {
             return Ok(());
         };
         self.block = Block::Known(declared);
-        let ahead = declared.saturating_add(4);
+        let ahead = declared.saturating_add(BEHIND_BYTES as u64);
         if ahead > LOOKAHEAD_BYTES as u64 {
             return self.plan_long_block(declared);
         }
@@ -498,11 +518,11 @@ impl Reader {
             if self.ends_here(after, ended) {
                 return Ok(());
             }
-            let inside = find_record(&window[..declared + after.len().min(16)], 1, self.family);
+            let inside = find_record(window, 0, self.family).filter(|&at| at < declared + BEHIND_BYTES);
             return self.distrust(declared as u64, inside);
         }
         // The member is shorter than the block. In a plain file that is the end of the file.
-        let inside = find_record(window, 1, self.family);
+        let inside = find_record(window, 0, self.family);
         match inside {
             Some(_) => self.distrust(declared as u64, inside),
             None => Ok(()),
@@ -514,7 +534,7 @@ impl Reader {
         if self.stream.container() != Container::Plain {
             return Ok(());
         }
-        let mut after = [0u8; 4];
+        let mut after = [0u8; BEHIND_BYTES];
         let Some(got) = self.stream.source.peek(self.stream.source.offset().saturating_add(declared), &mut after)?
         else {
             return Ok(());
@@ -541,21 +561,20 @@ impl Reader {
         Ok(())
     }
 
-    /// Whether a record may end before these bytes.
+    /// Whether a record may end before these bytes: line ends, then the end of the member or another record.
     fn ends_here(&self, after: &[u8], ended: bool) -> bool {
-        if after.is_empty() {
-            return ended;
+        if after.starts_with(b"\r\n\r\n") && self.family != Family::Arc {
+            return true;
         }
-        if self.family == Family::Arc {
-            let rest = after.strip_prefix(b"\r\n").or_else(|| after.strip_prefix(b"\n")).unwrap_or(after);
-            return rest.len() < after.len() || find_record(after, 0, self.family) == Some(0);
+        let rest = &after[after.iter().take_while(|b| matches!(b, b'\r' | b'\n')).count()..];
+        if rest.is_empty() {
+            return ended || !after.is_empty();
         }
-        after.starts_with(b"\r\n\r\n")
-            || after.starts_with(b"\n\n")
-            || after.starts_with(b"WARC")
-            || (ended && after.iter().all(|b| matches!(b, b'\r' | b'\n')))
-            || after.starts_with(b"\r\nWA")
-            || after.starts_with(b"\nWAR")
+        // A piece of a head is enough here: it only has to agree with one as far as it goes.
+        match self.family {
+            Family::Arc => arc::begins_any_record(rest),
+            _ => begins_head(rest) || (after.len() > rest.len() && arc::begins_any_record(rest)),
+        }
     }
 
     /// Bytes of the block at hand; empty at its end.
@@ -757,17 +776,11 @@ fn find_record(window: &[u8], from: usize, family: Family) -> Option<usize> {
     arc.or(warc)
 }
 
+/// Usually at the start of a line; behind damage the line before may have lost its end, so a head that is unmistakable counts anywhere.
 fn find_warc(window: &[u8], from: usize) -> Option<usize> {
-    for at in memmem::find_iter(window.get(from..)?, b"WARC/") {
-        let at = from + at;
-        if (at == 0 || window[at - 1] == b'\n') && begins_head(&window[at..]) {
-            return Some(at);
-        }
-    }
-    // A block cut short is followed by the next record in the middle of a line.
-    memmem::find_iter(&window[from..], b"WARC/")
+    memmem::find_iter(window.get(from..)?, b"WARC/")
         .map(|at| from + at)
-        .find(|&at| begins_head(&window[at..]) && has_type(&window[at..]))
+        .find(|&at| begins_head(&window[at..]) && (at == 0 || window[at - 1] == b'\n' || has_type(&window[at..])))
 }
 
 /// A version line, then a named field.
@@ -775,7 +788,7 @@ fn begins_head(bytes: &[u8]) -> bool {
     let line = first_line(bytes);
     let version = line.strip_suffix(b"\r").unwrap_or(line);
     let digits = version.get(5..).unwrap_or_default();
-    let plausible = (3..=5).contains(&digits.len()) && digits.iter().all(|b| b.is_ascii_digit() || *b == b'.');
+    let plausible = version.starts_with(b"WARC/") && (3..=5).contains(&digits.len()) && digits.iter().all(|b| b.is_ascii_digit() || *b == b'.');
     let rest = bytes.get(line.len() + 1..).unwrap_or_default();
     let name = rest.iter().take_while(|b| b.is_ascii_alphanumeric() || **b == b'-').count();
     plausible && name > 0 && rest.get(name) == Some(&b':')

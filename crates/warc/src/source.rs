@@ -27,8 +27,9 @@ pub(crate) struct Source {
 impl Source {
     /// A file, from `offset` up to `limit`.
     pub fn file(mut file: File, offset: u64, limit: u64) -> io::Result<Source> {
-        if offset > 0 {
-            file.seek(SeekFrom::Start(offset))?;
+        // Pipes and terminals opened by name cannot seek, and need not when they are read from their beginning.
+        if let Err(error) = file.seek(SeekFrom::Start(offset)) {
+            return if offset == 0 { Ok(Source::stream(Box::new(file))) } else { Err(error) };
         }
         Ok(Source::new(Inner::File(file), offset, limit))
     }
