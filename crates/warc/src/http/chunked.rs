@@ -275,7 +275,12 @@ impl Chunks {
                     _ => Rule::ChunkTruncated,
                 };
                 self.deviations.note_at(rule, if declared { self.offset } else { 0 });
-                self.held_from = if declared { self.held_data } else { 0 };
+                if declared {
+                    self.held_from = self.held_data;
+                } else {
+                    self.held_from = 0;
+                    self.held.append(&mut self.line); // a carriage return that waited for its line feed
+                }
                 true
             }
             State::Data { .. } => {

@@ -2,7 +2,7 @@
 
 use std::borrow::Cow;
 
-use super::limits::{HTTP_HEAD_BYTES_MAX, LEADING_BYTES_MAX, METHOD_BYTES_MAX, SNIFF_BYTES};
+use super::limits::{HTTP_HEAD_BYTES_MAX, LEADING_BYTES_MAX, METHOD_BYTES_MAX, PROTOCOL_BYTES_MAX, SNIFF_BYTES};
 use super::lines::{FieldSpan, Lines, Scan, is_blank, scan, trim};
 use super::{Deviation, Deviations, Rule};
 
@@ -144,16 +144,11 @@ impl Head {
             self.deviations.note(Rule::Version, protocol.0);
         }
         let mut status = word(protocol.1);
-        if well_formed.is_none() {
-            // `HTTP/1. 1 200 OK`: with a broken version the status is the next word of three digits.
-            let mut later = status;
-            for _ in 0..2 {
-                if later.1 - later.0 == 3 && bytes[later.0..later.1].iter().all(u8::is_ascii_digit) {
-                    status = later;
-                    break;
-                }
-                later = word(later.1);
-            }
+        let is_number = |(from, to): (usize, usize)| from < to && bytes[from..to].iter().all(u8::is_ascii_digit);
+        if well_formed.is_none() || !is_number(status) {
+            // `HTTP/1. 1 200 OK`, `HTTP/1 .1 200 OK`: in a broken line the status is the next word of three digits.
+            let next = word(status.1);
+            status = [status, next].into_iter().find(|w| w.1 - w.0 == 3 && is_number(*w)).unwrap_or(status);
         }
         let digits_from =
             bytes[status.0..status.1].iter().position(|b| b.is_ascii_alphanumeric()).unwrap_or(0) + status.0;
@@ -341,7 +336,7 @@ fn find_status_line(bytes: &[u8]) -> Option<usize> {
 
 /// `ICY 200 OK` of music servers, `NCSA/1.5.1 200 OK`: a word other than HTTP, then a status of three digits.
 fn is_other_protocol(bytes: &[u8]) -> bool {
-    let Some(space) = bytes.iter().take(METHOD_BYTES_MAX).position(|&b| b == b' ') else { return false };
+    let Some(space) = bytes.iter().take(PROTOCOL_BYTES_MAX + 1).position(|&b| b == b' ') else { return false };
     let word = &bytes[..space];
     let named = word == b"ICY" || {
         let mut parts = word.splitn(2, |&b| b == b'/');

@@ -9,6 +9,9 @@ pub const SNIFF_BYTES: usize = 16;
 /// Stray bytes accepted before the status line, as browsers do.
 pub const LEADING_BYTES_MAX: usize = 4;
 
+/// Longest protocol word other than HTTP that may begin a status line (`ICY`, `NCSA/1.5.1`), in bytes.
+pub const PROTOCOL_BYTES_MAX: usize = 11;
+
 /// Longest method of a request, in bytes.
 pub const METHOD_BYTES_MAX: usize = 32;
 
@@ -22,4 +25,5 @@ pub const CHUNK_PROOF_BYTES_MAX: usize = 64 << 10;
 pub const TRAILER_BYTES_MAX: usize = 64 << 10;
 
 const _: () = assert!(SNIFF_BYTES > LEADING_BYTES_MAX + "HTTP/1.1".len());
+const _: () = assert!(SNIFF_BYTES > PROTOCOL_BYTES_MAX + " 200".len()); // what is judged is at hand
 const _: () = assert!(HTTP_HEAD_BYTES_MAX < u32::MAX as usize); // offsets in a head are u32
