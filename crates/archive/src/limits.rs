@@ -15,8 +15,6 @@ pub const OPEN_FILES_MAX: usize = 512;
 pub const QUEUE_BYTES_MAX: u64 = 64 << 20;
 /// Bytes one commit takes from the queue, so that a tick stays short under load.
 pub const COMMIT_BYTES_MAX: u64 = 16 << 20;
-/// The longest the committer lets the first record of a tick wait for company.
-pub const COMMIT_TICK_MS: u64 = 50;
 /// Segments synced at once.
 pub const SYNC_THREADS_MAX: usize = 32;
 /// Space left free on the disk for sidecars, views and closing records.
@@ -28,8 +26,10 @@ pub const APPEND_RECORDS_MAX: usize = 1 << 16;
 
 /// Bytes of acknowledged records that the views may be behind; the committer waits when they are.
 pub const VIEW_LAG_BYTES_MAX: u64 = 64 << 20;
-/// Entries applied in one batch when views are built from sidecars.
+/// Entries of one frame when a sidecar is written from a segment.
 pub const REPLAY_BATCH_ENTRIES: usize = 4096;
+/// Entries applied in one batch when views are built from sidecars.
+pub const REPLAY_ENTRIES_MAX: usize = 1 << 20;
 
 // --- sidecars -------------------------------------------------------------------------------------------------------
 
@@ -39,6 +39,39 @@ pub const FRAME_BYTES_MAX: usize = 16 << 20;
 pub const NOTE_BYTES_MAX: usize = 4 << 20;
 /// Memory for tables that say where the records of a segment begin.
 pub const TABLES_BYTES_MAX: usize = 64 << 20;
+
+// --- runs of sorted entries -----------------------------------------------------------------------------------------
+
+/// Captures in one block of a run: what one look-up reads and checks.
+pub const BLOCK_ROWS_MAX: usize = 256;
+/// Text of keys and URLs in one block before compression, so that long URLs make short blocks.
+pub const BLOCK_TEXT_BYTES_MAX: usize = 64 << 10;
+/// A block as stored; a longer one is damage. Room for one entry with the longest key and URL.
+pub const BLOCK_BYTES_MAX: usize = 1 << 20;
+/// Blocks that share one page of first keys and one filter.
+pub const SECTION_BLOCKS: usize = 256;
+/// A page as stored; a longer one is damage.
+pub const PAGE_BYTES_MAX: usize = 32 << 20;
+/// The list of sections at the end of a run; a longer one is damage. Enough for 10^11 captures.
+pub const DIRECTORY_BYTES_MAX: usize = 1 << 30;
+/// Bits of filter for each distinct key of a section: about one wrong "perhaps" in eighty.
+pub const FILTER_BITS_PER_KEY: usize = 10;
+/// The key of a URL: its site hash and SURT.
+pub const KEY_BYTES_MAX: usize = 4 + skep_url::limits::KEY_SURT_BYTES_MAX;
+/// The URL of a capture; a capture with a longer one is not indexed.
+pub const URL_BYTES_MAX: usize = 512 << 10;
+/// The media type of a capture; a longer one is cut.
+pub const MIME_BYTES_MAX: usize = 1 << 10;
+/// Entries kept in the store before they move into a run.
+pub const FRESH_ENTRIES_MAX: u64 = 1 << 16;
+/// Encoded entries sorted in memory at once when many are added.
+pub const BULK_CHUNK_BYTES: usize = 64 << 20;
+/// Runs of one size that are merged into one of the next size.
+pub const TIER_RUNS: usize = 4;
+/// Runs merged in one pass.
+pub const MERGE_RUNS_MAX: usize = 64;
+/// Decoded blocks and pages kept in memory by one view, unless opened with another bound.
+pub const BLOCK_CACHE_BYTES: u64 = 64 << 20;
 
 // --- settings and control -------------------------------------------------------------------------------------------
 
@@ -54,3 +87,5 @@ pub const HTTP_HEAD_BYTES_MAX: usize = 1 << 20;
 
 const _: () = assert!(COMMIT_BYTES_MAX <= QUEUE_BYTES_MAX);
 const _: () = assert!(NOTE_BYTES_MAX < FRAME_BYTES_MAX);
+const _: () = assert!(KEY_BYTES_MAX + 21 <= u16::MAX as usize); // the store takes no longer keys
+const _: () = assert!(BLOCK_TEXT_BYTES_MAX + KEY_BYTES_MAX + URL_BYTES_MAX + MIME_BYTES_MAX < BLOCK_BYTES_MAX);

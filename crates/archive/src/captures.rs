@@ -1,0 +1,480 @@
+//! The captures view: every capture, found by URL and time.
+//!
+//! Entries are fresh in the store first and move into runs when there are many; see [`crate::runs`]. Captures are in the
+//! order (key, time, position), and a key begins with the hash of its site: everything about one site stands together,
+//! and sites stand in the order of their hashes.
+
+use crate::limits::BLOCK_CACHE_BYTES;
+use crate::runs::{self, Bounds, CapturesCodec, Direction, Moment, Row, RunSet, Span, Walk};
+use crate::{Capture, CaptureKind, Hidden, Key, Position, Result};
+use fjall::{Database, OwnedWriteBatch};
+use skep_url::{Part, Suffixes};
+use std::collections::{HashSet, VecDeque};
+use std::ops::ControlFlow;
+use std::path::Path;
+use std::sync::Arc;
+
+/// The keyspace of fresh captures in the store of the views.
+pub const KEYSPACE: &str = "captures";
+
+/// Which keys a query covers.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Match {
+    /// One URL.
+    Exact(Key),
+    /// Keys of the same site whose SURT begins with that of this key.
+    Prefix(Key),
+    /// Keys of the same host and port.
+    Host(Key),
+    /// Keys of this host and of all hosts below it, on any port. If the host is a public suffix (`co.uk`), its sites are
+    /// scattered over the view: then every capture is looked at, in key order.
+    Domain(Key),
+    /// Keys whose SURT is at least that of the first and below that of the second. Within one site this is one stretch
+    /// of the view; otherwise every capture is looked at.
+    Range(Key, Key),
+    /// Everything.
+    All,
+}
+
+/// What of the matching captures is wanted, and in which order.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Query {
+    /// Which keys.
+    pub matching: Match,
+    /// Not before this time.
+    pub from_ms: Option<i64>,
+    /// Not after this time.
+    pub to_ms: Option<i64>,
+    /// Only this HTTP status.
+    pub status: Option<u16>,
+    /// Only this media type, in any case; `image/*` for all of a kind.
+    pub mime: Option<String>,
+    /// Only these types of record; empty for all.
+    pub kinds: Vec<CaptureKind>,
+    /// At most so many.
+    pub limit: Option<u64>,
+    /// Ascending or descending.
+    pub direction: Direction,
+}
+
+impl Query {
+    /// Everything that matches, ascending.
+    pub fn new(matching: Match) -> Query {
+        Query {
+            matching,
+            from_ms: None,
+            to_ms: None,
+            status: None,
+            mime: None,
+            kinds: Vec::new(),
+            limit: None,
+            direction: Direction::Forward,
+        }
+    }
+}
+
+/// The captures view.
+pub struct Captures {
+    set: RunSet<CapturesCodec>,
+    hidden: Arc<Hidden>,
+}
+
+impl Captures {
+    /// Opens the view: fresh entries in `store`, runs in `folder`.
+    pub fn open(store: &Database, folder: &Path, hidden: Arc<Hidden>) -> Result<Captures> {
+        Captures::open_with_cache(store, folder, hidden, BLOCK_CACHE_BYTES)
+    }
+
+    /// Opens the view with another bound on the memory for decoded blocks.
+    pub fn open_with_cache(store: &Database, folder: &Path, hidden: Arc<Hidden>, cache_bytes: u64) -> Result<Captures> {
+        Ok(Captures { set: RunSet::open(store, KEYSPACE, folder, cache_bytes)?, hidden })
+    }
+
+    /// Key and value to put into the keyspace [`KEYSPACE`] for a capture. Putting the same capture twice is harmless;
+    /// putting one with the same key, time and position replaces it. Refuses what cannot be indexed.
+    pub fn entry(&self, capture: &Capture) -> Result<(Vec<u8>, Vec<u8>)> {
+        let (mut key, mut value) = (Vec::with_capacity(96), Vec::with_capacity(64));
+        runs::write_entry(capture, &mut key, &mut value)?;
+        self.set.expect_fresh(1);
+        Ok((key, value))
+    }
+
+    /// Puts a capture into a batch on the view's store.
+    pub fn put(&self, capture: &Capture, batch: &mut OwnedWriteBatch) -> Result<()> {
+        let (key, value) = self.entry(capture)?;
+        batch.insert(self.set.fresh(), key, value);
+        Ok(())
+    }
+
+    /// Begins to add many captures that the view does not hold yet, in bounded memory.
+    pub fn bulk(&self) -> Bulk<'_> {
+        Bulk { bulk: self.set.bulk(), key: Vec::new(), value: Vec::new() }
+    }
+
+    /// Moves fresh captures into a run if they are many, and merges runs that have become many. To be called now and
+    /// then by a thread that may take its time: reading and appending go on meanwhile.
+    pub fn tend(&self) -> Result<()> {
+        if self.set.wants_move() {
+            self.set.move_fresh()?;
+        }
+        while self.set.merge()? {}
+        Ok(())
+    }
+
+    /// Moves all captures into one run, without those that `keep` refuses.
+    pub fn compact(&self, keep: impl Fn(&Row<'_>) -> bool) -> Result<()> {
+        self.set.compact(keep)
+    }
+
+    /// Runs, captures in them, captures outside of them, and bytes of the runs.
+    pub fn facts(&self) -> Facts {
+        let mut facts = Facts { fresh: self.set.fresh_entries(), ..Facts::default() };
+        for run in self.set.facts() {
+            facts.runs += 1;
+            facts.in_runs += run.entries;
+            facts.run_bytes += run.bytes;
+        }
+        facts
+    }
+
+    /// The captures that a query asks for. Lazy; nothing is read before the first is taken.
+    pub fn query(&self, query: &Query) -> Result<Answer> {
+        let mut wanted = Wanted::of(query);
+        let walks = match &query.matching {
+            Match::Exact(key) => {
+                let bounds = moments(key, query.from_ms, query.to_ms);
+                VecDeque::from([self.set.find(&looked_for(key))?.walk(bounds, query.direction)])
+            }
+            matching => {
+                let (bounds, filter) = stretches(matching);
+                wanted.surt = filter;
+                let mut walks: VecDeque<_> =
+                    bounds.into_iter().map(|bounds| self.set.walk(bounds, query.direction)).collect();
+                if query.direction == Direction::Backward {
+                    walks.make_contiguous().reverse();
+                }
+                walks
+            }
+        };
+        Ok(Answer {
+            walks,
+            span: None,
+            direction: query.direction,
+            wanted,
+            hidden: self.hidden.now(),
+            left: query.limit.unwrap_or(u64::MAX),
+        })
+    }
+
+    /// All captures of one URL, oldest first.
+    pub fn exact(&self, key: &Key) -> Result<Answer> {
+        self.query(&Query::new(Match::Exact(key.clone())))
+    }
+
+    /// The captures of one URL from the one closest to `time_ms` outward; of two that are equally close the older first.
+    /// Walks in both directions from there: a URL with a million captures costs no more than one with ten.
+    pub fn closest(&self, key: &Key, time_ms: i64) -> Result<Closest> {
+        let found = self.set.find(&looked_for(key))?;
+        let hidden = self.hidden.now();
+        let side = |bounds, direction| Answer {
+            walks: VecDeque::from([found.walk(bounds, direction)]),
+            span: None,
+            direction,
+            wanted: Wanted::default(),
+            hidden: hidden.clone(),
+            left: u64::MAX,
+        };
+        let before = time_ms.checked_sub(1);
+        Ok(Closest {
+            time_ms,
+            older: before.map(|before| side(moments(key, None, Some(before)), Direction::Backward)),
+            younger: side(moments(key, Some(time_ms), None), Direction::Forward),
+            next_older: None,
+            next_younger: None,
+        })
+    }
+
+    /// Shows every matching capture that is not hidden to `look`, in order, without copying it. The cheap way to count
+    /// and to sum.
+    pub fn each(&self, matching: &Match, mut look: impl FnMut(&Row<'_>) -> ControlFlow<()>) -> Result<()> {
+        let hidden = self.hidden.now();
+        let (bounds, filter) = stretches(matching);
+        for bounds in bounds {
+            let mut walk = self.set.walk(bounds, Direction::Forward);
+            while let Some(span) = walk.next_span()? {
+                for index in span.rows.clone() {
+                    let Some(row) = span.block.row(index) else { continue };
+                    let seen = hidden.is_empty() || !hidden.contains(&row.position());
+                    if seen && filter.as_ref().is_none_or(|filter| filter.admits(row.surt())) && look(&row).is_break() {
+                        return Ok(());
+                    }
+                }
+            }
+        }
+        Ok(())
+    }
+}
+
+/// How large the view is.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Facts {
+    /// Files.
+    pub runs: u64,
+    /// Captures in runs.
+    pub in_runs: u64,
+    /// Captures in the store, about.
+    pub fresh: u64,
+    /// Bytes of all runs.
+    pub run_bytes: u64,
+}
+
+/// Many captures on their way into the view; see [`Captures::bulk`].
+pub struct Bulk<'a> {
+    bulk: runs::Bulk<'a, CapturesCodec>,
+    key: Vec<u8>,
+    value: Vec<u8>,
+}
+
+impl<'a> Bulk<'a> {
+    /// Sorts in chunks of this many bytes instead of [`crate::limits::BULK_CHUNK_BYTES`].
+    pub fn chunk_bytes(mut self, bytes: usize) -> Self {
+        self.bulk = self.bulk.chunk_bytes(bytes);
+        self
+    }
+
+    /// Adds a capture, in any order. Refuses what cannot be indexed; others can be added after that.
+    pub fn push(&mut self, capture: &Capture) -> Result<()> {
+        self.key.clear();
+        self.value.clear();
+        runs::write_entry(capture, &mut self.key, &mut self.value)?;
+        self.bulk.push(&self.key, &self.value)
+    }
+
+    /// Puts what was added into `batch`, which the caller commits together with whatever must become true at the same
+    /// moment; then [`Staged::publish`] makes it visible.
+    pub fn stage(self, batch: &mut OwnedWriteBatch) -> Result<Staged<'a>> {
+        Ok(Staged(self.bulk.stage(batch)?))
+    }
+}
+
+/// Captures that become part of the view when the batch is committed.
+#[must_use = "publish it when the batch is committed"]
+pub struct Staged<'a>(runs::Staged<'a, CapturesCodec>);
+
+impl Staged<'_> {
+    /// Makes the captures visible; the batch they were staged in is committed.
+    pub fn publish(self) {
+        self.0.publish();
+    }
+}
+
+/// What exact look-ups ask the filters for.
+fn looked_for(key: &Key) -> Vec<u8> {
+    [key.as_bytes(), &[0]].concat()
+}
+
+/// The captures of one URL between two times, both included.
+fn moments(key: &Key, from_ms: Option<i64>, to_ms: Option<i64>) -> Bounds {
+    let lowest = |time_ms| {
+        let mut bound = Vec::with_capacity(key.as_bytes().len() + 21);
+        runs::write_key(key.as_bytes(), Moment { time_ms, position: Position::default() }, &mut bound);
+        bound
+    };
+    let start = from_ms.map_or_else(|| looked_for(key), lowest);
+    let end = match to_ms.map(|to| to.checked_add(1)) {
+        Some(Some(behind)) => lowest(behind),
+        _ => [key.as_bytes(), &[1]].concat(),
+    };
+    Bounds { start, end: Some(end) }
+}
+
+/// A condition on SURTs for matches that are not stretches of the view.
+#[derive(Clone, Debug)]
+enum SurtFilter {
+    Domain(String),
+    Range(String, String),
+}
+
+impl SurtFilter {
+    fn admits(&self, surt: &str) -> bool {
+        match self {
+            SurtFilter::Domain(host) => {
+                surt.strip_prefix(host.as_str()).is_some_and(|rest| rest.starts_with([')', ',', ':']))
+            }
+            SurtFilter::Range(from, to) => from.as_str() <= surt && surt < to.as_str(),
+        }
+    }
+}
+
+/// The stretches of the view that hold all that matches, ascending, and what remains to be asked of each capture.
+fn stretches(matching: &Match) -> (Vec<Bounds>, Option<SurtFilter>) {
+    let under = |key: &Key, text: &str| {
+        let mut prefix = key.site_hash().to_be_bytes().to_vec();
+        prefix.extend_from_slice(text.as_bytes());
+        Bounds::prefix(&prefix)
+    };
+    let everything = || vec![Bounds::prefix(&[])];
+    match matching {
+        Match::All => (everything(), None),
+        Match::Exact(key) => (vec![moments(key, None, None)], None),
+        Match::Prefix(key) => (vec![Bounds::prefix(key.as_bytes())], None),
+        Match::Host(key) => {
+            let (host, _) = key.surt().split_once(')').unwrap_or((key.surt(), ""));
+            (vec![under(key, &format!("{host})"))], None)
+        }
+        Match::Domain(key) => {
+            let (host, _) = key.surt().split_once(')').unwrap_or((key.surt(), ""));
+            let name = host.split_once(':').map_or(host, |(name, _)| name);
+            if holds_sites(name) {
+                return (everything(), Some(SurtFilter::Domain(name.to_string())));
+            }
+            // In the order of these bytes; `com,example-x` and `com,example1` lie between them and do not belong.
+            ([")", ",", ":"].map(|end| under(key, &format!("{name}{end}"))).to_vec(), None)
+        }
+        Match::Range(from, to) => {
+            if from.site_hash() == to.site_hash() {
+                let bounds = Bounds { start: from.as_bytes().to_vec(), end: Some(to.as_bytes().to_vec()) };
+                // Two sites may share a hash; the order within the hash is that of SURTs all the same.
+                return (vec![bounds], None);
+            }
+            (everything(), Some(SurtFilter::Range(from.surt().to_string(), to.surt().to_string())))
+        }
+    }
+}
+
+/// Whether names below this one are sites of their own, as those below `uk,co` are.
+fn holds_sites(surt_host: &str) -> bool {
+    let mut below: Vec<&str> = surt_host.split(',').collect();
+    below.push("x");
+    below.reverse();
+    let below = below.join(".");
+    Suffixes::compiled().site(&below, Part::Icann) == below
+}
+
+/// Conditions on single captures.
+#[derive(Clone, Debug, Default)]
+struct Wanted {
+    surt: Option<SurtFilter>,
+    from_ms: Option<i64>,
+    to_ms: Option<i64>,
+    status: Option<u16>,
+    mime: Option<String>,
+    kinds: Vec<CaptureKind>,
+}
+
+impl Wanted {
+    fn of(query: &Query) -> Wanted {
+        Wanted {
+            surt: None,
+            from_ms: query.from_ms,
+            to_ms: query.to_ms,
+            status: query.status,
+            mime: query.mime.clone(),
+            kinds: query.kinds.clone(),
+        }
+    }
+
+    fn admits(&self, row: &Row<'_>) -> bool {
+        self.from_ms.is_none_or(|from| from <= row.time_ms())
+            && self.to_ms.is_none_or(|to| row.time_ms() <= to)
+            && self.status.is_none_or(|status| status == row.status())
+            && self.mime.as_ref().is_none_or(|mime| mime_matches(mime, row.mime()))
+            && (self.kinds.is_empty() || self.kinds.contains(&row.kind()))
+            && self.surt.as_ref().is_none_or(|surt| surt.admits(row.surt()))
+    }
+}
+
+fn mime_matches(wanted: &str, found: &str) -> bool {
+    match wanted.strip_suffix('*') {
+        Some(front) => found.get(..front.len()).is_some_and(|found| found.eq_ignore_ascii_case(front)),
+        None => found.eq_ignore_ascii_case(wanted),
+    }
+}
+
+/// Captures one after another. After an error there is nothing more.
+pub struct Answer {
+    walks: VecDeque<Walk<CapturesCodec>>,
+    span: Option<Span<CapturesCodec>>,
+    direction: Direction,
+    wanted: Wanted,
+    hidden: Arc<HashSet<Position>>,
+    left: u64,
+}
+
+impl Answer {
+    fn step(&mut self) -> Result<Option<Capture>> {
+        while self.left > 0 {
+            while let Some(span) = &mut self.span {
+                let index = match self.direction {
+                    Direction::Forward => span.rows.next(),
+                    Direction::Backward => span.rows.next_back(),
+                };
+                let Some(index) = index else {
+                    self.span = None;
+                    break;
+                };
+                let Some(row) = span.block.row(index) else { continue };
+                let seen = self.hidden.is_empty() || !self.hidden.contains(&row.position());
+                if seen && self.wanted.admits(&row) {
+                    self.left -= 1;
+                    return Ok(Some(row.capture()));
+                }
+            }
+            let Some(walk) = self.walks.front_mut() else { return Ok(None) };
+            self.span = walk.next_span()?;
+            if self.span.is_none() {
+                self.walks.pop_front();
+            }
+        }
+        Ok(None)
+    }
+}
+
+impl Iterator for Answer {
+    type Item = Result<Capture>;
+
+    fn next(&mut self) -> Option<Result<Capture>> {
+        let step = self.step();
+        if step.is_err() {
+            self.left = 0;
+        }
+        step.transpose()
+    }
+}
+
+/// The captures of one URL from a time outward; see [`Captures::closest`].
+pub struct Closest {
+    time_ms: i64,
+    older: Option<Answer>,
+    younger: Answer,
+    next_older: Option<Capture>,
+    next_younger: Option<Capture>,
+}
+
+impl Iterator for Closest {
+    type Item = Result<Capture>;
+
+    fn next(&mut self) -> Option<Result<Capture>> {
+        let filled = (|| {
+            if self.next_older.is_none() {
+                self.next_older = self.older.as_mut().and_then(Iterator::next).transpose()?;
+            }
+            if self.next_younger.is_none() {
+                self.next_younger = self.younger.next().transpose()?;
+            }
+            Ok(())
+        })();
+        if let Err(error) = filled {
+            self.older = None;
+            self.younger.left = 0;
+            (self.next_older, self.next_younger) = (None, None);
+            return Some(Err(error));
+        }
+        let distance = |capture: &Capture| capture.time_ms.abs_diff(self.time_ms);
+        let take_older = match (&self.next_older, &self.next_younger) {
+            (Some(older), Some(younger)) => distance(older) <= distance(younger),
+            (older, _) => older.is_some(),
+        };
+        if take_older { self.next_older.take() } else { self.next_younger.take() }.map(Ok)
+    }
+}

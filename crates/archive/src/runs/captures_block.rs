@@ -1,0 +1,664 @@
+//! A block of captures, column by column.
+//!
+//! ```text
+//!   | rows, keys, URL forms, notes, writers, digest groups, text length, stored text length: varints |
+//!   | digest groups: | algorithm 1 | count varint | … |
+//!   | time base varint | time unit in ms varint |
+//!   | heads of the columns … | writers 4 each | bodies of the columns … | digests … | stored text … |
+//!
+//!   columns, one number for each distinct key:  bytes shared with the key before, bytes of the rest, rows
+//!   columns, one number for each row:           time, writer, segment, record, offset, length, URL form, note, digest
+//!   text (zstd, or plain if that is shorter):   rests of keys | URL forms: length varint, bytes | notes
+//!   note:                                       kind 1 | status 2 LE | flags 1 | media type: length varint, bytes
+//! ```
+//!
+//! Numbers are stored with the width that the widest of the block needs, so that one row is read without decoding the
+//! others. What repeats (URL forms, notes, digests) stands once, and rows refer to it.
+
+use super::bits::{Bytes, Column, PADDING, put_varint};
+use super::codec::{BlockParts, Builder, Codec, Rows, filter_hash};
+use super::entry::{self, Entry, Moment, sortable, unsortable};
+use super::file::{Strings, shared_prefix};
+use super::{text, url_form};
+use crate::limits::{BLOCK_BYTES_MAX, BLOCK_ROWS_MAX, BLOCK_TEXT_BYTES_MAX, KEY_BYTES_MAX, MIME_BYTES_MAX};
+use crate::{Capture, CaptureKind, Digest, Position, Result, WriterKey};
+use std::cmp::Ordering;
+use std::collections::HashMap;
+use std::hash::Hash;
+use xxhash_rust::xxh3::Xxh3DefaultBuilder;
+
+/// Runs of captures.
+pub struct Captures;
+
+impl Codec for Captures {
+    const NUMBER: u8 = 1;
+    type Block = CapturesBlock;
+    type Builder = CapturesBuilder;
+    type Row<'a> = Row<'a>;
+
+    fn decode(bytes: Vec<u8>, length: usize, rows: usize) -> Option<CapturesBlock> {
+        CapturesBlock::decode(bytes, length, rows)
+    }
+
+    fn row(block: &CapturesBlock, index: usize) -> Row<'_> {
+        Row(Place::Packed(block, index))
+    }
+
+    fn alone<'a>(key: &'a [u8], value: &'a [u8]) -> Option<Row<'a>> {
+        entry::read(key, value).map(|entry| Row(Place::Alone(entry)))
+    }
+
+    fn looked_for(key: &[u8]) -> &[u8] {
+        &key[..key.len().saturating_sub(entry::TAIL_BYTES - 1)]
+    }
+}
+
+/// One capture, read where it stands. Only what is asked for is decoded.
+pub struct Row<'a>(Place<'a>);
+
+enum Place<'a> {
+    Packed(&'a CapturesBlock, usize),
+    Alone(Entry<'a>),
+}
+
+impl<'a> Row<'a> {
+    /// The bytes of the URL's key: site hash and SURT.
+    pub fn url_key(&self) -> &[u8] {
+        match &self.0 {
+            Place::Packed(block, row) => block.keys.get(block.key_of(*row)),
+            Place::Alone(entry) => entry.url_key,
+        }
+    }
+
+    /// The SURT of the URL.
+    pub fn surt(&self) -> &str {
+        entry::surt_of(self.url_key())
+    }
+
+    /// Milliseconds since 1970.
+    pub fn time_ms(&self) -> i64 {
+        match &self.0 {
+            Place::Packed(block, row) => block.time_ms(*row),
+            Place::Alone(entry) => entry.moment.time_ms,
+        }
+    }
+
+    /// The name of the record.
+    pub fn position(&self) -> Position {
+        match &self.0 {
+            Place::Packed(block, row) => block.position(*row),
+            Place::Alone(entry) => entry.moment.position,
+        }
+    }
+
+    /// The type of the record.
+    pub fn kind(&self) -> CaptureKind {
+        match &self.0 {
+            Place::Packed(block, row) => block.note(*row).kind,
+            Place::Alone(entry) => entry.kind,
+        }
+    }
+
+    /// The HTTP status; 0 where there is none.
+    pub fn status(&self) -> u16 {
+        match &self.0 {
+            Place::Packed(block, row) => block.note(*row).status,
+            Place::Alone(entry) => entry.status,
+        }
+    }
+
+    /// The flags of a [`Capture`].
+    pub fn flags(&self) -> u8 {
+        match &self.0 {
+            Place::Packed(block, row) => block.note(*row).flags,
+            Place::Alone(entry) => entry.flags,
+        }
+    }
+
+    /// The media type; empty where there is none.
+    pub fn mime(&self) -> &str {
+        match &self.0 {
+            Place::Packed(block, row) => block.mime(*row),
+            Place::Alone(entry) => entry.mime,
+        }
+    }
+
+    /// The payload digest.
+    pub fn digest(&self) -> Option<Digest> {
+        match &self.0 {
+            Place::Packed(block, row) => block.digest(*row),
+            Place::Alone(entry) => entry.digest,
+        }
+    }
+
+    /// Where the record begins in its file.
+    pub fn offset(&self) -> u64 {
+        match &self.0 {
+            Place::Packed(block, row) => block.number(OFFSET, *row),
+            Place::Alone(entry) => entry.offset,
+        }
+    }
+
+    /// How many bytes the record takes in its file.
+    pub fn length(&self) -> u64 {
+        match &self.0 {
+            Place::Packed(block, row) => block.number(LENGTH, *row),
+            Place::Alone(entry) => entry.length,
+        }
+    }
+
+    fn url_form(&self) -> &[u8] {
+        match &self.0 {
+            Place::Packed(block, row) => block.url_form(*row),
+            Place::Alone(entry) => entry.url_form,
+        }
+    }
+
+    /// The URL as it stands in the record.
+    pub fn url(&self) -> String {
+        url_form::read(self.surt(), self.url_form()).unwrap_or_default()
+    }
+
+    /// A copy of everything.
+    pub fn capture(&self) -> Capture {
+        Capture {
+            key: entry::key_of(self.url_key()),
+            url: self.url(),
+            time_ms: self.time_ms(),
+            position: self.position(),
+            kind: self.kind(),
+            status: self.status(),
+            mime: self.mime().to_string(),
+            digest: self.digest(),
+            offset: self.offset(),
+            length: self.length(),
+            flags: self.flags(),
+        }
+    }
+}
+
+const TIME: usize = 0;
+const WRITER: usize = 1;
+const SEGMENT: usize = 2;
+const RECORD: usize = 3;
+const OFFSET: usize = 4;
+const LENGTH: usize = 5;
+const URL_FORM: usize = 6;
+const NOTE: usize = 7;
+const DIGEST: usize = 8;
+const ROW_COLUMNS: usize = 9;
+const KEY_COLUMNS: usize = 3;
+
+/// Kind, status, flags and media type: few different ones in a block.
+#[derive(Clone, Copy)]
+struct Note {
+    kind: CaptureKind,
+    status: u16,
+    flags: u8,
+    /// Where the media type stands in the text.
+    mime: (u32, u32),
+}
+
+struct DigestGroup {
+    algorithm: u8,
+    /// Number of the group's first digest.
+    first: usize,
+    /// Where it stands in the block.
+    at: usize,
+}
+
+/// A block, checked and laid open. Columns stay packed until a row is asked for.
+pub struct CapturesBlock {
+    bytes: Vec<u8>,
+    text: Vec<u8>,
+    rows: usize,
+    keys: Strings,
+    /// First row of each key, and the number of rows at the end.
+    first_rows: Vec<u32>,
+    columns: [Column; ROW_COLUMNS],
+    time_base: u64,
+    time_unit: u64,
+    writers: Vec<u32>,
+    forms: Vec<(u32, u32)>,
+    notes: Vec<Note>,
+    digests: Vec<DigestGroup>,
+}
+
+impl CapturesBlock {
+    fn decode(bytes: Vec<u8>, length: usize, rows: usize) -> Option<CapturesBlock> {
+        let mut head = Bytes(bytes.get(..length)?);
+        if length + PADDING > bytes.len() || head.count(BLOCK_ROWS_MAX)? != rows || rows == 0 {
+            return None;
+        }
+        let key_count = head.count(rows)?;
+        let form_count = head.count(rows)?;
+        let note_count = head.count(rows)?;
+        let writer_count = head.count(rows)?;
+        let group_count = head.count(usize::from(u8::MAX))?;
+        let text_length = head.count(BLOCK_BYTES_MAX)?;
+        let stored_length = head.count(length)?;
+        let mut group_counts = Vec::with_capacity(group_count);
+        for _ in 0..group_count {
+            group_counts.push((head.u8()?, head.count(rows)?));
+        }
+        let (time_base, time_unit) = (head.varint()?, head.varint()?);
+        // The bodies begin where the heads and the writers end; that is known after reading them.
+        let mut probe = head;
+        for _ in 0..KEY_COLUMNS + ROW_COLUMNS {
+            probe.varint()?;
+            probe.u8()?;
+        }
+        let mut writers = Vec::with_capacity(writer_count);
+        for _ in 0..writer_count {
+            writers.push(probe.u32()?);
+        }
+        let mut at = length - probe.0.len();
+        let mut key_columns = [Column::default(); KEY_COLUMNS];
+        for column in &mut key_columns {
+            *column = Column::read(&mut head, key_count, &mut at, length)?;
+        }
+        let mut columns = [Column::default(); ROW_COLUMNS];
+        for column in &mut columns {
+            *column = Column::read(&mut head, rows, &mut at, length)?;
+        }
+        let mut digests = Vec::with_capacity(group_count);
+        let mut first = 0;
+        for (algorithm, count) in group_counts {
+            digests.push(DigestGroup { algorithm, first, at });
+            first += count;
+            let width = if algorithm == 0 { 0 } else { Digest::width(algorithm)? };
+            at = at.checked_add(width * count).filter(|at| *at <= length)?;
+        }
+        // One past the last group, so that a number beyond it is seen.
+        digests.push(DigestGroup { algorithm: 0, first, at });
+        if at.checked_add(stored_length)? != length {
+            return None;
+        }
+        let text = text::read(&bytes[at..length], text_length)?;
+
+        let mut block = CapturesBlock {
+            bytes,
+            text,
+            rows,
+            keys: Strings::default(),
+            first_rows: Vec::with_capacity(key_count + 1),
+            columns,
+            time_base,
+            time_unit,
+            writers,
+            forms: Vec::with_capacity(form_count),
+            notes: Vec::with_capacity(note_count),
+            digests,
+        };
+        block.read_text(key_columns, key_count, form_count, note_count)?;
+        Some(block)
+    }
+
+    fn read_text(&mut self, columns: [Column; KEY_COLUMNS], keys: usize, forms: usize, notes: usize) -> Option<()> {
+        let [shared, rest, rows] = columns;
+        let mut text = Bytes(&self.text);
+        let mut key: Vec<u8> = Vec::with_capacity(128);
+        let mut row = 0u64;
+        for index in 0..keys {
+            let shared = shared.get(&self.bytes, index);
+            let rest = rest.get(&self.bytes, index);
+            if shared > key.len() as u64 || rest > KEY_BYTES_MAX as u64 {
+                return None;
+            }
+            key.truncate(shared as usize);
+            key.extend_from_slice(text.take(rest as usize)?);
+            if key.len() > KEY_BYTES_MAX {
+                return None;
+            }
+            self.keys.push(&key);
+            self.first_rows.push(row as u32);
+            row = row.checked_add(rows.get(&self.bytes, index)).filter(|row| *row <= self.rows as u64)?;
+        }
+        if row != self.rows as u64 {
+            return None;
+        }
+        self.first_rows.push(row as u32);
+        let whole = self.text.len();
+        for _ in 0..forms {
+            let length = text.count(whole)?;
+            let begin = whole - text.0.len();
+            text.take(length)?;
+            self.forms.push((begin as u32, (begin + length) as u32));
+        }
+        for _ in 0..notes {
+            let kind = CaptureKind::from_number(text.u8()?)?;
+            let (status, flags) = (text.u16()?, text.u8()?);
+            let length = text.count(MIME_BYTES_MAX)?;
+            let begin = whole - text.0.len();
+            std::str::from_utf8(text.take(length)?).ok()?;
+            self.notes.push(Note { kind, status, flags, mime: (begin as u32, (begin + length) as u32) });
+        }
+        // Rows refer to these without asking again whether they exist.
+        let some = !self.forms.is_empty() && !self.notes.is_empty() && !self.writers.is_empty();
+        (some && text.0.is_empty()).then_some(())
+    }
+
+    #[inline]
+    fn number(&self, column: usize, row: usize) -> u64 {
+        self.columns[column].get(&self.bytes, row)
+    }
+
+    /// The thing a row refers to. A number beyond the list cannot come out of a block with the right checksum; it is
+    /// held to the list so that a forged block is wrong and not a panic.
+    #[inline]
+    fn referred<T: Copy>(&self, list: &[T], column: usize, row: usize) -> T {
+        list[(self.number(column, row) as usize).min(list.len() - 1)]
+    }
+
+    fn key_of(&self, row: usize) -> usize {
+        if self.first_rows.len() == self.rows + 1 {
+            return row;
+        }
+        self.first_rows.partition_point(|first| *first as usize <= row).saturating_sub(1).min(self.keys.len() - 1)
+    }
+
+    fn time_ms(&self, row: usize) -> i64 {
+        unsortable(self.time_base.wrapping_add(self.number(TIME, row).wrapping_mul(self.time_unit)))
+    }
+
+    fn position(&self, row: usize) -> Position {
+        Position {
+            writer: WriterKey(self.referred(&self.writers, WRITER, row)),
+            segment: self.number(SEGMENT, row) as u32,
+            record: self.number(RECORD, row) as u32,
+        }
+    }
+
+    fn moment(&self, row: usize) -> Moment {
+        Moment { time_ms: self.time_ms(row), position: self.position(row) }
+    }
+
+    fn note(&self, row: usize) -> Note {
+        self.referred(&self.notes, NOTE, row)
+    }
+
+    fn mime(&self, row: usize) -> &str {
+        let (begin, end) = self.note(row).mime;
+        std::str::from_utf8(&self.text[begin as usize..end as usize]).unwrap_or_default()
+    }
+
+    fn url_form(&self, row: usize) -> &[u8] {
+        let (begin, end) = self.referred(&self.forms, URL_FORM, row);
+        &self.text[begin as usize..end as usize]
+    }
+
+    fn digest(&self, row: usize) -> Option<Digest> {
+        let number = self.number(DIGEST, row) as usize;
+        let group = self.digests.iter().rev().find(|group| group.first <= number)?;
+        let width = Digest::width(group.algorithm)?;
+        let begin = group.at + (number - group.first) * width;
+        Digest::from_parts(group.algorithm, self.bytes.get(begin..begin + width)?)
+    }
+}
+
+/// Compares the entries of one URL key with a bound: equal if the bound lies among them.
+fn compare_key(key: &[u8], bound: &[u8]) -> Ordering {
+    match bound.get(..key.len()) {
+        // The entry's key goes on with a zero byte behind the URL key.
+        Some(front) => key.cmp(front).then_with(|| match bound.get(key.len()) {
+            Some(0) => Ordering::Equal,
+            Some(_) => Ordering::Less,
+            None => Ordering::Greater,
+        }),
+        None => key.cmp(bound),
+    }
+}
+
+impl Rows for CapturesBlock {
+    fn rows(&self) -> usize {
+        self.rows
+    }
+
+    fn search(&self, bound: &[u8]) -> usize {
+        let key = self.keys.partition_point(|key| compare_key(key, bound) == Ordering::Less);
+        if key == self.keys.len() {
+            return self.rows;
+        }
+        let (mut low, mut high) = (self.first_rows[key] as usize, self.first_rows[key + 1] as usize);
+        if compare_key(self.keys.get(key), bound) == Ordering::Greater {
+            return low;
+        }
+        let tail = &bound[self.keys.get(key).len() + 1..];
+        while low < high {
+            let middle = low + (high - low) / 2;
+            if self.moment(middle).to_bytes().as_slice() < tail {
+                low = middle + 1;
+            } else {
+                high = middle;
+            }
+        }
+        low
+    }
+
+    fn write_key(&self, row: usize, out: &mut Vec<u8>) {
+        entry::write_key(self.keys.get(self.key_of(row)), self.moment(row), out);
+    }
+
+    fn weight(&self) -> usize {
+        self.bytes.capacity()
+            + self.text.capacity()
+            + self.keys.weight()
+            + self.first_rows.capacity() * 4
+            + self.forms.capacity() * 8
+            + self.notes.capacity() * size_of::<Note>()
+            + size_of::<CapturesBlock>()
+            + 64
+    }
+}
+
+/// Things that repeat, numbered in the order in which they came.
+struct Numbered<T> {
+    numbers: HashMap<T, u32, Xxh3DefaultBuilder>,
+    list: Vec<T>,
+}
+
+impl<T> Default for Numbered<T> {
+    fn default() -> Numbered<T> {
+        Numbered { numbers: HashMap::default(), list: Vec::new() }
+    }
+}
+
+impl<T: Hash + Eq + Clone> Numbered<T> {
+    fn number<Q: Hash + Eq + ?Sized>(&mut self, thing: &Q) -> u64
+    where
+        T: std::borrow::Borrow<Q>,
+        Q: ToOwned<Owned = T>,
+    {
+        if let Some(number) = self.numbers.get(thing) {
+            return u64::from(*number);
+        }
+        let number = self.list.len() as u32;
+        self.numbers.insert(thing.to_owned(), number);
+        self.list.push(thing.to_owned());
+        u64::from(number)
+    }
+
+    fn clear(&mut self) {
+        self.numbers.clear();
+        self.list.clear();
+    }
+}
+
+/// Collects captures for one block.
+#[derive(Default)]
+pub struct CapturesBuilder {
+    keys: Strings,
+    key_columns: [Vec<u64>; KEY_COLUMNS],
+    columns: [Vec<u64>; ROW_COLUMNS],
+    writers: Numbered<u32>,
+    forms: Numbered<Vec<u8>>,
+    notes: Numbered<Vec<u8>>,
+    digests: Numbered<Option<Digest>>,
+    hashes: Vec<u64>,
+    text: Vec<u8>,
+    text_bytes: usize,
+    note: Vec<u8>,
+    head: Vec<u8>,
+    stored: Vec<u8>,
+    compressor: text::Compressor,
+}
+
+impl CapturesBuilder {
+    fn push_key(&mut self, key: &[u8]) {
+        let keys = self.keys.len();
+        if keys > 0 && self.keys.get(keys - 1) == key {
+            if let Some(rows) = self.key_columns[2].last_mut() {
+                *rows += 1;
+            }
+            return;
+        }
+        let shared = if keys > 0 { shared_prefix(self.keys.get(keys - 1), key) } else { 0 };
+        self.keys.push(key);
+        self.key_columns[0].push(shared as u64);
+        self.key_columns[1].push((key.len() - shared) as u64);
+        self.key_columns[2].push(1);
+        self.text.extend_from_slice(&key[shared..]);
+        self.text_bytes += key.len() - shared;
+        let looked_for = [key, &[0]].concat();
+        self.hashes.push(filter_hash(&looked_for));
+    }
+
+    /// Renumbers the digests so that those of one algorithm stand together, and says how many of each there are.
+    fn group_digests(&mut self) -> Vec<(u8, usize)> {
+        let algorithm = |digest: &Option<Digest>| digest.map_or(0, |digest| digest.algorithm());
+        let list = &self.digests.list;
+        let mut order: Vec<usize> = (0..list.len()).collect();
+        order.sort_by_key(|number| algorithm(&list[*number]));
+        let mut groups: Vec<(u8, usize)> = Vec::new();
+        let mut renumbered = vec![0u64; list.len()];
+        for (new, old) in order.iter().enumerate() {
+            renumbered[*old] = new as u64;
+            let found = algorithm(&list[*old]);
+            match groups.last_mut() {
+                Some((last, count)) if *last == found => *count += 1,
+                _ => groups.push((found, 1)),
+            }
+        }
+        for number in &mut self.columns[DIGEST] {
+            *number = renumbered[*number as usize];
+        }
+        self.digests.list = order.iter().map(|old| self.digests.list[*old]).collect();
+        groups
+    }
+}
+
+impl Builder<Captures> for CapturesBuilder {
+    fn push(&mut self, row: &Row<'_>) -> Result<()> {
+        self.push_key(row.url_key());
+        self.note.clear();
+        self.note.push(row.kind().number());
+        self.note.extend_from_slice(&row.status().to_le_bytes());
+        self.note.push(row.flags());
+        put_varint(&mut self.note, row.mime().len() as u64);
+        self.note.extend_from_slice(row.mime().as_bytes());
+        let position = row.position();
+        let forms = self.forms.list.len();
+        let numbers = [
+            sortable(row.time_ms()),
+            self.writers.number(&position.writer.0),
+            u64::from(position.segment),
+            u64::from(position.record),
+            row.offset(),
+            row.length(),
+            self.forms.number(row.url_form()),
+            self.notes.number(self.note.as_slice()),
+            self.digests.number(&row.digest()),
+        ];
+        if self.forms.list.len() > forms {
+            self.text_bytes += row.url_form().len();
+        }
+        for (column, number) in self.columns.iter_mut().zip(numbers) {
+            column.push(number);
+        }
+        Ok(())
+    }
+
+    fn is_full(&self) -> bool {
+        self.rows() >= BLOCK_ROWS_MAX || self.text_bytes >= BLOCK_TEXT_BYTES_MAX
+    }
+
+    fn rows(&self) -> usize {
+        self.columns[TIME].len()
+    }
+
+    fn finish(&mut self, out: &mut BlockParts) -> Result<()> {
+        let first_moment = Moment {
+            time_ms: unsortable(self.columns[TIME][0]),
+            position: Position {
+                writer: WriterKey(self.writers.list[self.columns[WRITER][0] as usize]),
+                segment: self.columns[SEGMENT][0] as u32,
+                record: self.columns[RECORD][0] as u32,
+            },
+        };
+        out.first.clear();
+        entry::write_key(self.keys.get(0), first_moment, &mut out.first);
+        out.hashes.clear();
+        out.hashes.append(&mut self.hashes);
+
+        let time_base = self.columns[TIME].iter().copied().min().unwrap_or(0);
+        let whole_seconds = self.columns[TIME].iter().all(|time| (time - time_base) % 1000 == 0);
+        let time_unit = if whole_seconds { 1000 } else { 1 };
+        for time in &mut self.columns[TIME] {
+            *time = (*time - time_base) / time_unit;
+        }
+        let groups = self.group_digests();
+        for form in &self.forms.list {
+            put_varint(&mut self.text, form.len() as u64);
+            self.text.extend_from_slice(form);
+        }
+        for note in &self.notes.list {
+            self.text.extend_from_slice(note);
+        }
+
+        let payload = &mut out.payload;
+        payload.clear();
+        self.head.clear();
+        self.stored.clear();
+        for column in self.key_columns.iter().chain(&self.columns) {
+            Column::write(column, &mut self.head, &mut self.stored);
+        }
+        for digest in self.digests.list.iter().flatten() {
+            self.stored.extend_from_slice(digest.bytes());
+        }
+        let stored_text = self.compressor.write(&self.text, &mut self.stored);
+        for count in [
+            self.columns[TIME].len(),
+            self.keys.len(),
+            self.forms.list.len(),
+            self.notes.list.len(),
+            self.writers.list.len(),
+            groups.len(),
+            self.text.len(),
+            stored_text,
+        ] {
+            put_varint(payload, count as u64);
+        }
+        for (algorithm, count) in groups {
+            payload.push(algorithm);
+            put_varint(payload, count as u64);
+        }
+        put_varint(payload, time_base);
+        put_varint(payload, time_unit);
+        payload.extend_from_slice(&self.head);
+        for writer in &self.writers.list {
+            payload.extend_from_slice(&writer.to_le_bytes());
+        }
+        payload.extend_from_slice(&self.stored);
+
+        self.keys.clear();
+        self.key_columns.iter_mut().for_each(Vec::clear);
+        self.columns.iter_mut().for_each(Vec::clear);
+        self.writers.clear();
+        self.forms.clear();
+        self.notes.clear();
+        self.digests.clear();
+        self.text.clear();
+        self.text_bytes = 0;
+        Ok(())
+    }
+}
