@@ -2,14 +2,14 @@
 //!
 //! The standard leaves algorithm and encoding open, so files hold every mixture: base32 with and without padding, in either
 //! case, hexadecimal, base64, algorithm names with and without a hyphen, and no name at all. Reading accepts them all and
-//! compares *values*; writing gives the one form that every tool knows: lower-case name, colon, upper-case base32.
+//! compares *values*; writing gives the one form that every tool verifies: lower-case name, colon, upper-case base32 with padding.
 
 mod check;
 
 use std::fmt;
 use std::str::FromStr;
 
-use data_encoding::{BASE32_NOPAD, BASE64_NOPAD, BASE64URL_NOPAD, HEXLOWER_PERMISSIVE};
+use data_encoding::{BASE32, BASE32_NOPAD, BASE64_NOPAD, BASE64URL_NOPAD, HEXLOWER_PERMISSIVE};
 use sha1::Digest as _;
 
 pub use check::{BlockCheck, CheckedDigests, Declared, Payload, PayloadMatch};
@@ -126,9 +126,10 @@ impl Digest {
         }
     }
 
-    /// The value alone in upper-case base32 without padding, as CDX files have it.
+    /// The value alone in upper-case base32, as CDX files have it. SHA-1 needs no padding; the others get theirs, without which
+    /// warcio and FastWARC take the value for another encoding.
     pub fn base32(&self) -> String {
-        BASE32_NOPAD.encode(self.as_bytes())
+        BASE32.encode(self.as_bytes())
     }
 
     /// The value alone in lower-case hexadecimal.

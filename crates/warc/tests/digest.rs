@@ -23,6 +23,10 @@ fn known_values() {
         assert_eq!(digest.algorithm(), algorithm);
     }
     assert_eq!(Digest::of(Algorithm::Sha1, b"abc").to_string(), ABC_SHA1);
+    assert_eq!(
+        Digest::of(Algorithm::Sha256, b"").to_string(),
+        "sha256:4OYMIQUY7QOBJGX36TEJS35ZEQT24QPEMSNZGTFESWMRW6CSXBKQ===="
+    );
     assert_eq!(Digest::of(Algorithm::Sha1, b"").base32(), "3I42H3S6NNFQ2MSVX7XZKYAYSCX5QBYJ");
 }
 
@@ -33,8 +37,8 @@ fn spellings_of_one_value() {
         let (base32, hex) = (digest.base32(), digest.hex());
         let base64 = data_encoding::BASE64.encode(digest.as_bytes());
         let url64 = data_encoding::BASE64URL.encode(digest.as_bytes());
-        let padded = data_encoding::BASE32.encode(digest.as_bytes());
-        for value in [&base32, &base32.to_lowercase(), &hex, &hex.to_uppercase(), &base64, &url64, &padded] {
+        let bare = data_encoding::BASE32_NOPAD.encode(digest.as_bytes());
+        for value in [&base32, &base32.to_lowercase(), &hex, &hex.to_uppercase(), &base64, &url64, &bare] {
             for name in
                 [algorithm.name().to_owned(), algorithm.name().to_uppercase(), algorithm.name().replace("sha", "sha-")]
             {
@@ -43,7 +47,7 @@ fn spellings_of_one_value() {
                 assert_eq!(text.parse(), Ok(digest));
             }
         }
-        for value in [&hex, &base32] {
+        for value in [&hex, &base32, &bare] {
             assert_eq!(Digest::parse(value), Ok(digest), "{value}");
         }
         assert_eq!(Digest::parse(&format!(" {} ", digest)), Ok(digest));
