@@ -1,0 +1,356 @@
+//! From an open connection to an audited answer: the flow of one request, read top to bottom.
+
+use std::convert::Infallible;
+use std::io::{self, Write as _};
+use std::net::{IpAddr, SocketAddr};
+use std::sync::Arc;
+use std::time::{Duration, Instant};
+
+use http::{HeaderValue, Request, Response, header};
+use http_body_util::BodyExt as _;
+use hyper::body::{Body as _, Incoming};
+use hyper::server::conn::http1;
+use hyper::service::service_fn;
+use hyper_util::rt::{TokioIo, TokioTimer};
+use skep_url::robots;
+use tokio::io::{AsyncRead, AsyncWrite};
+use tokio::net::{TcpListener, TcpStream};
+use tokio::sync::watch;
+use tokio::task::JoinSet;
+use tokio::time::timeout;
+use tokio_rustls::TlsAcceptor;
+
+use crate::answer::Answer;
+use crate::audit::{Arrival, Departure, Ticket};
+use crate::clock::Time;
+use crate::conditional::{self, Reply};
+use crate::connection::{Watch, WatchedStream};
+use crate::limits;
+use crate::sending::{Sending, Sent};
+use crate::server::{Shared, told_to_stop};
+use crate::world::Host;
+
+/// First byte of a TLS handshake record; no HTTP method begins with it.
+const TLS_HANDSHAKE: u8 = 0x16;
+
+/// Takes connections on one address until told to stop.
+pub(crate) async fn accept(shared: Arc<Shared>, listener: TcpListener, mut stopped: watch::Receiver<bool>) {
+    let mut connections = JoinSet::new();
+    loop {
+        let permit = tokio::select! {
+            permit = shared.connections.clone().acquire_owned() => permit,
+            () = told_to_stop(&mut stopped) => break,
+        };
+        let taken = tokio::select! {
+            taken = listener.accept() => taken,
+            () = told_to_stop(&mut stopped) => break,
+        };
+        let Ok((stream, _)) = taken else {
+            // Out of descriptors, or the peer left before it was taken: let others finish first.
+            tokio::time::sleep(Duration::from_millis(10)).await;
+            continue;
+        };
+        let (shared, stopped) = (shared.clone(), stopped.clone());
+        connections.spawn(async move {
+            let _permit = permit;
+            // A peer that breaks off or talks nonsense is that peer's affair.
+            let _ = connection(shared, stream, stopped).await;
+        });
+        while connections.try_join_next().is_some() {}
+    }
+    while connections.join_next().await.is_some() {}
+}
+
+async fn connection(shared: Arc<Shared>, stream: TcpStream, mut stopped: watch::Receiver<bool>) -> io::Result<()> {
+    stream.set_nodelay(true)?;
+    let local = stream.local_addr()?;
+    let _open = Open::new(shared.clone(), local.ip());
+    let patience = Duration::from_millis(limits::REQUEST_HEAD_MS);
+    let mut first = [0];
+    let sniffed = tokio::select! {
+        sniffed = timeout(patience, stream.peek(&mut first)) => sniffed??,
+        () = told_to_stop(&mut stopped) => 0,
+    };
+    if sniffed == 0 {
+        return Ok(());
+    }
+    if first[0] == TLS_HANDSHAKE {
+        let handshake = TlsAcceptor::from(shared.tls.clone()).accept(stream);
+        let stream = timeout(patience, handshake).await??;
+        talk(shared, stream, local, true, stopped).await
+    } else {
+        talk(shared, stream, local, false, stopped).await
+    }
+}
+
+/// Speaks HTTP until the peer leaves, is silent for too long, or the web stops.
+async fn talk(
+    shared: Arc<Shared>,
+    stream: impl AsyncRead + AsyncWrite + Unpin + Send + 'static,
+    local: SocketAddr,
+    secure: bool,
+    mut stopped: watch::Receiver<bool>,
+) -> io::Result<()> {
+    let watch = Watch::new(Instant::now());
+    let stream = TokioIo::new(WatchedStream::new(stream, watch.clone()));
+    let service = service_fn(|request| {
+        let (shared, watch) = (shared.clone(), watch.clone());
+        async move { Ok::<_, Infallible>(answer(shared, watch, local.ip(), secure, request).await) }
+    });
+    let connection = http1::Builder::new()
+        .timer(TokioTimer::new())
+        .header_read_timeout(Duration::from_millis(limits::REQUEST_HEAD_MS))
+        .max_buf_size(limits::REQUEST_HEAD_BYTES_MAX)
+        .max_headers(limits::REQUEST_HEADERS_MAX)
+        .auto_date_header(false)
+        .serve_connection(stream, service);
+    let mut connection = std::pin::pin!(connection);
+    tokio::select! {
+        done = connection.as_mut() => done.map_err(io::Error::other),
+        () = told_to_stop(&mut stopped) => {
+            connection.as_mut().graceful_shutdown();
+            connection.await.map_err(io::Error::other)
+        }
+    }
+}
+
+/// One request: noted, judged, answered; its end is noted when the last byte is out.
+async fn answer(
+    shared: Arc<Shared>,
+    watch: Arc<Watch<Passage>>,
+    address: IpAddr,
+    secure: bool,
+    request: Request<Incoming>,
+) -> Response<Sending<Passing>> {
+    let first_byte = watch.take_first_byte();
+    let now = shared.now(first_byte);
+    let name = host_name(&request);
+    let path = request.uri().path_and_query().map_or("/", |path| path.as_str()).to_string();
+    let world = shared.world.clone();
+    let host = world.host(&name).filter(|host| host.plan.addresses.contains(&address));
+    let robots = path == "/robots.txt" || host.is_some_and(|host| host.plan.robots.answer(&path, None, now).is_some());
+    let mut passage = Passage::begin(&shared, &request, first_byte, address, secure, &name, &path, robots);
+
+    let (parts, body) = request.into_parts();
+    if !body.is_end_stream() && drain(body).await.is_err() {
+        passage.status = 413;
+        return send(
+            watch,
+            passage,
+            conditional::reply(&parts.method, &parts.headers, Answer::status(413), false, now),
+            true,
+        );
+    }
+    watch.body_was_read();
+    let Some(host) = host else {
+        passage.status = 421;
+        let lost = conditional::reply(&parts.method, &parts.headers, Answer::status(421), false, now);
+        return send(watch, passage, lost, false);
+    };
+
+    let behaviour = shared.behaviour(&host.plan.name);
+    if behaviour.delay_ms > 0 {
+        tokio::time::sleep(Duration::from_millis(behaviour.delay_ms)).await;
+    }
+    let instead = behaviour.instead(shared.count(&host.plan.name));
+    let (said, learned) = match instead {
+        Some(refusal) => {
+            let learned = (path == "/robots.txt").then(|| rules(refusal.status, b""));
+            (Ok(refusal), learned)
+        }
+        None => ask(&shared, host, secure, &path, now).await,
+    };
+    passage.learned = learned;
+    let said = said.unwrap_or_else(|e| Answer::plain(500, "text/plain; charset=utf-8", format!("{e}\n")));
+    passage.retry_after_seconds = said.retry_after_seconds;
+    send(watch, passage, conditional::reply(&parts.method, &parts.headers, said, host.plan.gzip, now), false)
+}
+
+/// What the host says, and, when its robots.txt was asked, the rules that the visitor now knows.
+async fn ask(
+    shared: &Arc<Shared>,
+    host: &Host,
+    secure: bool,
+    path: &str,
+    now: Time,
+) -> (io::Result<Answer>, Option<robots::Policy>) {
+    let ask = move |host: &Host, shared: &Shared, path: &str| {
+        let learned = (path == "/robots.txt").then(|| match shared.world.robots(secure, host, now) {
+            Ok((status, body)) => rules(status, &body),
+            Err(_) => rules(500, b""),
+        });
+        (host.answer(secure, path, now), learned)
+    };
+    if !host.blocks() {
+        return ask(host, shared, path);
+    }
+    let (shared, name, path) = (shared.clone(), host.plan.name.clone(), path.to_string());
+    let asked = tokio::task::spawn_blocking(move || {
+        let host = shared.world.host(&name)?;
+        Some(ask(host, &shared, &path))
+    });
+    match asked.await {
+        Ok(Some(said)) => said,
+        Ok(None) => (Ok(Answer::status(421)), None),
+        Err(e) => (Err(io::Error::other(e)), None),
+    }
+}
+
+/// The rules that an answer to the question for robots.txt makes.
+fn rules(status: u16, body: &[u8]) -> robots::Policy {
+    robots::Policy::of(robots::Answer::Response { status, body, retry_after_seconds: None, failing_for_seconds: 0 })
+}
+
+fn send(watch: Arc<Watch<Passage>>, mut passage: Passage, reply: Reply, close: bool) -> Response<Sending<Passing>> {
+    passage.status = reply.status;
+    let mut response = Response::new(Sending::new(reply.body, Passing { watch, passage: Some(passage) }));
+    *response.status_mut() =
+        http::StatusCode::from_u16(reply.status).unwrap_or(http::StatusCode::INTERNAL_SERVER_ERROR);
+    for (name, value) in reply.headers {
+        if let Ok(value) = HeaderValue::from_str(&value) {
+            response.headers_mut().append(name, value);
+        }
+    }
+    if close {
+        response.headers_mut().insert(header::CONNECTION, HeaderValue::from_static("close"));
+    }
+    response
+}
+
+/// The host a request names, without port, in lower case.
+fn host_name(request: &Request<Incoming>) -> String {
+    let named = || request.headers().get(header::HOST).and_then(|host| host.to_str().ok());
+    let authority = request.uri().authority().map(|authority| authority.as_str()).or_else(named).unwrap_or_default();
+    let authority = authority.rsplit('@').next().unwrap_or_default();
+    let name = match authority.rsplit_once(':') {
+        Some((name, port)) if port.bytes().all(|digit| digit.is_ascii_digit()) => name,
+        _ => authority,
+    };
+    name.chars().take(253).collect::<String>().to_ascii_lowercase()
+}
+
+async fn drain(mut body: Incoming) -> io::Result<()> {
+    let mut bytes = 0;
+    while let Some(frame) = body.frame().await {
+        let frame = frame.map_err(io::Error::other)?;
+        bytes += frame.data_ref().map_or(0, |data| data.len() as u64);
+        if bytes > limits::REQUEST_BODY_BYTES_MAX {
+            return Err(io::ErrorKind::FileTooLarge.into());
+        }
+    }
+    Ok(())
+}
+
+/// Counts a connection while it lives.
+struct Open {
+    shared: Arc<Shared>,
+    address: IpAddr,
+}
+
+impl Open {
+    fn new(shared: Arc<Shared>, address: IpAddr) -> Open {
+        shared.auditor().connection(address, true);
+        Open { shared, address }
+    }
+}
+
+impl Drop for Open {
+    fn drop(&mut self) {
+        self.shared.auditor().connection(self.address, false);
+    }
+}
+
+/// A request on its way through; its end is noted when this is dropped.
+struct Passage {
+    shared: Arc<Shared>,
+    ticket: Option<Ticket>,
+    secure: bool,
+    host: String,
+    learned: Option<robots::Policy>,
+    status: u16,
+    bytes: u64,
+    retry_after_seconds: Option<u64>,
+}
+
+impl Passage {
+    fn begin(
+        shared: &Arc<Shared>,
+        request: &Request<Incoming>,
+        first_byte: Instant,
+        address: IpAddr,
+        secure: bool,
+        host: &str,
+        path: &str,
+        robots: bool,
+    ) -> Passage {
+        let agent = request.headers().get(header::USER_AGENT).and_then(|agent| agent.to_str().ok()).unwrap_or_default();
+        let arrival = Arrival {
+            at_us: shared.us(first_byte),
+            address,
+            secure,
+            host,
+            site: shared.site(host),
+            method: request.method().as_str(),
+            path,
+            agent,
+            robots,
+        };
+        let ticket = Some(shared.auditor().arrive(arrival));
+        Passage {
+            shared: shared.clone(),
+            ticket,
+            secure,
+            host: host.into(),
+            learned: None,
+            status: 0,
+            bytes: 0,
+            retry_after_seconds: None,
+        }
+    }
+}
+
+impl Drop for Passage {
+    fn drop(&mut self) {
+        let Some(ticket) = self.ticket.take() else {
+            return;
+        };
+        let departure = Departure {
+            at_us: self.shared.us(Instant::now()),
+            status: self.status,
+            bytes: self.bytes,
+            retry_after_seconds: self.retry_after_seconds,
+        };
+        let mut auditor = self.shared.auditor();
+        if let Some(rules) = self.learned.take() {
+            auditor.learn(self.secure, &self.host, rules);
+        }
+        let line = auditor.depart(ticket, departure).and_then(|request| serde_json::to_vec(request).ok());
+        drop(auditor);
+        if let (Some(mut line), Some(log)) = (line, self.shared.log().as_mut()) {
+            line.push(b'\n');
+            let _ = log.write_all(&line);
+        }
+    }
+}
+
+/// Keeps the passage with the body, and hands it to the connection when the body is done.
+struct Passing {
+    watch: Arc<Watch<Passage>>,
+    passage: Option<Passage>,
+}
+
+impl Sent for Passing {
+    fn sent(&mut self, bytes: usize) {
+        if let Some(passage) = &mut self.passage {
+            passage.bytes += bytes as u64;
+        }
+    }
+}
+
+impl Drop for Passing {
+    fn drop(&mut self) {
+        if let Some(passage) = self.passage.take() {
+            self.watch.ends(passage);
+        }
+    }
+}
