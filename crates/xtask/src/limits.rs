@@ -31,3 +31,6 @@ pub const MEMORY_MEGABYTES: u64 = 2000;
 
 /// Memory that adding, checking and rebuilding may hold, whatever the size of the archive.
 pub const MEMORY_RSS_BYTES_MAX: u64 = 300_000_000;
+
+/// How long the fuzz soak runs, unless `--minutes` says otherwise.
+pub const FUZZ_MINUTES: f64 = 10.0;

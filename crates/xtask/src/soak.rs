@@ -1,12 +1,12 @@
 //! `cargo xtask soak NAME`: what needs hours or gigabytes to show. A soak fails like a test does.
 
+mod fuzz;
 mod memory;
 
 use crate::long::Entry;
 
 /// Every soak.
-pub const ALL: &[Entry] = &[Entry {
-    name: "memory",
-    what: "add, check and rebuild 2 GB of archive under 300 MB of memory",
-    run: memory::run,
-}];
+pub const ALL: &[Entry] = &[
+    Entry { name: "fuzz", what: "seeded mutations of the kept inputs against every function to fuzz", run: fuzz::run },
+    Entry { name: "memory", what: "add, check and rebuild 2 GB of archive under 300 MB of memory", run: memory::run },
+];

@@ -65,7 +65,7 @@ pub fn run(workspace: &Workspace) -> Result<()> {
     check("a file is one thing", sources.iter().flat_map(text::too_long).collect());
     check("a module is named for what it holds", files.iter().flat_map(|file| text::nameless(file)).collect());
     check("documents name files that exist", documents::name_files(&sources, &files));
-    check("fuzzing starts from kept inputs", documents::fuzz_inputs(&workspace.root, &files));
+    check("fuzzing starts from kept inputs", documents::inputs_kept(&sources, &files));
     check("licences of dependencies are on the list", licences::check(workspace)?);
 
     findings.sort();
@@ -79,10 +79,11 @@ pub fn run(workspace: &Workspace) -> Result<()> {
     }
 }
 
-/// Binary files and fixtures are no text; the lock file is cargo's own.
+/// Binary files, fixtures and inputs for fuzzing are no text; the lock file is cargo's own.
 fn read(workspace: &Workspace, files: &[PathBuf]) -> Vec<Source> {
     let written_by_people = |path: &&PathBuf| {
-        path.file_name().is_some_and(|name| name != "Cargo.lock") && !path.iter().any(|part| part == "fixtures")
+        path.file_name().is_some_and(|name| name != "Cargo.lock")
+            && !path.iter().any(|part| part == "fixtures" || part == "fuzz")
     };
     files
         .iter()

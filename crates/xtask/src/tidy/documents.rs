@@ -59,35 +59,27 @@ pub fn name_files(sources: &[Source], files: &[PathBuf]) -> Vec<Finding> {
     found
 }
 
-/// A package with functions to fuzz keeps inputs for them: `src/fuzz*.rs` asks for something in `fixtures/fuzz/`, and a folder
-/// in there that git would not keep, because nothing is in it, is said aloud.
-pub fn fuzz_inputs(root: &Path, files: &[PathBuf]) -> Vec<Finding> {
+/// Every function to fuzz has kept inputs: `pub fn fuzz_<name>` in `crates/<package>/src` asks for files in
+/// `crates/<package>/fuzz/<name>`.
+pub fn inputs_kept(sources: &[Source], files: &[PathBuf]) -> Vec<Finding> {
     let mut found = Vec::new();
-    for file in files.iter().filter(|file| is_fuzz_source(file)) {
-        let kept = file.iter().take(2).collect::<PathBuf>().join("fixtures/fuzz");
-        if !files.iter().any(|file| file.starts_with(&kept)) {
-            found.push(Finding::new(file, 1, format!("no kept inputs: put some under {}", kept.display())));
+    for source in sources.iter().filter(|source| source.ends_with("rs")) {
+        let mut parts = source.path.iter();
+        let (Some(crates), Some(package), Some(src)) = (parts.next(), parts.next(), parts.next()) else { continue };
+        if crates != "crates" || src != "src" {
+            continue;
         }
-        for entry in std::fs::read_dir(root.join(&kept)).into_iter().flatten().flatten() {
-            let folder = kept.join(entry.file_name());
-            if entry.path().is_dir() && !files.iter().any(|file| file.starts_with(&folder)) {
-                found.push(Finding::new(folder, 1, "a folder of kept inputs with nothing in it"));
+        for (index, line) in source.text.lines().enumerate() {
+            let Some(rest) = line.trim_start().strip_prefix("pub fn fuzz_") else { continue };
+            let name = rest.split('(').next().unwrap_or_default();
+            let kept = Path::new("crates").join(package).join("fuzz").join(name);
+            if !files.iter().any(|file| file.starts_with(&kept)) {
+                let reason = format!("fuzz_{name} has no kept inputs: put some into {}", kept.display());
+                found.push(Finding::new(&source.path, index + 1, reason));
             }
         }
     }
     found
-}
-
-/// `crates/<package>/src/fuzz.rs`, `fuzz_<subject>.rs` beside it, or files in a folder `fuzz`.
-fn is_fuzz_source(file: &Path) -> bool {
-    let parts: Vec<_> = file.iter().map(|part| part.to_string_lossy()).collect();
-    match parts.as_slice() {
-        [crates, _, src, first, ..] => {
-            let stem = first.trim_end_matches(".rs");
-            crates == "crates" && src == "src" && (stem == "fuzz" || stem.starts_with("fuzz_"))
-        }
-        _ => false,
-    }
 }
 
 fn is_document(source: &Source) -> bool {
@@ -215,11 +207,10 @@ mod tests {
     }
 
     #[test]
-    fn a_package_that_fuzzes_keeps_inputs() {
-        let nowhere = Path::new("no/such/folder");
-        let mut files = vec![PathBuf::from("crates/url/src/fuzz.rs"), PathBuf::from("crates/url/src/robots.rs")];
-        assert_eq!(fuzz_inputs(nowhere, &files).len(), 1);
-        files.push(PathBuf::from("crates/url/fixtures/fuzz/robots/long-line"));
-        assert!(fuzz_inputs(nowhere, &files).is_empty());
+    fn a_function_to_fuzz_has_kept_inputs() {
+        let sources = [source("crates/url/src/robots.rs", "\npub fn fuzz_robots(bytes: &[u8]) {}\n")];
+        let found = inputs_kept(&sources, &[PathBuf::from("crates/warc/fuzz/robots/long-line")]);
+        assert_eq!((found.len(), found[0].line), (1, 2));
+        assert!(inputs_kept(&sources, &[PathBuf::from("crates/url/fuzz/robots/long-line")]).is_empty());
     }
 }
