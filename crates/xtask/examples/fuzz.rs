@@ -5,10 +5,6 @@
 //!
 //! An input that panics, hangs or takes too much memory is written to DIR, and the run fails.
 
-#[path = "../src/chance.rs"]
-mod chance;
-
-use chance::Chance;
 use std::collections::BTreeSet;
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::path::{Path, PathBuf};
@@ -228,4 +224,26 @@ fn mutated(kept: &[Vec<u8>], chance: &mut Chance) -> Vec<u8> {
     }
     bytes.truncate(INPUT_BYTES_MAX);
     bytes
+}
+
+/// Numbers that look random and follow from a seed (SplitMix64): the same seed, the same run.
+struct Chance(u64);
+
+impl Chance {
+    fn new(seed: u64) -> Chance {
+        Chance(seed)
+    }
+
+    fn next(&mut self) -> u64 {
+        self.0 = self.0.wrapping_add(0x9E37_79B9_7F4A_7C15);
+        let mut mixed = self.0;
+        mixed = (mixed ^ (mixed >> 30)).wrapping_mul(0xBF58_476D_1CE4_E5B9);
+        mixed = (mixed ^ (mixed >> 27)).wrapping_mul(0x94D0_49BB_1331_11EB);
+        mixed ^ (mixed >> 31)
+    }
+
+    /// A number below `bound`; zero when the bound is zero.
+    fn below(&mut self, bound: u64) -> u64 {
+        if bound == 0 { 0 } else { self.next() % bound }
+    }
 }

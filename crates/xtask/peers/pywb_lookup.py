@@ -2,11 +2,12 @@
 
     pywb_lookup.py INDEX.cdxj URLS [--seconds 10]
 
-URLS has lines of `URL<TAB>14 digits`. Each kind of look-up goes once through the first tenth of the list to warm the
-file's pages, then through the list for the given seconds. Prints `exact_per_second= closest_per_second= found=`.
+URLS has lines of 14 digits, a space and a URL. Each kind of look-up goes once through the first tenth of the list to warm the
+file's pages, then through the list for the given seconds. Prints a JSON object.
 """
 
 import argparse
+import json
 import time
 
 from pywb.warcserver.index.cdxops import process_cdx
@@ -47,11 +48,13 @@ def main():
     parser.add_argument("--seconds", type=float, default=10)
     options = parser.parse_args()
     with open(options.urls) as lines:
-        wanted = [tuple(line.rstrip("\n").split("\t")) for line in lines]
+        wanted = [(url, when) for when, url in (line.rstrip("\n").split(" ", 1) for line in lines)]
     source = FileIndexSource(options.index)
     exact_rate, found = rate(exact, source, wanted, options.seconds)
     closest_rate, _ = rate(closest, source, wanted, options.seconds)
-    print("exact_per_second=%d closest_per_second=%d found_percent=%d" % (exact_rate, closest_rate, found * 100))
+    if found < 1:
+        raise SystemExit("%.1f %% of the URLs are not in the index" % (100 - found * 100))
+    print(json.dumps({"exact_per_s": round(exact_rate), "closest_per_s": round(closest_rate)}))
 
 
 main()

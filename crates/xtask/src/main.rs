@@ -2,7 +2,6 @@
 //! `soak` and `bench` are the long runs whose figures the documents quote.
 
 mod bench;
-mod chance;
 mod limits;
 mod long;
 mod material;

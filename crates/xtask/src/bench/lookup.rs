@@ -1,66 +1,68 @@
-//! Looking up: exact and closest-in-time among millions of captures, beside pywb's index over the same CDXJ. One process
-//! each, files warm.
+//! Looking up: exact and closest-in-time among millions of captures, beside pywb's index over the same CDXJ and the same URLs.
+//! One process each, files warm.
 
 use super::{best, peer, versions};
 use crate::limits;
 use crate::long::{self, Options};
 use crate::material;
-use crate::measure;
+use crate::measure::Run;
 use crate::needs;
 use crate::table::{Table, count, megabytes, ratio, verdict};
 use crate::workspace::Workspace;
 use anyhow::{Context, Result};
-use std::path::Path;
 use std::process::Command;
 
 /// What is asked: times pywb's look-ups per second.
 const ASKED: f64 = 20.0;
 
 pub fn run(workspace: &Workspace, options: &Options) -> Result<()> {
+    long::build(workspace)?;
     needs::venv(workspace)?;
     let captures = options.count.unwrap_or(limits::LOOKUP_CAPTURES);
-    let made = material::captures(workspace, captures, options.seed)?;
-    long::build(workspace)?;
-    println!("index: {} captures, {}", count(made.captures), megabytes(std::fs::metadata(&made.cdxj)?.len()));
+    let folder = material::folder(workspace)?.join(format!("lookup-{captures}"));
+    std::fs::create_dir_all(&folder)?;
+    let (cdxj, urls) = (folder.join("captures.cdxj"), folder.join("urls"));
     versions(workspace, &["pywb", "surt"])?;
 
-    let archive = material::folder(workspace)?.join(format!("lookup-archive-{captures}-{}", options.seed));
-    if archive.exists() {
-        std::fs::remove_dir_all(&archive)?;
+    let look_up = || {
+        let mut command = Command::new(workspace.target().join("release/examples/lookup"));
+        command.arg(folder.join("view")).args(["--captures", &captures.to_string()]);
+        command.args(["--look-ups", &limits::LOOKUPS.to_string()]);
+        command
+    };
+    if !cdxj.is_file() {
+        println!("building the view and its CDXJ (minutes, once)");
+        let part = folder.join("captures.part");
+        let mut build = look_up();
+        let built = best(build.arg("--cdxj").arg(&part).arg("--urls").arg(&urls), 1, None)?;
+        std::fs::rename(&part, &cdxj)?;
+        println!(
+            "built in {:.0} s of CPU, peak {:.0} MB",
+            told(&built, "build_cpu_s")?,
+            told(&built, "build_peak_mb")?
+        );
     }
-    let mut add = Command::new(workspace.target().join("release/skep"));
-    add.arg("add").arg("--archive").arg(&archive).arg(&made.cdxj);
-    let add = measure::measure(&add, limits::BENCH_RUN_MAX, None)?.ok().context("skep add")?;
-    println!(
-        "skep add: {:.1} s CPU, {:.1} s, {}",
-        add.cpu.as_secs_f64(),
-        add.wall.as_secs_f64(),
-        megabytes(add.max_rss_bytes)
-    );
-    let per_capture = size(&archive.join("views/captures"))? as f64 / captures as f64;
-
-    let seconds = limits::LOOKUP_SECONDS.to_string();
-    let mut ours = Command::new(workspace.target().join("release/examples/lookup"));
-    ours.arg(&archive).arg(&made.urls).args(["--seconds", &seconds]);
-    let ours = best(&ours, 1, None)?;
+    // A process of its own, so that its memory is that of looking up.
+    let ours = best(&look_up(), 1, None)?;
     let mut theirs = peer(workspace, "pywb_lookup.py");
-    theirs.arg(&made.cdxj).arg(&made.urls).args(["--seconds", &seconds]);
+    theirs.arg(&cdxj).arg(&urls).args(["--seconds", &limits::LOOKUP_PEER_SECONDS.to_string()]);
     let theirs = best(&theirs, 1, None)?;
 
-    let mut table = Table::new(&["", "exact/s", "closest/s", "found", "memory"]);
+    println!("{} captures, {} of CDXJ", count(captures), megabytes(std::fs::metadata(&cdxj)?.len()));
+    let mut table = Table::new(&["", "exact/s", "closest/s", "memory"]);
     for (who, run) in [("skep", &ours), ("pywb", &theirs)] {
         table.row(&[
             who.to_owned(),
-            count(run.figure("exact_per_second")?),
-            count(run.figure("closest_per_second")?),
-            format!("{} %", run.figure("found_percent")?),
+            count(told(run, "exact_per_s")? as u64),
+            count(told(run, "closest_per_s")? as u64),
             megabytes(run.max_rss_bytes),
         ]);
     }
-    let times = |name: &str| -> Result<f64> { Ok(ours.figure(name)? as f64 / theirs.figure(name)? as f64) };
-    let (exact, closest) = (times("exact_per_second")?, times("closest_per_second")?);
+    let times = |name: &str| -> Result<f64> { Ok(told(&ours, name)? / told(&theirs, name)?) };
+    let (exact, closest) = (times("exact_per_s")?, times("closest_per_s")?);
     table.row(&["skep is".into(), ratio(exact, 1.0), ratio(closest, 1.0)]);
     print!("\n{}", table.render());
+    let per_capture = told(&ours, "bytes_per_capture")?;
     let within = |held: bool| if held { "reached" } else { "SHORT" };
     println!("\nexact    {}", verdict(exact, ASKED));
     println!("closest  {}", verdict(closest, ASKED));
@@ -78,12 +80,8 @@ pub fn run(workspace: &Workspace, options: &Options) -> Result<()> {
     Ok(())
 }
 
-/// Bytes of all files in a folder.
-fn size(folder: &Path) -> Result<u64> {
-    let mut bytes = 0;
-    for entry in std::fs::read_dir(folder).with_context(|| format!("{} cannot be listed", folder.display()))? {
-        let entry = entry?;
-        bytes += if entry.file_type()?.is_dir() { size(&entry.path())? } else { entry.metadata()?.len() };
-    }
-    Ok(bytes)
+/// A number in the JSON object that a program printed.
+fn told(run: &Run, name: &str) -> Result<f64> {
+    let object: serde_json::Value = serde_json::from_str(run.stdout.trim()).context("no JSON object was printed")?;
+    object[name].as_f64().with_context(|| format!("no number `{name}` in {object}"))
 }
