@@ -44,7 +44,12 @@ impl Key {
 
     /// The key of a SURT, by the suffix list compiled in.
     pub fn of_surt(surt: &str) -> Key {
-        Key::finish([&[0; HASH_BYTES], surt.as_bytes()].concat(), &Suffixes::compiled())
+        Key::of_surt_in(surt, &Suffixes::compiled())
+    }
+
+    /// The key of a SURT by a given suffix list.
+    pub fn of_surt_in(surt: &str, suffixes: &Suffixes) -> Key {
+        Key::finish([&[0; HASH_BYTES], surt.as_bytes()].concat(), suffixes)
     }
 
     /// The key of parts that are known to belong together.

@@ -5,6 +5,7 @@
 
 use std::collections::HashMap;
 use std::fmt;
+use std::sync::Arc;
 
 use psl::Psl;
 
@@ -13,7 +14,7 @@ use crate::limits;
 /// A public suffix list: the one compiled in, or one read from a file in the list's own format.
 #[derive(Clone, Debug, Default)]
 pub struct Suffixes {
-    loaded: Option<Box<Node>>,
+    loaded: Option<Arc<Node>>,
 }
 
 /// Which rules of the list count.
@@ -95,7 +96,7 @@ impl Suffixes {
         if !found_icann {
             return Err(SuffixListError::NoIcannPart);
         }
-        Ok(Suffixes { loaded: Some(Box::new(root)) })
+        Ok(Suffixes { loaded: Some(Arc::new(root)) })
     }
 
     /// The site of a host name: its registrable domain, or the name itself if it is a public suffix, an address or a

@@ -40,6 +40,15 @@ pub(crate) fn key_into(url: &[u8], out: &mut Vec<u8>) {
     }
 }
 
+/// The quick way and the thorough way give one key.
+pub(crate) fn assert_ways_agree(url: &[u8]) {
+    let (mut quick, mut thorough) = (Vec::new(), Vec::new());
+    if quick::key_into(url, &mut quick) {
+        thorough_key_into(url, Form::default(), &mut thorough);
+        assert_eq!(text(quick), text(thorough), "{}", String::from_utf8_lossy(url));
+    }
+}
+
 /// What may differ from the usual key; the default is the form of CDX indexes.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Form {
