@@ -1,22 +1,63 @@
 //! The archive on disk: append-only WARC segments, and the views folded from their records.
+//!
+//! Appends, finds and rewrites records. Never parses a page. Never talks to a peer.
+//!
+//! Where to begin reading: [`commit`] is the life of an append, `opening` that of an archive after a crash.
 
+mod archive;
 mod capture;
 pub mod captures;
+mod catalog;
+mod check;
+mod closing;
+mod collect;
+mod collections;
+mod commit;
+mod describe;
 pub mod digests;
 mod error;
+mod finding;
+mod follow;
 mod hidden;
 mod identity;
+mod keeper;
 pub mod layout;
 pub mod limits;
 mod lock;
+mod opening;
+mod own;
+mod queue;
+mod read;
+mod recover;
+mod remove;
+mod removing;
+mod replay;
+mod rewrite;
 pub mod runs;
+mod segment;
 pub mod settings;
 pub mod sidecar;
+mod views;
 
+pub use archive::{Archive, Clock, OpenOptions, Pending, Place, system_clock};
 pub use capture::{Capture, CaptureKind, Digest, FLAG_HTTP, FLAG_PRIVATE, ParseError, Position, WriterKey};
 pub use captures::Captures;
+pub use catalog::{Segment, State};
+pub use closing::Closing;
+pub use collect::{Added, Adding, Addition, Additions};
+pub use collections::{Candidate, CollectionFile, Collections};
+pub use commit::{Acknowledged, Append, Waiter};
+pub use describe::{PRIVATE, capture as describe_capture, describe};
 pub use digests::Digests;
 pub use error::{Error, Result};
+pub use finding::Finding;
 pub use hidden::Hidden;
 pub use identity::Identity;
+pub use own::{Bytes, CHECKS, Encoded, HEARD};
+pub use read::Stored;
+pub use remove::{Removal, Selector};
+pub use removing::Removed;
+pub use rewrite::REMOVED_BY;
+pub use sidecar::{Entry, Note};
 pub use skep_url::Key;
+pub use views::{Batch, Mark, SeenRecord, View, Views, cannot_fold, is_listed};

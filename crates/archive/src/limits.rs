@@ -19,6 +19,10 @@ pub const COMMIT_BYTES_MAX: u64 = 16 << 20;
 pub const SYNC_THREADS_MAX: usize = 32;
 /// Space left free on the disk for sidecars, views and closing records.
 pub const DISK_RESERVE_BYTES: u64 = 64 << 20;
+/// Records that one removal names; a larger one becomes several.
+pub const REMOVAL_POSITIONS_MAX: usize = 80_000;
+/// The reason of a removal.
+pub const REASON_BYTES_MAX: usize = 4096;
 /// Records of one append; they stand next to each other in one segment.
 pub const APPEND_RECORDS_MAX: usize = 1 << 16;
 
@@ -87,5 +91,7 @@ pub const HTTP_HEAD_BYTES_MAX: usize = 1 << 20;
 
 const _: () = assert!(COMMIT_BYTES_MAX <= QUEUE_BYTES_MAX);
 const _: () = assert!(NOTE_BYTES_MAX < FRAME_BYTES_MAX);
+// A removal is repeated in the sidecar, or a rebuild would miss it; a selector may be a long URL.
+const _: () = assert!(REMOVAL_POSITIONS_MAX * 43 + REASON_BYTES_MAX + URL_BYTES_MAX + 1024 < NOTE_BYTES_MAX);
 const _: () = assert!(KEY_BYTES_MAX + 21 <= u16::MAX as usize); // the store takes no longer keys
 const _: () = assert!(BLOCK_TEXT_BYTES_MAX + KEY_BYTES_MAX + URL_BYTES_MAX + MIME_BYTES_MAX < BLOCK_BYTES_MAX);

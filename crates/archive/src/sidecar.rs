@@ -427,6 +427,11 @@ impl SidecarWriter {
         Ok(())
     }
 
+    /// The length of the file: a frame boundary.
+    pub fn length(&self) -> u64 {
+        self.length
+    }
+
     /// Makes what was appended durable.
     pub fn sync(&self) -> Result<()> {
         self.file.sync_data().map_err(|error| Error::io("cannot sync", &self.path, error))

@@ -47,10 +47,6 @@ impl Codec for Captures {
     fn alone<'a>(key: &'a [u8], value: &'a [u8]) -> Option<Row<'a>> {
         entry::read(key, value).map(|entry| Row(Place::Alone(entry)))
     }
-
-    fn looked_for(key: &[u8]) -> &[u8] {
-        &key[..key.len().saturating_sub(entry::TAIL_BYTES - 1)]
-    }
 }
 
 /// One capture, read where it stands. Only what is asked for is decoded.

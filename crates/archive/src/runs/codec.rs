@@ -48,8 +48,6 @@ pub trait Codec: Send + Sync + Sized + 'static {
     fn row(block: &Self::Block, index: usize) -> Self::Row<'_>;
     /// A row from an entry alone; `None` if no writer made these bytes.
     fn alone<'a>(key: &'a [u8], value: &'a [u8]) -> Option<Self::Row<'a>>;
-    /// The front part of an entry's key that exact look-ups ask for, and filters know.
-    fn looked_for(key: &[u8]) -> &[u8];
 }
 
 /// The hash by which filters know the part of a key that is looked for.

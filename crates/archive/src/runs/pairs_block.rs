@@ -47,10 +47,6 @@ impl<K: LookedFor> Codec for Pairs<K> {
     fn alone<'a>(key: &'a [u8], value: &'a [u8]) -> Option<Pair<'a>> {
         Some(Pair { key, value })
     }
-
-    fn looked_for(key: &[u8]) -> &[u8] {
-        K::looked_for(key)
-    }
 }
 
 /// A block, checked and laid open.

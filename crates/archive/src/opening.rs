@@ -1,0 +1,327 @@
+//! Opening an archive: lock, recover, replay what the views have not seen, begin to work. Read top to bottom.
+
+use std::fs::File;
+use std::path::Path;
+use std::sync::{Arc, Mutex, RwLock};
+
+use crate::archive::{Archive, OpenOptions, Shared};
+use crate::capture::WriterKey;
+use crate::catalog::{self, Catalog, Segment, State};
+use crate::collections::Collections;
+use crate::commit::Committer;
+use crate::error::{Error, Result};
+use crate::finding::Finding;
+use crate::follow::{Follower, Following};
+use crate::identity::{self, Identity};
+use crate::layout::{self, Found, Layout, SegmentName, sidecar_of};
+use crate::limits::{COMMIT_BYTES_MAX, QUEUE_BYTES_MAX};
+use crate::lock::Lock;
+use crate::queue::Lane;
+use crate::read::Tables;
+use crate::recover::{Recovered, covered, recover};
+use crate::replay::Replay;
+use crate::segment::Book;
+use crate::settings::{self, ARCHIVE_VERSION, ArchiveSettings};
+use crate::views::Views;
+use crate::{collect, rewrite};
+
+impl Archive {
+    /// Opens the archive in `folder`. Returns when everything acknowledged earlier can be read and found again; segments
+    /// that a crash left open are closed in the background.
+    pub fn open(folder: &Path, options: OpenOptions) -> Result<Archive> {
+        let (layout, lock) = take(folder, options.create)?;
+        Archive::open_locked(layout, lock, options)
+    }
+
+    /// Drops the views and builds them again: from the sidecars, or, with `reparse`, from the records themselves, which
+    /// also writes the sidecars again.
+    pub fn rebuild(folder: &Path, options: OpenOptions, reparse: bool) -> Result<Archive> {
+        let (layout, lock) = take(folder, false)?;
+        let views = layout.views();
+        match std::fs::remove_dir_all(&views) {
+            Err(error) if error.kind() != std::io::ErrorKind::NotFound => {
+                return Err(Error::io("cannot delete", &views, error));
+            }
+            _ => {}
+        }
+        if reparse {
+            for found in layout::walk(&layout)?.found {
+                reparse_sidecar(&found)?;
+            }
+            for file in Collections::load(&layout)?.files() {
+                collect::reparse(&layout, file)?;
+            }
+        }
+        Archive::open_locked(layout, lock, options)
+    }
+
+    fn open_locked(layout: Layout, lock: Lock, options: OpenOptions) -> Result<Archive> {
+        let settings = settings_of(&layout, &options)?;
+        let identity = Arc::new(identity_of(&layout, &options)?);
+        let views = Arc::new(Views::open(&layout.views(), options.views)?);
+        let mut findings = Vec::new();
+        let mut replay = Replay::new(&views);
+        let writer = (!options.read_only).then(|| identity.writer());
+        let segments = Segments::recover(&layout, writer, &views, &mut replay, &mut findings)?;
+        let collections = Collections::load(&layout)?;
+        for file in collections.files() {
+            findings.extend(collect::replay(&layout, file, &views, &mut replay)?);
+        }
+        replay.finish()?;
+        views.tend()?;
+
+        let book =
+            Book::new(identity.writer(), settings.bits, segments.next_number(&identity), options.segment_bytes_max);
+        let shared = Arc::new(Shared {
+            layout,
+            identity,
+            clock: options.clock,
+            read_only: options.read_only,
+            disk_reserve_bytes: options.disk_reserve_bytes,
+            catalog: Arc::new(RwLock::new(segments.catalog)),
+            collections: RwLock::new(collections),
+            lane: Arc::new(Lane::new(QUEUE_BYTES_MAX)),
+            following: Arc::new(Following::default()),
+            views,
+            tables: Mutex::new(Tables::default()),
+            rewriting: Mutex::new(()),
+        });
+        let threads = start(&shared, book)?;
+        let keeper = match shared.read_only {
+            true => None,
+            false => {
+                let keeper = shared.keeper();
+                let (unclosed, replaced) = (segments.unclosed, segments.replaced);
+                Some(spawn("skep-keeper", move || keeper.run(unclosed, replaced))?)
+            }
+        };
+        Ok(Archive { shared, opened: findings, threads, keeper: Mutex::new(keeper), _lock: lock })
+    }
+}
+
+/// Takes the lock of the archive in `folder`, which is made if it may be.
+fn take(folder: &Path, create: bool) -> Result<(Layout, Lock)> {
+    let exists = Layout::new(folder).settings().join(settings::ARCHIVE_FILE).is_file();
+    if !exists && !create {
+        return Err(Error::NotAnArchive { path: folder.to_path_buf() });
+    }
+    settings::create_folder(folder)?;
+    let root = folder.canonicalize().map_err(|error| Error::io("cannot open", folder, error))?;
+    let layout = Layout::new(&root);
+    let lock = Lock::take(&root)?;
+    for needed in [layout.settings(), layout.segments(), layout.collections()] {
+        settings::create_folder(&needed)?;
+    }
+    Ok((layout, lock))
+}
+
+fn settings_of(layout: &Layout, options: &OpenOptions) -> Result<ArchiveSettings> {
+    match ArchiveSettings::load(&layout.settings())? {
+        Some(settings) => Ok(settings),
+        None => {
+            let settings = ArchiveSettings { version: ARCHIVE_VERSION, bits: options.bits };
+            settings.store(&layout.settings())?;
+            Ok(settings)
+        }
+    }
+}
+
+/// Who writes here. An archive that is only read needs nobody, so none is kept.
+fn identity_of(layout: &Layout, options: &OpenOptions) -> Result<Identity> {
+    let secret = || options.secret.map_or_else(identity::fresh_secret, Ok);
+    match options.read_only {
+        true => Ok(Identity::load(&layout.settings())?.unwrap_or_else(|| Identity::from_secret([0; 32]))),
+        false => Identity::load_or_create(&layout.settings(), secret),
+    }
+}
+
+/// The committer first: whoever stops the threads waits for it first.
+fn start(shared: &Arc<Shared>, book: Book) -> Result<Vec<std::thread::JoinHandle<()>>> {
+    let (follower, tender) = Follower::new(shared.following.clone(), shared.views.clone());
+    let mut threads = Vec::new();
+    if !shared.read_only {
+        let committer = Committer {
+            layout: shared.layout.clone(),
+            identity: shared.identity.clone(),
+            clock: shared.clock.clone(),
+            book,
+            lane: shared.lane.clone(),
+            following: shared.following.clone(),
+            catalog: shared.catalog.clone(),
+            live: Default::default(),
+        };
+        threads.push(spawn("skep-commit", move || committer.run())?);
+    }
+    threads.push(spawn("skep-follow", move || follower.run())?);
+    threads.push(spawn("skep-tend", move || tender.run())?);
+    Ok(threads)
+}
+
+fn spawn<T: Send + 'static>(
+    name: &str,
+    work: impl FnOnce() -> T + Send + 'static,
+) -> Result<std::thread::JoinHandle<T>> {
+    let spawned = std::thread::Builder::new().name(name.into()).spawn(work);
+    spawned.map_err(|error| Error::Refused { why: format!("cannot start a thread: {error}") })
+}
+
+/// The segments as recovery left them.
+#[derive(Default)]
+struct Segments {
+    catalog: Catalog,
+    /// Ours, without a closing record.
+    unclosed: Vec<Segment>,
+    /// Ours, replaced by a newer generation that stands beside them.
+    replaced: Vec<Found>,
+}
+
+impl Segments {
+    /// Looks at every segment. `writer` is who may mend its own; nobody if the archive is only read.
+    fn recover(
+        layout: &Layout,
+        writer: Option<WriterKey>,
+        views: &Views,
+        replay: &mut Replay<'_>,
+        findings: &mut Vec<Finding>,
+    ) -> Result<Segments> {
+        let mut segments = Segments::default();
+        let walk = layout::walk(layout)?;
+        let ours = |name: SegmentName| writer == Some(name.id.writer);
+        for part in &walk.parts {
+            let name = part.file_stem().and_then(|stem| stem.to_str()).and_then(|stem| stem.parse().ok());
+            if name.is_some_and(ours) {
+                std::fs::remove_file(part).map_err(|error| Error::io("cannot delete", part, error))?;
+            }
+        }
+        let chosen = catalog::choose(walk.found, |file| is_sealed(file).unwrap_or(false));
+        for file in chosen.invalid {
+            findings.push(Finding::wrong(
+                &file.path,
+                None,
+                "generation",
+                "a rewritten segment without closing record; ignored",
+            ));
+        }
+        for file in chosen.replaced {
+            match ours(file.name) {
+                true => segments.replaced.push(file),
+                false => findings.push(replaced_finding(&file)),
+            }
+        }
+        for file in chosen.current {
+            segments.recover_one(file, ours, views, replay, findings)?;
+        }
+        Ok(segments)
+    }
+
+    fn recover_one(
+        &mut self,
+        file: Found,
+        ours: impl Fn(SegmentName) -> bool,
+        views: &Views,
+        replay: &mut Replay<'_>,
+        findings: &mut Vec<Finding>,
+    ) -> Result<()> {
+        let Found { half, name, path, length } = file;
+        let mark = views.mark(name.id)?;
+        let mut segment = Segment { name, half, path, state: State::Sealed };
+        if mark.is_some_and(|mark| mark.sealed && mark.generation == name.generation && mark.bytes == length) {
+            self.catalog.set(segment);
+            return Ok(());
+        }
+        let recovered = recover(&segment.path, name)?;
+        let covered = recovered.covered;
+        findings.extend(loss(&segment.path, &recovered));
+        if ours(name) && !covered.closed {
+            segment.state = State::Unclosed;
+            if covered.records == 0 {
+                return self.drop_stillborn(segment, length, findings);
+            }
+            if recovered.torn_bytes > 0 {
+                cut(&segment.path, covered.bytes)?;
+                let what = format!("{} bytes of an unfinished record cut off", recovered.torn_bytes);
+                findings.push(Finding::mended(&segment.path, Some(covered.bytes), "torn-tail", what));
+            }
+            self.unclosed.push(segment.clone());
+        } else if recovered.torn_bytes > 0 {
+            let what = format!("{} bytes behind the last whole record; ignored", recovered.torn_bytes);
+            findings.push(Finding::wrong(&segment.path, Some(covered.bytes), "torn-tail", what));
+        }
+        if !covered.closed {
+            segment.state = State::Unclosed;
+        }
+        replay.sidecar(&segment.path, &sidecar_of(&segment.path), name, covered, mark)?;
+        self.catalog.set(segment);
+        Ok(())
+    }
+
+    /// A segment that never got a whole record: nothing of it was ever acknowledged.
+    fn drop_stillborn(&self, segment: Segment, length: u64, findings: &mut Vec<Finding>) -> Result<()> {
+        if length > COMMIT_BYTES_MAX {
+            let what = "holds no whole record, but much else; left as it is";
+            findings.push(Finding::wrong(&segment.path, Some(0), "unreadable", what));
+            return Ok(());
+        }
+        rewrite::delete_generation(&segment.path)?;
+        let what = "was begun but never got a whole record; deleted";
+        findings.push(Finding::mended(&segment.path, None, "stillborn", what));
+        Ok(())
+    }
+
+    fn next_number(&self, identity: &Identity) -> u32 {
+        self.catalog.next_number(identity.writer())
+    }
+}
+
+/// What recovery had to give up.
+fn loss(path: &Path, recovered: &Recovered) -> Option<Finding> {
+    let lost = recovered.lost?;
+    let (had, has) = (lost.records, recovered.covered.records);
+    let what = format!("the sidecar named {had} records up to byte {}, the segment has {has}", lost.bytes);
+    Some(Finding::wrong(path, Some(recovered.covered.bytes), "records-lost", what))
+}
+
+/// The finding for a generation that another one replaces.
+pub(crate) fn replaced_finding(file: &Found) -> Finding {
+    Finding::wrong(&file.path, None, "replaced", "an older generation of a rewritten segment; ignored")
+}
+
+fn is_sealed(file: &Found) -> Result<bool> {
+    let known = covered(&sidecar_of(&file.path), file.name)?;
+    Ok(match known {
+        Some(known) if known.bytes == file.length => known.closed,
+        _ => recover(&file.path, file.name)?.covered.closed,
+    })
+}
+
+fn cut(path: &Path, bytes: u64) -> Result<()> {
+    let cut = || -> std::io::Result<()> {
+        let file = File::options().write(true).open(path)?;
+        file.set_len(bytes)?;
+        file.sync_all()
+    };
+    cut().map_err(|error| Error::io("cannot cut", path, error))
+}
+
+/// Writes the sidecar of a segment again, unless its records cannot all be read: then the old one knows more.
+fn reparse_sidecar(found: &Found) -> Result<()> {
+    let sidecar = sidecar_of(&found.path);
+    let old = layout::part_of(&sidecar);
+    let had = covered(&sidecar, found.name)?;
+    if had.is_some() {
+        std::fs::rename(&sidecar, &old).map_err(|error| Error::io("cannot rename", &sidecar, error))?;
+    }
+    let again = recover(&found.path, found.name)?;
+    if let Some(had) = had {
+        let (from, to) = match again.covered.records < had.records && had.bytes <= found.length {
+            true => (&old, Some(&sidecar)),
+            false => (&old, None),
+        };
+        match to {
+            Some(to) => std::fs::rename(from, to),
+            None => std::fs::remove_file(from),
+        }
+        .map_err(|error| Error::io("cannot replace", &sidecar, error))?;
+    }
+    settings::sync_folder_of(&sidecar)
+}

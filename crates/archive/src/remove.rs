@@ -1,0 +1,179 @@
+//! Removal: a signed record that hides other records at once and for ever, whether or not their bytes are already gone.
+//!
+//! A `metadata` record whose block is
+//! ```text
+//!  skep-removal: 1
+//!  time: 2026-11-15T22:10:04.120Z
+//!  selector: url http://example.com/a      or: prefix http://example.com/   digest sha1:…   positions
+//!  reason: asked by the owner
+//!  position: c41f22ab:1:17                  as often as needed
+//!  writer: <64 hexadecimal digits>
+//!  signature: <128 digits>                  over all lines before this one
+//! ```
+
+use crate::capture::{Capture, Digest, Position, WriterKey};
+use crate::closing::{Signed, sign};
+use crate::error::Result;
+use crate::identity::{self, Identity};
+use crate::own::{self, Encoded, FieldsBlock, once};
+use crate::sidecar::Note;
+
+const VERSION: &str = "1";
+/// How the block of every removal begins.
+pub const TITLE: &str = "skep-removal: ";
+
+/// What is to be removed.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Selector {
+    /// Every record about this URL, by key.
+    Url(String),
+    /// Every record about a URL whose key begins like that of this one.
+    Prefix(String),
+    /// Every record with this payload, and the other records of those fetches.
+    Digest(Digest),
+}
+
+impl std::fmt::Display for Selector {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        match self {
+            Selector::Url(url) => write!(f, "url {url}"),
+            Selector::Prefix(prefix) => write!(f, "prefix {prefix}"),
+            Selector::Digest(digest) => write!(f, "digest {digest}"),
+        }
+    }
+}
+
+/// Which records of a segment a selector means. Fed with all captures of a segment, in order.
+#[derive(Debug)]
+pub enum Matcher {
+    /// Keys equal to this.
+    Key(Vec<u8>),
+    /// SURTs that begin with this, in one site or all.
+    Surt(String),
+    /// Payloads equal to this.
+    Digest(Digest),
+}
+
+impl Matcher {
+    /// The matcher of a selector.
+    pub fn new(selector: &Selector) -> Matcher {
+        match selector {
+            Selector::Url(url) => Matcher::Key(skep_url::Key::of(url).as_bytes().to_vec()),
+            Selector::Prefix(prefix) => Matcher::Surt(surt_prefix(prefix)),
+            Selector::Digest(digest) => Matcher::Digest(*digest),
+        }
+    }
+
+    /// Whether the selector means this record by itself.
+    pub fn matches(&self, capture: &Capture) -> bool {
+        match self {
+            Matcher::Key(key) => capture.key.as_bytes() == key,
+            Matcher::Surt(surt) => capture.key.surt().starts_with(surt.as_str()),
+            Matcher::Digest(digest) => capture.digest.as_ref() == Some(digest),
+        }
+    }
+}
+
+/// The SURT that all URLs under `prefix` begin with. A prefix that ends with a slash keeps it, although the SURT of a URL
+/// drops it.
+fn surt_prefix(prefix: &str) -> String {
+    let surt = skep_url::Key::of(prefix).surt().to_string();
+    match prefix.ends_with('/') && !surt.ends_with('/') {
+        true => surt + "/",
+        false => surt,
+    }
+}
+
+/// What a removal record says.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Removal {
+    /// When, RFC 3339.
+    pub time: String,
+    /// What was asked for.
+    pub selector: String,
+    /// Why.
+    pub reason: String,
+    /// The records that are hidden.
+    pub positions: Vec<Position>,
+    /// Who signed it.
+    pub writer: WriterKey,
+}
+
+impl Removal {
+    /// Reads a block; an error says what is missing, wrong, or not signed by who it says.
+    pub fn parse(block: &[u8]) -> Result<Removal, String> {
+        let signed = Signed::parse(block, "skep-removal", VERSION)?;
+        let positions = signed.lines.iter().filter(|(name, _)| *name == "position");
+        let positions = positions.map(|(_, value)| value.parse::<Position>().map_err(|error| error.to_string()));
+        Ok(Removal {
+            time: once(&signed.lines, "time")?.to_string(),
+            selector: once(&signed.lines, "selector")?.to_string(),
+            reason: once(&signed.lines, "reason")?.to_string(),
+            positions: positions.collect::<Result<_, _>>()?,
+            writer: signed.writer,
+        })
+    }
+}
+
+/// The record id of the removal with this block.
+pub fn record_id(block: &[u8]) -> String {
+    identity::record_id(&[b"removal", block])
+}
+
+/// A removal ready to be appended, and its record id.
+pub fn encode(
+    selector: &Selector,
+    reason: &str,
+    positions: &[Position],
+    identity: &Identity,
+    now_ms: i64,
+) -> Result<(Encoded, String)> {
+    let mut block = FieldsBlock::default();
+    block
+        .line("skep-removal", VERSION)
+        .line("time", &skep_warc::date::rfc3339(now_ms))
+        .line("selector", &selector.to_string())
+        .line("reason", reason);
+    for position in positions {
+        block.line("position", &position.to_string());
+    }
+    let block = sign(block, identity).into_bytes();
+    let id = record_id(&block);
+    let bytes = own::encode(skep_warc::RecordKind::Metadata, &id, now_ms, &[], &block)?;
+    Ok((Encoded::new(bytes, Note::Removal(block)), id))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_removal_reads_back_and_a_reason_cannot_add_positions() {
+        let identity = Identity::from_secret([5; 32]);
+        let positions = [Position { writer: WriterKey(7), segment: 1, record: 2 }];
+        let selector = Selector::Url("http://example.com/".into());
+        let reason = "asked\r\nposition: 00000007:9:9";
+        let (encoded, id) = encode(&selector, reason, &positions, &identity, 0).unwrap();
+        let Note::Removal(block) = &encoded.note else { panic!("{:?}", encoded.note) };
+        let removal = Removal::parse(block).unwrap();
+        assert_eq!(removal.positions, positions);
+        assert_eq!(removal.reason, "asked  position: 00000007:9:9");
+        assert_eq!(
+            (removal.selector.as_str(), removal.time.as_str()),
+            ("url http://example.com/", "1970-01-01T00:00:00.000Z")
+        );
+        assert_eq!(removal.writer, identity.writer());
+        assert!(id.starts_with("urn:uuid:"));
+        let mut forged = block.clone();
+        let at = forged.windows(2).position(|window| window == b":2").unwrap();
+        forged[at + 1] = b'3';
+        assert_eq!(Removal::parse(&forged), Err("the signature does not hold".into()));
+    }
+
+    #[test]
+    fn prefixes_end_where_they_say() {
+        assert_eq!(surt_prefix("http://example.com/a"), "com,example)/a");
+        assert_eq!(surt_prefix("http://example.com/a/"), "com,example)/a/");
+        assert_eq!(surt_prefix("http://example.com/"), "com,example)/");
+    }
+}
