@@ -4,7 +4,9 @@ use std::io::Read;
 use std::path::PathBuf;
 
 use skep_warc::coding::{Bounds, decode};
+use skep_warc::digest::{BlockCheck, Declared, Payload, PayloadMatch};
 use skep_warc::http::{Head, Parsed, Rule};
+use skep_warc::{Options, Reader, RecordKind};
 
 fn corpus() -> Option<PathBuf> {
     let Some(folder) = std::env::var_os("SKEP_CORPORA") else {
@@ -90,4 +92,47 @@ fn encoded_bodies_decode_as_in_a_browser() {
     }
     assert_eq!(body("big.text.br").0.len(), 27_000_000);
     assert_eq!(body("big.window.zst"), (vec![], vec![Rule::ContentWindow]));
+}
+
+/// Digests of real archives: nearly all payload digests are over the payload as the standard means it, some over the chunked
+/// body, and those that match nothing are the ones that other tools refuse too.
+#[test]
+fn payload_digests_of_real_archives() {
+    let Some(folder) = std::env::var_os("SKEP_CORPORA").map(PathBuf::from) else {
+        eprintln!("corpus tests not run: SKEP_CORPORA is not set");
+        return;
+    };
+    let mut counts = std::collections::HashMap::new();
+    for project in
+        ["pywb", "acid", "warcio.js", "replayweb.page", "outbackcdx", "webarchive-test-suite", "whirlwind-python"]
+    {
+        let project = folder.join("archives").join(project);
+        for entry in std::fs::read_dir(&project).unwrap_or_else(|e| panic!("{}: {e}", project.display())) {
+            let path = entry.unwrap().path();
+            if !path.to_string_lossy().contains(".warc") {
+                continue;
+            }
+            let mut reader = Reader::open(&path, Options::recover()).unwrap();
+            while let Some(mut record) = reader.next().unwrap() {
+                if record.head().kind() != RecordKind::Response {
+                    continue;
+                }
+                let Some(payload) = record.head().text("WARC-Payload-Digest").map(|t| t.into_owned()) else { continue };
+                let Ok(declared) = Declared::parse(None, Some(&payload)) else { continue };
+                let mut check = BlockCheck::new(declared, Payload::HttpResponse);
+                let mut buffer = [0; 4096];
+                loop {
+                    match record.read(&mut buffer).unwrap() {
+                        0 => break,
+                        n => check.update(&buffer[..n]),
+                    }
+                }
+                *counts.entry(check.finish().payload.unwrap()).or_insert(0) += 1;
+            }
+        }
+    }
+    let count = |what| counts.get(&what).copied().unwrap_or(0);
+    assert!(count(PayloadMatch::Payload) >= 480, "{counts:?}");
+    assert!(count(PayloadMatch::ChunkedBody) >= 6, "{counts:?}");
+    assert!(count(PayloadMatch::Nothing) <= 2, "{counts:?}");
 }

@@ -32,7 +32,7 @@ impl Declared {
 }
 
 /// Which bytes a declared payload digest belongs to.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub enum PayloadMatch {
     /// The payload as the standard means it.
     Payload,

@@ -109,14 +109,23 @@ impl Head {
     fn complete(&mut self, bytes: &[u8], lines: &Lines) -> Parsed {
         self.raw.extend_from_slice(&bytes[..lines.end]);
         self.line = lines.first;
-        if let Some(offset) = self.repeated_otherwise("content-type") {
-            self.deviations.note(Rule::ContentTypeRepeated, offset);
+        let mut content_type: Option<&[u8]> = None;
+        let mut content_length: Option<&[u8]> = None;
+        for field in &self.fields {
+            let name = &self.raw[field.name.0 as usize..field.name.1 as usize];
+            let value = &self.raw[field.value.0 as usize..field.value.1 as usize];
+            let (first, rule) = match name.len() {
+                12 if name.eq_ignore_ascii_case(b"content-type") => (&mut content_type, Rule::ContentTypeRepeated),
+                14 if name.eq_ignore_ascii_case(b"content-length") => (&mut content_length, Rule::ContentLengthInvalid),
+                _ => continue,
+            };
+            if *first.get_or_insert(value) != value {
+                self.deviations.note(rule, field.line as usize);
+            }
         }
-        let length_repeated = self.repeated_otherwise("content-length");
-        let length_bad =
-            self.find("content-length").filter(|_| self.content_length().is_none()).map(|f| f.line as usize);
-        if let Some(offset) = length_repeated.or(length_bad) {
-            self.deviations.note(Rule::ContentLengthInvalid, offset);
+        if content_length.is_some() && self.content_length().is_none() {
+            let offset = self.find("content-length").map_or(0, |field| field.line);
+            self.deviations.note(Rule::ContentLengthInvalid, offset as usize);
         }
         Parsed::Complete { body: lines.end }
     }
@@ -296,13 +305,6 @@ impl Head {
         self.fields
             .iter()
             .find(|f| self.span((f.name.0 as usize, f.name.1 as usize)).eq_ignore_ascii_case(name.as_bytes()))
-    }
-
-    /// Where a field of that name stands a second time with another value.
-    fn repeated_otherwise(&self, name: &str) -> Option<usize> {
-        let mut all = self.fields().filter(|f| f.name.eq_ignore_ascii_case(name.as_bytes()));
-        let first = all.next()?;
-        all.find(|f| f.value != first.value).map(|f| f.offset)
     }
 
     fn span(&self, (from, to): (usize, usize)) -> &[u8] {

@@ -41,9 +41,22 @@ fn is_space(byte: u8) -> bool {
     matches!(byte, b' ' | b'\t' | b'\r' | b'\n')
 }
 
-fn is_token(byte: u8) -> bool {
-    byte.is_ascii_alphanumeric() || b"!#$%&'*+-.^_`|~".contains(&byte)
-}
+/// Which bytes a field name may hold.
+const TOKEN: [bool; 256] = {
+    let mut table = [false; 256];
+    let mut byte = 0u8;
+    while byte < 128 {
+        table[byte as usize] = byte.is_ascii_alphanumeric();
+        byte += 1;
+    }
+    let others = b"!#$%&'*+-.^_`|~";
+    let mut at = 0;
+    while at < others.len() {
+        table[others[at] as usize] = true;
+        at += 1;
+    }
+    table
+};
 
 pub(super) fn trim(bytes: &[u8], mut from: usize, mut to: usize) -> (usize, usize) {
     while from < to && is_space(bytes[from]) {
@@ -169,7 +182,7 @@ fn add_line(
     } else if colon != Some(name.1) || name.0 != at {
         deviations.note(Rule::SpaceBeforeColon, at);
     }
-    if !bytes[name.0..name.1].iter().all(|&b| is_token(b)) {
+    if !bytes[name.0..name.1].iter().all(|&b| TOKEN[usize::from(b)]) {
         deviations.note(Rule::FieldName, at);
     }
     fields.push(FieldSpan {
