@@ -1,31 +1,60 @@
-//! Reads every record of the files given and counts: `readbench FILE… [--digests] [--threads N]`.
-use skep_warc::{Options, Reader};
+//! Reads every record of the files given and counts them: `readbench FILE… [--digests] [--threads N]`. The benchmark `warc-read` runs it
+//! against other readers.
+
+use skep_warc::{Options, Reader, Verified, check_record, read_parts};
 use std::io::BufRead;
+
+#[derive(Default)]
+struct Counts {
+    records: u64,
+    bytes: u64,
+    verified: u64,
+    failed: u64,
+}
+
 fn main() -> std::io::Result<()> {
-    let verbose = std::env::args().any(|a| a == "-v");
-    for path in std::env::args().skip(1).filter(|a| !a.starts_with('-')) {
-        let mut reader = Reader::open(&path, Options::recover())?;
-        let (mut records, mut bytes) = (0u64, 0u64);
-        while let Some(mut record) = reader.next()? {
-            loop {
-                let n = record.fill_buf()?.len();
-                if n == 0 {
-                    break;
-                }
-                record.consume(n);
-            }
-            let (o, k) = (record.offset(), record.head().kind());
-            let end = record.finish()?;
-            if verbose {
-                println!("  {o} {} {k:?} {end:?}", end.length);
-            }
-            records += 1;
-            bytes += end.block_bytes;
+    let arguments: Vec<String> = std::env::args().skip(1).collect();
+    let digests = arguments.iter().any(|a| a == "--digests");
+    let threads =
+        arguments.windows(2).find(|w| w[0] == "--threads").map_or(1, |w| w[1].parse().expect("a number of threads"));
+    let mut skip = false;
+    for path in &arguments {
+        if std::mem::take(&mut skip) || path.starts_with("--") {
+            skip = path == "--threads";
+            continue;
         }
-        println!("{path} records={records} bytes={bytes} findings={}", reader.findings().len());
-        for f in reader.findings().iter().take(if verbose { 50 } else { 0 }) {
-            println!("    {f}");
-        }
+        let mut total = Counts::default();
+        let read = |reader: &mut Reader, _| count(reader, digests);
+        read_parts(path.as_ref(), threads, &Options::recover(), read, |part| {
+            total.records += part.records;
+            total.bytes += part.bytes;
+            total.verified += part.verified;
+            total.failed += part.failed;
+            Ok(())
+        })?;
+        let Counts { records, bytes, verified, failed } = total;
+        println!("{path} records={records} bytes={bytes} verified={verified} failed={failed}");
     }
     Ok(())
+}
+
+fn count(reader: &mut Reader, digests: bool) -> std::io::Result<Counts> {
+    let mut counts = Counts::default();
+    while let Some(mut record) = reader.next()? {
+        counts.records += 1;
+        if digests {
+            let Verified { block, failed, .. } = check_record(&mut record)?;
+            counts.verified += u64::from(block);
+            counts.failed += u64::from(failed);
+        }
+        loop {
+            let here = record.fill_buf()?.len();
+            if here == 0 {
+                break;
+            }
+            counts.bytes += here as u64;
+            record.consume(here);
+        }
+    }
+    Ok(counts)
 }

@@ -75,7 +75,18 @@ impl Stream {
     pub fn begin(mut source: Source, findings: &mut Findings) -> io::Result<Stream> {
         source.fill(4)?;
         let container = sniff(source.window());
-        let mut stream = Stream {
+        let mut stream = Stream::new(source, container);
+        match container {
+            Container::Plain => stream.decoding = Decoding::Plain,
+            _ => {
+                stream.join_next(findings)?;
+            }
+        }
+        Ok(stream)
+    }
+
+    fn new(source: Source, container: Container) -> Stream {
+        Stream {
             member_start: source.offset(),
             source,
             container,
@@ -89,14 +100,27 @@ impl Stream {
             zstd: None,
             probe: flate2::Decompress::new(false),
             heads_first: false,
-        };
-        match container {
-            Container::Plain => stream.decoding = Decoding::Plain,
-            _ => {
-                stream.join_next(findings)?;
-            }
         }
-        Ok(stream)
+    }
+
+    /// Where the first member that begins a record stands in a source that may begin anywhere.
+    pub fn find_member(source: Source) -> io::Result<Option<u64>> {
+        let mut unread = Findings::default();
+        let mut first = [0u8; 4];
+        let got = source.peek(0, &mut first)?.unwrap_or(0);
+        let file_start = sniff(&first[..got]);
+        let mut stream = Stream::new(source, file_start);
+        if file_start == Container::Plain {
+            return Ok(None);
+        }
+        stream.source.fill(PROBE_BYTES)?;
+        if stream.source.window().is_empty() {
+            return Ok(None);
+        }
+        let from = stream.source.offset();
+        // Zstandard frames may need the dictionary at the beginning of the file to be probed: their parts are not searched for.
+        let found = file_start == Container::Gzip && (stream.probe_here(0)? || stream.search(from, &mut unread)?);
+        Ok(found.then_some(stream.source.offset()))
     }
 
     pub fn container(&self) -> Container {

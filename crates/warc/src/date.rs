@@ -37,7 +37,7 @@ pub fn is_w3c_utc(text: &[u8], fractions_and_reduced: bool) -> bool {
         && fraction.len() >= 3
         && fraction.len() <= 11
         && fraction[0] == b'.'
-        && fraction.ends_with(b"Z")
+        && fraction.to_ascii_uppercase().ends_with(b"Z")
         && fraction[1..fraction.len() - 1].iter().all(u8::is_ascii_digit)
         && parse_ms(text).is_some()
 }
@@ -59,7 +59,10 @@ pub fn rfc3339(ms: i64) -> String {
 
 fn pattern(text: &[u8], pattern: &[u8]) -> bool {
     text.len() == pattern.len()
-        && text.iter().zip(pattern).all(|(t, p)| if *p == b'd' { t.is_ascii_digit() } else { t == p })
+        && text
+            .iter()
+            .zip(pattern)
+            .all(|(t, p)| if *p == b'd' { t.is_ascii_digit() } else { t.eq_ignore_ascii_case(p) })
 }
 
 fn compact(text: &[u8]) -> Option<([i64; 6], i64)> {

@@ -71,6 +71,7 @@ rules! {
     ContentTypeInvalid Violation "content-type-invalid" "the content type is malformed";
     ContentTypeUnexpected Violation "content-type-unexpected" "the content type does not fit the type of record";
     DigestInvalid Violation "digest-invalid" "a digest cannot be understood";
+    DigestUnknown Notice "digest-unknown" "a digest is of an algorithm that is not known here and was not verified";
     DigestBlock Violation "digest-block" "the block does not match its digest";
     DigestPayload Violation "digest-payload" "the payload does not match its digest";
     DigestPayloadTransfer Notice "digest-payload-transfer" "the payload digest was computed over the transfer-encoded bytes";

@@ -313,9 +313,9 @@ pub(crate) fn trim(bytes: &[u8]) -> &[u8] {
     bytes.trim_ascii()
 }
 
-/// `WARC/x.y` with nothing else on the line, of a version that exists.
+/// `WARC/x.y` with nothing else on the line, of a version that exists; in any case, as literals of the standard's grammar are.
 fn is_version_line(line: &[u8]) -> bool {
-    matches!(line, b"WARC/0.17" | b"WARC/0.18" | b"WARC/1.0" | b"WARC/1.1")
+    [&b"WARC/0.17"[..], b"WARC/0.18", b"WARC/1.0", b"WARC/1.1"].iter().any(|known| line.eq_ignore_ascii_case(known))
 }
 
 fn parse_version(line: &[u8]) -> Option<Version> {

@@ -17,12 +17,14 @@
 //! ```
 
 mod arc;
+mod check;
 pub mod coding;
 mod container;
 pub mod date;
 pub mod deflate;
 pub mod digest;
 mod finding;
+pub mod fuzz;
 pub mod fuzz_http;
 mod head;
 pub mod http;
@@ -30,9 +32,13 @@ pub mod limits;
 mod read;
 mod rules;
 mod source;
+mod split;
+pub mod wacz;
 pub mod write;
 
+pub use check::{Verified, check_record};
 pub use container::Container;
 pub use finding::{Finding, Rule, Severity};
 pub use head::{Head, RecordKind, Version};
 pub use read::{End, Filter, Options, Reader, Record};
+pub use split::{Part, read_parts};

@@ -19,6 +19,8 @@ pub const WHOLE_MEMBER_BYTES_MAX: usize = LOOKAHEAD_BYTES + (64 << 10);
 pub const PROBE_BYTES: usize = 512;
 /// Bytes behind a declared block that decide whether the record ends there.
 pub const BEHIND_BYTES: usize = 512;
+/// A file is cut into parts for several cores that are at least so long.
+pub const PART_BYTES_MIN: u64 = 4 << 20;
 /// Findings kept until the caller takes them; more are only counted.
 pub const FINDINGS_MAX: usize = 10_000;
 /// Going back to look for records inside damaged data reads bytes again; past this many times the file's own length it stops going back.

@@ -393,7 +393,8 @@ impl Reader {
             return length;
         }
         let raw = &self.stream.window()[..length];
-        let Some(at) = memmem::find_iter(&raw[1..], b"WARC/").map(|at| at + 1).find(|&at| begins_head(&raw[at..])) else {
+        let Some(at) = memmem::find_iter(&raw[1..], b"WARC/").map(|at| at + 1).find(|&at| begins_head(&raw[at..]))
+        else {
             return length;
         };
         self.head.read_warc(&raw[..at]);
@@ -750,6 +751,11 @@ impl BufRead for Record<'_> {
     }
 }
 
+/// Where, from `offset` on and within `length` bytes, a compressed member begins a record.
+pub(crate) fn next_member(file: File, offset: u64, length: u64) -> io::Result<Option<u64>> {
+    Stream::find_member(Source::file(file, offset, offset.saturating_add(length))?)
+}
+
 fn first_line(window: &[u8]) -> &[u8] {
     &window[..memchr::memchr(b'\n', window).unwrap_or(window.len())]
 }
@@ -788,7 +794,9 @@ fn begins_head(bytes: &[u8]) -> bool {
     let line = first_line(bytes);
     let version = line.strip_suffix(b"\r").unwrap_or(line);
     let digits = version.get(5..).unwrap_or_default();
-    let plausible = version.starts_with(b"WARC/") && (3..=5).contains(&digits.len()) && digits.iter().all(|b| b.is_ascii_digit() || *b == b'.');
+    let plausible = version.starts_with(b"WARC/")
+        && (3..=5).contains(&digits.len())
+        && digits.iter().all(|b| b.is_ascii_digit() || *b == b'.');
     let rest = bytes.get(line.len() + 1..).unwrap_or_default();
     let name = rest.iter().take_while(|b| b.is_ascii_alphanumeric() || **b == b'-').count();
     plausible && name > 0 && rest.get(name) == Some(&b':')

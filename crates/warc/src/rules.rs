@@ -38,7 +38,11 @@ const PRESENCE: &[(&str, &[RecordKind], &[RecordKind])] = &[
     ("WARC-Warcinfo-ID", &[Warcinfo], &[]),
     ("WARC-Filename", &[Response, Resource, Request, Metadata, Revisit, Conversion, Continuation], &[]),
     ("WARC-Profile", &[], &[Revisit]),
-    ("WARC-Segment-Origin-ID", &[Warcinfo, Response, Resource, Request, Metadata, Revisit, Conversion], &[Continuation]),
+    (
+        "WARC-Segment-Origin-ID",
+        &[Warcinfo, Response, Resource, Request, Metadata, Revisit, Conversion],
+        &[Continuation],
+    ),
     ("WARC-Segment-Number", &[], &[Continuation]),
     ("WARC-Segment-Total-Length", &[Warcinfo, Response, Resource, Request, Metadata, Revisit, Conversion], &[]),
 ];
@@ -124,7 +128,9 @@ impl Judge<'_> {
                 self.about(Rule::DateInvalid, name, &value);
             }
         }
-        for name in ["WARC-Record-ID", "WARC-Concurrent-To", "WARC-Refers-To", "WARC-Warcinfo-ID", "WARC-Segment-Origin-ID"] {
+        for name in
+            ["WARC-Record-ID", "WARC-Concurrent-To", "WARC-Refers-To", "WARC-Warcinfo-ID", "WARC-Segment-Origin-ID"]
+        {
             let values: Vec<Vec<u8>> = self.head.get_all(name).filter(|v| !v.is_empty()).map(<[u8]>::to_vec).collect();
             for value in values {
                 let inner = value.strip_prefix(b"<").and_then(|v| v.strip_suffix(b">"));
@@ -141,7 +147,8 @@ impl Judge<'_> {
             }
         }
         let profile = self.head.get("WARC-Profile").unwrap_or_default().to_vec();
-        let known = [&b"identical-payload-digest"[..], b"server-not-modified", b"uri-agnostic-identical-payload-digest"];
+        let known =
+            [&b"identical-payload-digest"[..], b"server-not-modified", b"uri-agnostic-identical-payload-digest"];
         if self.head.kind() == Revisit && !profile.is_empty() && !known.iter().any(|k| profile.ends_with(k)) {
             self.about(Rule::ProfileUnknown, "WARC-Profile", &profile);
         }
@@ -184,7 +191,10 @@ impl Judge<'_> {
         let kind = self.head.kind();
         let value = self.head.get("Content-Type").unwrap_or_default().to_vec();
         if value.is_empty() {
-            if self.head.get("Content-Type").is_none() && self.head.content_length().is_some_and(|n| n > 0) && kind != Continuation {
+            if self.head.get("Content-Type").is_none()
+                && self.head.content_length().is_some_and(|n| n > 0)
+                && kind != Continuation
+            {
                 self.say(Rule::FieldAdvised, "Content-Type is missing");
             }
             return;
@@ -198,10 +208,12 @@ impl Judge<'_> {
         }
         let lower = value.to_ascii_lowercase();
         let media = trim(lower.split(|&b| b == b';').next().unwrap_or_default());
-        let message = |name: &[u8]| memchr::memmem::find(&lower, b"msgtype=").is_none_or(|at| {
-            let after = &lower[at + 8..];
-            after.strip_prefix(b"\"").unwrap_or(after).starts_with(name)
-        });
+        let message = |name: &[u8]| {
+            memchr::memmem::find(&lower, b"msgtype=").is_none_or(|at| {
+                let after = &lower[at + 8..];
+                after.strip_prefix(b"\"").unwrap_or(after).starts_with(name)
+            })
+        };
         let fits = match kind {
             Warcinfo => media == b"application/warc-fields",
             Request if media == b"application/http" => message(b"request"),
@@ -255,7 +267,8 @@ fn is_labelled_digest(value: &[u8]) -> bool {
 
 /// `type/subtype` and parameters.
 fn is_media_type(value: &[u8]) -> bool {
-    let token = |t: &[u8]| !t.is_empty() && t.iter().all(|b| b.is_ascii_graphic() && !br#"()<>@,;:\"/[]?="#.contains(b));
+    let token =
+        |t: &[u8]| !t.is_empty() && t.iter().all(|b| b.is_ascii_graphic() && !br#"()<>@,;:\"/[]?="#.contains(b));
     let media = trim(value.split(|&b| b == b';').next().unwrap_or_default());
     let mut halves = media.splitn(2, |&b| b == b'/');
     halves.next().is_some_and(token) && halves.next().is_some_and(token)

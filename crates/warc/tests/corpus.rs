@@ -55,7 +55,8 @@ fn every_archive_gives_the_records_that_both_readers_see() {
     let rows = catalogue(&dir);
     assert!(rows.len() > 150);
     for row in rows {
-        let reader = Reader::open(dir.join(&row.file), Options::recover()).unwrap_or_else(|e| panic!("{}: {e}", row.file));
+        let reader =
+            Reader::open(dir.join(&row.file), Options::recover()).unwrap_or_else(|e| panic!("{}: {e}", row.file));
         let (ours, findings) = count(reader);
         if row.by_warcio == row.by_fastwarc && !row.by_warcio.is_empty() {
             assert_eq!(ours.to_string(), row.by_warcio, "{}", row.file);
@@ -106,7 +107,6 @@ fn damaged(part: usize, parts: usize) {
             // The brute-force scan is slow by nature: on large files only some of the damages are held against it.
             if bytes.len() < 20_000 || (seed % 100 == 0 && bytes.len() < 1_000_000) {
                 let lost = lost_records(&broken, &path);
-                if !lost.is_empty() { std::fs::copy(&path, "/tmp/broken.warc").unwrap(); }
                 assert_eq!(lost, Vec::<u64>::new(), "{} damaged with seed {seed}", row.file);
             }
         }
@@ -131,4 +131,49 @@ fn damaged_archives_c() {
 #[test]
 fn damaged_archives_d() {
     damaged(3, 4);
+}
+
+/// The names of the validation files say what a validator must say.
+#[test]
+fn strict_mode_gives_the_verdicts_of_the_validation_set() {
+    let Some(dir) = corpora() else { return };
+    let mut judged = 0;
+    for folder in ["jhove", "webarchive"] {
+        for entry in std::fs::read_dir(dir.join(folder)).expect("the validation set is there") {
+            let path = entry.unwrap().path();
+            let name = path.file_name().unwrap().to_string_lossy().into_owned();
+            let expected = match name.split('-').next() {
+                Some("valid") => true,
+                Some("invalid") => false,
+                _ => continue,
+            };
+            let mut reader = Reader::open(&path, Options::strict()).unwrap();
+            while let Some(mut record) = reader.next().unwrap() {
+                skep_warc::check_record(&mut record).unwrap();
+            }
+            let against: Vec<String> = reader
+                .take_findings()
+                .iter()
+                .filter(|f| f.rule.severity() > skep_warc::Severity::Notice)
+                .map(ToString::to_string)
+                .collect();
+            assert_eq!(against.is_empty(), expected, "{name}: {against:#?}");
+            judged += 1;
+        }
+    }
+    assert!(judged >= 30, "{judged}");
+}
+
+#[test]
+fn packages_hold_the_records_the_catalogue_counts() {
+    let Some(dir) = corpora() else { return };
+    for (file, expected) in
+        [("pywb/valid_example_1.wacz", 4), ("replayweb.page/example.wacz", 29), ("replayweb.page/iframetest.wacz", 5)]
+    {
+        let path = dir.join(file);
+        assert!(skep_warc::wacz::is_package(&path).unwrap(), "{file}");
+        let entries = skep_warc::wacz::archives(&path).unwrap();
+        let records: u64 = entries.iter().map(|e| count(e.reader(&path, Options::recover()).unwrap()).0).sum();
+        assert_eq!(records, expected, "{file}");
+    }
 }

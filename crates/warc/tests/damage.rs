@@ -35,7 +35,8 @@ fn sample_records() -> Vec<Vec<u8>> {
         .map(|i| {
             let mut block = format!("HTTP/1.1 200 OK\r\nContent-Type: text/html\r\n\r\npage {i} ").into_bytes();
             let noise = dice.roll(3000);
-            block.extend((0..noise).map(|_| if i % 3 == 0 { dice.roll(256) as u8 } else { b'a' + dice.roll(20) as u8 }));
+            block
+                .extend((0..noise).map(|_| if i % 3 == 0 { dice.roll(256) as u8 } else { b'a' + dice.roll(20) as u8 }));
             record("response", &format!("http://a.example/{i}"), &block)
         })
         .collect()
@@ -81,7 +82,11 @@ fn every_intact_record_survives_damage_around_it() {
         for seed in 0..400 {
             let broken = damage(file, seed);
             let lost = missing(&broken);
-            assert!(lost.is_empty(), "{name}, seed {seed}: lost {:?}", lost.iter().map(|r| r.offset).collect::<Vec<_>>());
+            assert!(
+                lost.is_empty(),
+                "{name}, seed {seed}: lost {:?}",
+                lost.iter().map(|r| r.offset).collect::<Vec<_>>()
+            );
         }
     }
 }

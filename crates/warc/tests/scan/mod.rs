@@ -53,11 +53,18 @@ fn intact_in_zstd(file: &[u8]) -> Vec<Intact> {
     let mut found = Vec::new();
     let mut at = 0;
     while at + 8 <= file.len() {
-        let frame = file[at..].starts_with(&[0x28, 0xb5, 0x2f, 0xfd]).then(|| zstd_safe::find_frame_compressed_size(&file[at..]).ok());
-        let decoded = frame.flatten().and_then(|size| zstd::stream::decode_all(&file[at..at + size]).ok().map(|d| (size, d)));
+        let frame = file[at..]
+            .starts_with(&[0x28, 0xb5, 0x2f, 0xfd])
+            .then(|| zstd_safe::find_frame_compressed_size(&file[at..]).ok());
+        let decoded =
+            frame.flatten().and_then(|size| zstd::stream::decode_all(&file[at..at + size]).ok().map(|d| (size, d)));
         match decoded {
             Some((size, decoded)) => {
-                found.extend(plain(&decoded).into_iter().map(|(_, head, block)| Intact { offset: at as u64, head, block }));
+                found.extend(plain(&decoded).into_iter().map(|(_, head, block)| Intact {
+                    offset: at as u64,
+                    head,
+                    block,
+                }));
                 at += size;
             }
             None => at += 1,
@@ -92,6 +99,10 @@ fn record_at(bytes: &[u8], at: usize) -> Option<(usize, usize)> {
     let end = window.windows(4).position(|w| w == b"\r\n\r\n")? + 4;
     let text = std::str::from_utf8(&rest[..end]).ok()?;
     let mut length = None;
+    let mandatory = ["warc-type:", "warc-record-id:", "warc-date:"];
+    if !mandatory.iter().all(|name| text.lines().any(|l| l.to_ascii_lowercase().starts_with(name))) {
+        return None; // a splice of two heads, not a record that somebody wrote
+    }
     for line in text.lines().skip(1).filter(|l| !l.is_empty()) {
         let (name, value) = line.split_once(':')?;
         if name.is_empty() || !name.bytes().all(|b| b.is_ascii_alphanumeric() || b == b'-') {
