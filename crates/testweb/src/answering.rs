@@ -6,7 +6,7 @@ use std::net::{IpAddr, SocketAddr};
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
-use http::{HeaderValue, Request, Response, header};
+use http::{HeaderMap, HeaderValue, Method, Request, Response, header};
 use http_body_util::BodyExt as _;
 use hyper::body::{Body as _, Incoming};
 use hyper::server::conn::http1;
@@ -132,20 +132,13 @@ async fn answer(
     let mut passage = Passage::begin(&shared, &request, first_byte, address, secure, &name, &path, robots);
 
     let (parts, body) = request.into_parts();
+    let refuse = |status| conditional::reply(&Method::GET, &HeaderMap::new(), Answer::status(status), false, now);
     if !body.is_end_stream() && drain(body).await.is_err() {
-        passage.status = 413;
-        return send(
-            watch,
-            passage,
-            conditional::reply(&parts.method, &parts.headers, Answer::status(413), false, now),
-            true,
-        );
+        return send(watch, passage, refuse(413), true);
     }
     watch.body_was_read();
     let Some(host) = host else {
-        passage.status = 421;
-        let lost = conditional::reply(&parts.method, &parts.headers, Answer::status(421), false, now);
-        return send(watch, passage, lost, false);
+        return send(watch, passage, refuse(421), false);
     };
 
     let behaviour = shared.behaviour(&host.plan.name);

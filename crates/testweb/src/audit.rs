@@ -144,7 +144,7 @@ pub struct Finding {
 
 /// Sums of one host, site or address.
 #[derive(Debug, Default)]
-pub(crate) struct Place {
+pub(crate) struct Sums {
     pub requests: u64,
     pub bytes: u64,
     pub gap_us_min: Option<u64>,
@@ -159,7 +159,7 @@ pub(crate) struct Place {
     parked_until_us: u64,
 }
 
-impl Place {
+impl Sums {
     /// Counts a request in; the gap to its nearest neighbour.
     fn arrive(&mut self, at_us: u64) -> Option<u64> {
         self.requests += 1;
@@ -206,9 +206,9 @@ pub struct Ticket {
 /// Judges how politely the web was visited.
 pub struct Auditor {
     pub(crate) policy: Policy,
-    pub(crate) hosts: HashMap<String, Place>,
-    pub(crate) sites: HashMap<String, Place>,
-    pub(crate) addresses: HashMap<IpAddr, Place>,
+    pub(crate) hosts: HashMap<String, Sums>,
+    pub(crate) sites: HashMap<String, Sums>,
+    pub(crate) addresses: HashMap<IpAddr, Sums>,
     pub(crate) statuses: BTreeMap<u16, u64>,
     pub(crate) findings: Vec<Finding>,
     pub(crate) offences: BTreeMap<Offence, u64>,
@@ -245,7 +245,7 @@ impl Auditor {
 
     /// Counts a connection in or out of an address.
     pub fn connection(&mut self, address: IpAddr, opened: bool) {
-        let Some(place) = place(&mut self.addresses, &address, &mut self.places_dropped) else {
+        let Some(place) = sums(&mut self.addresses, &address, &mut self.places_dropped) else {
             return;
         };
         place.connections = if opened { place.connections + 1 } else { place.connections.saturating_sub(1) };
@@ -268,16 +268,16 @@ impl Auditor {
         self.next += 1;
         let dropped = &mut self.places_dropped;
         let mut host_gap = None;
-        if let Some(place) = place(&mut self.hosts, arrival.host, dropped) {
+        if let Some(place) = sums(&mut self.hosts, arrival.host, dropped) {
             host_gap = place.arrive(arrival.at_us);
         }
         let (mut site_gap, mut early_us) = (None, 0);
-        if let Some(place) = place(&mut self.sites, arrival.site, dropped) {
+        if let Some(place) = sums(&mut self.sites, arrival.site, dropped) {
             site_gap = place.arrive(arrival.at_us);
             early_us = place.parked_until_us.saturating_sub(arrival.at_us);
         }
         let mut in_flight = 0;
-        if let Some(place) = place(&mut self.addresses, &arrival.address, dropped) {
+        if let Some(place) = sums(&mut self.addresses, &arrival.address, dropped) {
             place.arrive(arrival.at_us);
             in_flight = place.in_flight;
         }
@@ -393,7 +393,7 @@ impl Auditor {
 }
 
 /// The sums of a place, made on first sight while there is room.
-fn place<'m, K, Q>(places: &'m mut HashMap<K, Place>, name: &Q, dropped: &mut u64) -> Option<&'m mut Place>
+fn sums<'m, K, Q>(places: &'m mut HashMap<K, Sums>, name: &Q, dropped: &mut u64) -> Option<&'m mut Sums>
 where
     K: std::borrow::Borrow<Q> + std::hash::Hash + Eq,
     Q: std::hash::Hash + Eq + ToOwned<Owned = K> + ?Sized,
@@ -403,7 +403,7 @@ where
             *dropped += 1;
             return None;
         }
-        places.insert(name.to_owned(), Place::default());
+        places.insert(name.to_owned(), Sums::default());
     }
     places.get_mut(name)
 }

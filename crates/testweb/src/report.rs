@@ -6,7 +6,7 @@ use std::net::IpAddr;
 
 use serde::{Deserialize, Serialize};
 
-use crate::audit::{Auditor, Finding, Offence, Place};
+use crate::audit::{Auditor, Finding, Offence, Sums};
 
 /// How politely the web was visited.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
@@ -56,8 +56,8 @@ pub struct Visits {
     pub connections_max: u32,
 }
 
-impl From<&Place> for Visits {
-    fn from(place: &Place) -> Visits {
+impl From<&Sums> for Visits {
+    fn from(place: &Sums) -> Visits {
         Visits {
             requests: place.requests,
             bytes: place.bytes,
@@ -76,7 +76,7 @@ fn ms(us: u64) -> f64 {
 impl Auditor {
     /// Everything seen so far.
     pub fn report(&self) -> Report {
-        let shortest = |gaps: &mut dyn Iterator<Item = &Place>| gaps.filter_map(|place| place.gap_us_min).min().map(ms);
+        let shortest = |gaps: &mut dyn Iterator<Item = &Sums>| gaps.filter_map(|place| place.gap_us_min).min().map(ms);
         Report {
             requests: self.next,
             bytes: self.bytes,

@@ -1,0 +1,185 @@
+//! The auditor catches what is planted, and nothing else.
+
+use std::net::IpAddr;
+
+use skep_testweb::{Behaviour, HostPlan, Offence, Plan, Policy, Robots, Settings, Shape, Web, loopback};
+
+use crate::client::{Client, serve_with};
+
+fn web(policy: Policy) -> Web {
+    let host = |name: &str| HostPlan::generated(name, Shape::pages(20)).robots(Robots::Allow);
+    let plan = Plan::new(1)
+        .host(host("a.one.test"))
+        .host(host("b.one.test").on(&[loopback(1)]))
+        .host(host("a.two.test").robots(Robots::Disallow(vec!["/private/".into()])))
+        .host(host("a.three.test").robots(Robots::CrawlDelay(3600)))
+        .host(host("a.four.test").robots(Robots::Redirect(2)))
+        .host(host("a.five.test").robots(Robots::Status(503)))
+        .host(host("a.six.test").robots(Robots::RedirectTo("http://a.two.test/robots.txt".into())))
+        .host(host("a.seven.test").robots(Robots::Only("goodbot".into())));
+    serve_with(plan, Settings { policy, ..Settings::default() })
+}
+
+fn get(web: &Web, host: &str, path: &str) -> u16 {
+    Client::plain(web.address(host).unwrap()).get(host, path, &[]).status
+}
+
+#[test]
+fn a_gap_that_is_too_short_is_found_across_the_hosts_of_a_site() {
+    let web = web(Policy { site_gap_ms: 3_600_000, robots_first: false, ..Policy::default() });
+    get(&web, "a.one.test", "/");
+    get(&web, "a.two.test", "/");
+    assert!(web.report().polite());
+    get(&web, "b.one.test", "/");
+    let report = web.report();
+    assert_eq!(report.count(Offence::SiteGap), 1, "{}", report.table());
+    let finding = &report.findings[0];
+    assert_eq!((finding.host.as_str(), finding.site.as_str(), finding.request), ("b.one.test", "one.test", 2));
+    assert!(report.sites["one.test"].gap_ms_min.is_some() && report.hosts["a.one.test"].gap_ms_min.is_none());
+    assert!(report.table().contains("site-gap"));
+}
+
+#[test]
+fn what_robots_forbids_is_found_with_its_line() {
+    let web = web(Policy::default());
+    get(&web, "a.two.test", "/robots.txt");
+    get(&web, "a.two.test", "/news/");
+    assert!(web.report().polite(), "{}", web.report().table());
+    get(&web, "a.two.test", "/private/x");
+    get(&web, "a.one.test", "/");
+    let report = web.report();
+    assert_eq!((report.count(Offence::Robots), report.count(Offence::RobotsUnasked)), (1, 1));
+    assert!(report.findings[0].because.contains("Disallow: /private/"), "{}", report.findings[0].because);
+}
+
+#[test]
+fn robots_that_redirect_or_fail_count_as_what_they_mean() {
+    let web = web(Policy::default());
+    for path in ["/robots.txt", "/robots-1.txt", "/robots-2.txt"] {
+        get(&web, "a.four.test", path);
+    }
+    get(&web, "a.six.test", "/robots.txt");
+    get(&web, "a.five.test", "/robots.txt");
+    get(&web, "a.seven.test", "/robots.txt");
+    get(&web, "a.four.test", "/news/");
+    get(&web, "a.six.test", "/news/");
+    assert!(web.report().polite(), "{}", web.report().table());
+    for (host, path, expected) in [
+        ("a.four.test", "/private/", 1),
+        ("a.six.test", "/private/", 2),
+        ("a.five.test", "/", 3),
+        ("a.seven.test", "/", 4),
+    ] {
+        get(&web, host, path);
+        assert_eq!(web.report().count(Offence::Robots), expected, "{host}");
+    }
+    let good = [("User-Agent", "goodbot/2")];
+    Client::plain(web.address("a.seven.test").unwrap()).get("a.seven.test", "/", &good);
+    assert_eq!(web.report().count(Offence::Robots), 4);
+}
+
+#[test]
+fn a_crawl_delay_is_minded() {
+    let web = web(Policy::default());
+    get(&web, "a.three.test", "/robots.txt");
+    get(&web, "a.three.test", "/");
+    let report = web.report();
+    assert_eq!(report.count(Offence::CrawlDelay), 1);
+    assert!(report.findings[0].because.contains("wanted 3600000"));
+}
+
+#[test]
+fn too_many_at_once_are_found_per_address() {
+    let web = web(Policy { in_flight_max: 2, robots_first: false, ..Policy::default() });
+    for host in ["a.one.test", "a.two.test", "a.three.test", "b.one.test"] {
+        web.behave(host, Behaviour::slow(300)).unwrap();
+    }
+    // All are sent before any is answered; three of them to one address.
+    let mut clients: Vec<Client> = ["a.one.test", "a.two.test", "b.one.test", "a.three.test"]
+        .iter()
+        .map(|host| {
+            let mut client = Client::plain(web.address(host).unwrap());
+            client.send("GET", host, "/", &[]);
+            client
+        })
+        .collect();
+    for client in &mut clients {
+        assert_eq!(client.receive(false).unwrap().status, 200);
+    }
+    drop(clients);
+    let report = web.report();
+    let first = IpAddr::from([127, 0, 0, 1]);
+    assert_eq!(report.count(Offence::InFlight), 1, "{}", report.table());
+    assert_eq!((report.addresses[&first].in_flight_max, report.addresses[&loopback(1)].in_flight_max), (3, 1));
+    assert_eq!(report.addresses[&first].connections_max, 3);
+    assert_eq!(report.sites["one.test"].rest_ms_min, Some(0.0));
+}
+
+#[test]
+fn coming_back_before_retry_after_is_found_for_the_site() {
+    let web = web(Policy { robots_first: false, ..Policy::default() });
+    web.behave("a.one.test", Behaviour::refuse(429, Some(3_600), 2)).unwrap();
+    let mut client = Client::plain(web.address("a.one.test").unwrap());
+    assert_eq!(client.get("a.one.test", "/", &[]).status, 200);
+    let refused = client.get("a.one.test", "/", &[]);
+    assert_eq!((refused.status, refused.header("retry-after")), (429, Some("3600")));
+    // The end of an answer is noted when its bytes are out, so asking on the same connection comes after it.
+    client.get("a.one.test", "/", &[]);
+    get(&web, "a.two.test", "/");
+    let report = web.report();
+    assert_eq!(report.count(Offence::RetryAfter), 1, "{}", report.table());
+}
+
+#[test]
+fn every_request_is_noted() {
+    let web = web(Policy { robots_first: false, ..Policy::default() });
+    let mut client = Client::plain(web.address("a.one.test").unwrap());
+    let page = client.get("a.one.test", "/", &[("User-Agent", "skep/0.1")]);
+    client.send("HEAD", "a.one.test", "/news/?q=1", &[]);
+    assert_eq!(client.receive(true).unwrap().status, 404);
+    client.write(b"POST /form HTTP/1.1\r\nHost: a.one.test\r\nContent-Length: 5\r\n\r\nhello");
+    assert_eq!(client.receive(false).unwrap().status, 405);
+    // Two in one piece.
+    client.write(b"GET /1 HTTP/1.1\r\nHost: a.one.test\r\n\r\nGET /2 HTTP/1.1\r\nHost: a.one.test\r\n\r\n");
+    client.receive(false).unwrap();
+    client.receive(false).unwrap();
+    drop(client);
+    get(&web, "a.two.test", "/3");
+
+    let requests = web.requests();
+    let seen: Vec<_> = requests.iter().map(|r| (r.method.as_str(), r.path.as_str(), r.status)).collect();
+    assert_eq!(
+        seen[..5],
+        [
+            ("GET", "/", 200),
+            ("HEAD", "/news/?q=1", 404),
+            ("POST", "/form", 405),
+            ("GET", "/1", 404),
+            ("GET", "/2", 404)
+        ]
+    );
+    assert_eq!((requests[0].agent.as_str(), requests[0].bytes), ("skep/0.1", page.body.len() as u64));
+    assert_eq!((requests[1].bytes, requests[0].site.as_str(), requests[0].secure), (0, "one.test", false));
+    for pair in requests[..5].windows(2) {
+        assert!(pair[0].start_us <= pair[1].start_us);
+        assert!(pair[0].start_us <= pair[0].end_us.unwrap());
+    }
+    assert_eq!(requests[3].start_us, requests[4].start_us, "one piece, one receive time");
+    web.audit_anew(Policy::default());
+    assert_eq!(web.report().requests, 0);
+}
+
+#[test]
+fn requests_are_logged_line_by_line() {
+    let folder = tempfile::tempdir().unwrap();
+    let log = folder.path().join("requests.jsonl");
+    let plan = Plan::new(1).host(HostPlan::generated("a.test", Shape::pages(5)));
+    let web = serve_with(plan, Settings { request_log: Some(log.clone()), ..Settings::default() });
+    get(&web, "a.test", "/");
+    get(&web, "a.test", "/robots.txt");
+    web.stop();
+    let lines = std::fs::read_to_string(log).unwrap();
+    let requests: Vec<skep_testweb::Request> = lines.lines().map(|line| serde_json::from_str(line).unwrap()).collect();
+    assert_eq!(requests.iter().map(|r| r.status).collect::<Vec<_>>(), [200, 404]);
+    assert!(requests.iter().all(|r| r.end_us.is_some()));
+}

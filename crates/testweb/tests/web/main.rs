@@ -1,0 +1,12 @@
+//! The test web, visited over real sockets by a client that shares no code with it.
+
+mod auditing;
+mod client;
+mod commands;
+mod folders;
+mod histories;
+mod law;
+mod nonsense;
+mod running;
+mod secure;
+mod visiting;
