@@ -87,6 +87,12 @@ impl Url {
     /// Resolves a reference found on this page.
     pub fn join(&self, reference: &str) -> Result<Url, UrlError> {
         check_length(reference)?;
+        // However many slashes there are, a host follows; the crate stumbles over the third.
+        let trimmed = reference.trim_start_matches(|c: char| c <= ' ');
+        let rest = trimmed.trim_start_matches(['/', '\\']);
+        if trimmed.len() - rest.len() > 2 {
+            return Url::parse(&format!("{}://{rest}", self.scheme()));
+        }
         Url::finish(self.inner.join(reference).map_err(UrlError::Syntax)?).map(|(url, _)| url)
     }
 
@@ -256,6 +262,8 @@ mod tests {
         assert_eq!(url.robots_txt().as_str(), "https://a.example.co.uk/robots.txt");
         assert_eq!(url.key().surt(), "uk,co,example,a)/p?q");
         assert_eq!(url.join("../x?y#z").unwrap().as_str(), "https://a.example.co.uk/x?y");
+        assert_eq!(url.join("//b.example/x").unwrap().as_str(), "https://b.example/x");
+        assert_eq!(url.join(" ///b.example/x").unwrap().as_str(), "https://b.example/x");
         assert_eq!(url.address(), None);
         assert_eq!(Url::parse("http://[::1]/").unwrap().address(), Some("::1".parse().unwrap()));
     }

@@ -40,7 +40,7 @@ pub fn fuzz_robots(input: &[u8]) {
     for word in words {
         if word.contains('/') { paths.push(word) } else { agents.push(word) }
     }
-    let lines = bytecount(input) + 1;
+    let lines = line_ends(input) + 1;
     for agent in agents.iter().take(8) {
         for path in paths.iter().take(16) {
             let decision = robots.decide(agent, path);
@@ -58,6 +58,6 @@ pub fn fuzz_robots(input: &[u8]) {
     assert!(robots.sitemaps().len() <= limits::ROBOTS_SITEMAPS_MAX, "sitemaps are bounded");
 }
 
-fn bytecount(input: &[u8]) -> u64 {
+fn line_ends(input: &[u8]) -> u64 {
     memchr::memchr2_iter(b'\n', b'\r', input).map(|_| 1).sum()
 }

@@ -41,6 +41,9 @@ pub const SCOPE_REGEX_BYTES_MAX: usize = 1 << 20;
 /// Bytes of a public suffix list that are read; the real one has a third of a megabyte.
 pub const SUFFIX_LIST_BYTES_MAX: usize = 16 << 20;
 
+/// Labels of a name, from its end, that are looked up in a public suffix list; its longest rules have five.
+pub const SUFFIX_LABELS_MAX: usize = 8;
+
 const _: () = assert!(KEY_SURT_BYTES_MAX >= 2 * URL_BYTES_MAX); // what can be fetched has a key with its whole SURT, mostly
 const _: () = assert!(ROBOTS_LINE_BYTES_MAX < ROBOTS_BYTES_MAX);
 const _: () = assert!(ROBOTS_ERROR_RETRY_SECONDS < ROBOTS_FRESH_SECONDS);

@@ -113,30 +113,35 @@ impl Suffixes {
     }
 
     /// Length of the public suffix of a name whose labels come last first.
-    pub(crate) fn suffix_bytes<'a>(&self, labels: impl Iterator<Item = &'a [u8]> + Clone, part: Part) -> usize {
+    pub(crate) fn suffix_bytes<'a>(&self, labels: impl Iterator<Item = &'a [u8]>, part: Part) -> usize {
+        let mut few = [&b""[..]; limits::SUFFIX_LABELS_MAX];
+        let mut count = 0;
+        for (place, label) in few.iter_mut().zip(labels) {
+            *place = label;
+            count += 1;
+        }
         match &self.loaded {
-            Some(root) => root.suffix_bytes(labels, part),
-            None => compiled_suffix_bytes(labels, part),
+            Some(root) => root.suffix_bytes(&few[..count], part),
+            None => compiled_suffix_bytes(&few[..count], part),
         }
     }
 }
 
-fn compiled_suffix_bytes<'a>(labels: impl Iterator<Item = &'a [u8]> + Clone, part: Part) -> usize {
-    let mut found = psl::List.find(labels.clone());
+/// Takes a slice, not any iterator: the list is code, two megabytes of it, made anew for each type it is asked with.
+fn compiled_suffix_bytes(labels: &[&[u8]], part: Part) -> usize {
+    let find = |labels: &[&[u8]]| psl::List.find(labels.iter().copied());
+    let mut found = find(labels);
     // The list answers with the longest rule. When that one is private, the registry's rule is found above it.
     while part == Part::Icann && found.typ == Some(psl::Type::Private) {
-        let (mut count, mut bytes) = (0, 0);
-        for label in labels.clone() {
-            bytes += label.len() + usize::from(count > 0);
-            if bytes >= found.len {
-                break;
-            }
-            count += 1;
+        let mut bytes = 0;
+        let above = labels.iter().enumerate().take_while(|(i, label)| {
+            bytes += label.len() + usize::from(*i > 0);
+            bytes < found.len
+        });
+        match above.count() {
+            0 => break,
+            count => found = find(&labels[..count]),
         }
-        if count == 0 {
-            break;
-        }
-        found = psl::List.find(labels.clone().take(count));
     }
     found.len
 }
@@ -160,10 +165,10 @@ impl Node {
         }
     }
 
-    fn suffix_bytes<'a>(&self, labels: impl Iterator<Item = &'a [u8]>, part: Part) -> usize {
+    fn suffix_bytes(&self, labels: &[&[u8]], part: Part) -> usize {
         let counts = |rule: Option<Part>| rule.is_some_and(|of| part == Part::Whole || of == Part::Icann);
         let (mut node, mut suffix, mut bytes) = (Some(self), 0, 0);
-        for (i, label) in labels.enumerate() {
+        for (i, &label) in labels.iter().enumerate() {
             let Some(above) = node else { break };
             let shorter = bytes;
             bytes += label.len() + usize::from(i > 0);

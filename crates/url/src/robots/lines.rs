@@ -81,10 +81,10 @@ pub(super) fn read(line: &[u8]) -> Option<(Field, &[u8], &[u8])> {
 /// The agent that a `User-agent` line names, in lower case: `*`, or the product token at the beginning of the value.
 /// `None` when there is no token, as in `User-agent: 007`.
 pub(super) fn agent(value: &[u8]) -> Option<Box<str>> {
-    if let [b'*', rest @ ..] = value {
-        if rest.first().is_none_or(u8::is_ascii_whitespace) {
-            return Some("*".into());
-        }
+    if let [b'*', rest @ ..] = value
+        && rest.first().is_none_or(u8::is_ascii_whitespace)
+    {
+        return Some("*".into());
     }
     let end = value.iter().position(|b| !b.is_ascii_alphabetic() && !matches!(b, b'-' | b'_')).unwrap_or(value.len());
     let token = std::str::from_utf8(&value[..end]).ok()?;

@@ -156,10 +156,10 @@ impl Robots {
         let run = self.runs.len();
         self.runs.push(self.rules.len()..self.rules.len());
         for agent in agents {
-            if let Some(group) = self.groups.get_mut(agent) {
-                if group.runs.last() != Some(&run) {
-                    group.runs.push(run);
-                }
+            if let Some(group) = self.groups.get_mut(agent)
+                && group.runs.last() != Some(&run)
+            {
+                group.runs.push(run);
             }
         }
     }

@@ -30,9 +30,7 @@ pub(super) struct Path<'a> {
 impl Pattern {
     pub(super) fn new(value: &[u8], allow: bool) -> Pattern {
         let mut written = Vec::with_capacity(value.len());
-        let mut rest = value;
-        while let [byte, tail @ ..] = rest {
-            rest = tail;
+        for byte in value {
             if byte.is_ascii() {
                 written.push(*byte);
             } else {
@@ -102,10 +100,10 @@ fn upper_escapes(bytes: &mut [u8]) {
     let mut i = 0;
     while let Some(at) = memchr::memchr(b'%', &bytes[i..]) {
         i += at + 1;
-        if let Some(digits) = bytes.get_mut(i..i + 2) {
-            if digits.iter().all(u8::is_ascii_hexdigit) {
-                digits.make_ascii_uppercase();
-            }
+        if let Some(digits) = bytes.get_mut(i..i + 2)
+            && digits.iter().all(u8::is_ascii_hexdigit)
+        {
+            digits.make_ascii_uppercase();
         }
     }
 }

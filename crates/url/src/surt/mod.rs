@@ -14,8 +14,6 @@ mod host;
 mod query;
 mod quick;
 
-use std::borrow::Cow;
-
 use escape::{escape_into, printable_into, unescape};
 
 /// The key of a URL, as CDX indexes write it; `-` for nothing.
@@ -23,8 +21,8 @@ pub fn key(url: &str) -> String {
     key_of_bytes(url.as_bytes())
 }
 
-/// The key of whatever stands where an archive has a URL: read as UTF-8, or as Latin-1 if it is not UTF-8, as the
-/// readers of the field do.
+/// The key of whatever stands where an archive has a URL. Bytes that are no UTF-8 are escaped one by one, as a browser
+/// escapes a link on a page that is not in UTF-8; so the link finds the capture.
 pub fn key_of_bytes(url: &[u8]) -> String {
     let mut out = Vec::with_capacity(url.len() + 8);
     key_into(url, &mut out);
@@ -76,15 +74,14 @@ pub fn key_in(url: &str, form: Form) -> String {
 }
 
 fn thorough_key_into(url: &[u8], form: Form, out: &mut Vec<u8>) {
-    let url = utf8(url);
     if url.is_empty() {
         return out.push(b'-');
     }
     // The name of an ARC file is a name, not an address: it keeps its upper case.
     if url.starts_with(b"filedesc") {
-        return printable_into(&url, out);
+        return printable_into(url, out);
     }
-    match Parts::of_bytes(&url) {
+    match Parts::of_bytes(url) {
         Some(mut parts) => {
             parts.escape_minimally();
             parts.fold(form);
@@ -92,14 +89,7 @@ fn thorough_key_into(url: &[u8], form: Form, out: &mut Vec<u8>) {
         }
         None if url.trim_ascii().is_empty() => out.push(b'-'),
         // A port that is no number: indexers file such a URL under itself.
-        None => printable_into(&url, out),
-    }
-}
-
-fn utf8(bytes: &[u8]) -> Cow<'_, [u8]> {
-    match std::str::from_utf8(bytes) {
-        Ok(_) => Cow::Borrowed(bytes),
-        Err(_) => Cow::Owned(bytes.iter().map(|&b| char::from(b)).collect::<String>().into_bytes()),
+        None => printable_into(url, out),
     }
 }
 
