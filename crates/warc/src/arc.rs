@@ -106,7 +106,8 @@ fn short<'a>(tokens: &[&'a [u8]]) -> Option<Line<'a>> {
     if !first.starts_with(b"filedesc:") || tokens.len() < 3 || !is_length(last) {
         return None;
     }
-    let date = tokens[1..].iter().find(|t| is_date(t)).copied().unwrap_or(b"");
+    // The last token is the length, also where it looks like a date.
+    let date = tokens[1..tokens.len() - 1].iter().find(|t| is_date(t)).copied().unwrap_or(b"");
     Some(Line {
         version: Version::Arc1,
         url: first,

@@ -1,9 +1,12 @@
-//! The functions to fuzz of every package, on seeded mutations of their kept inputs, for as long as asked. `cargo xtask soak
-//! fuzz` runs it; it is a program of its own so that the chores compile without the product.
+//! The functions to fuzz of every package, on their kept inputs and on seeded mutations of those. `cargo xtask soak fuzz` runs it
+//! for as long as asked, a test for a fixed number of rounds; it is a program of its own so that the chores compile without
+//! the product.
 //!
-//!     fuzz --seconds N --seed N --found DIR --root DIR
+//! ```text
+//! fuzz --root DIR --found DIR --seed N --seconds N | --rounds N
+//! ```
 //!
-//! An input that panics, hangs or takes too much memory is written to DIR, and the run fails.
+//! An input that panics, hangs or takes too much memory is written to the folder `--found`, and the run fails.
 
 use std::collections::BTreeSet;
 use std::panic::{AssertUnwindSafe, catch_unwind};
@@ -22,9 +25,14 @@ struct Target {
 }
 
 const TARGETS: &[Target] = &[
+    Target { package: "warc", name: "records", run: skep_warc::fuzz::fuzz_records },
+    Target { package: "warc", name: "arc_line", run: skep_warc::fuzz::fuzz_arc_line },
+    Target { package: "warc", name: "head", run: skep_warc::fuzz::fuzz_head },
     Target { package: "warc", name: "http_head", run: skep_warc::fuzz_http::fuzz_http_head },
     Target { package: "warc", name: "chunked", run: skep_warc::fuzz_http::fuzz_chunked },
     Target { package: "warc", name: "content_coding", run: skep_warc::fuzz_http::fuzz_content_coding },
+    Target { package: "url", name: "surt", run: skep_url::fuzz::fuzz_surt },
+    Target { package: "url", name: "robots", run: skep_url::fuzz::fuzz_robots },
 ];
 
 /// An input that takes longer than this hangs.
@@ -42,55 +50,54 @@ struct Busy {
     input: Vec<u8>,
 }
 
-fn main() -> ExitCode {
-    let option = |name: &str| {
-        let mut words = std::env::args().skip_while(|word| word != name);
-        words.nth(1).unwrap_or_else(|| panic!("{name} is missing"))
-    };
-    let seconds: f64 = option("--seconds").parse().expect("--seconds is a number");
-    let seed: u64 = option("--seed").parse().expect("--seed is a number");
-    let (found, root) = (PathBuf::from(option("--found")), PathBuf::from(option("--root")));
+/// When a worker stops.
+#[derive(Clone, Copy)]
+enum Until {
+    Time(Instant),
+    /// Each worker does this many mutations of each target.
+    Rounds(u64),
+}
 
-    let kept: Vec<Vec<Vec<u8>>> = TARGETS.iter().map(|target| kept_inputs(&root, target)).collect();
+/// What the workers share.
+struct Soak {
+    kept: Vec<Vec<Vec<u8>>>,
+    busy: Vec<Mutex<Busy>>,
+    runs: Vec<AtomicU64>,
+    findings: Mutex<BTreeSet<(&'static str, String)>>,
+    found: PathBuf,
+}
+
+fn main() -> ExitCode {
+    let option = |name: &str| std::env::args().skip_while(|word| word != name).nth(1);
+    let needed = |name: &str| option(name).unwrap_or_else(|| panic!("{name} is missing"));
+    let seed: u64 = needed("--seed").parse().expect("--seed is a number");
+    let root = PathBuf::from(needed("--root"));
     let workers = std::thread::available_parallelism().map_or(1, |cores| cores.get());
-    let busy: Vec<Mutex<Busy>> = (0..workers).map(|_| Mutex::default()).collect();
-    let runs: Vec<AtomicU64> = TARGETS.iter().map(|_| AtomicU64::new(0)).collect();
-    let findings = Mutex::new(BTreeSet::new());
-    let done = AtomicBool::new(false);
-    let end = Instant::now() + Duration::from_secs_f64(seconds);
+    let until = match option("--rounds") {
+        Some(rounds) => Until::Rounds(rounds.parse::<u64>().expect("--rounds is a number").div_ceil(workers as u64)),
+        None => {
+            let seconds = needed("--seconds").parse().expect("--seconds is a number");
+            Until::Time(Instant::now() + Duration::from_secs_f64(seconds))
+        }
+    };
+    let soak = Soak {
+        kept: TARGETS.iter().map(|target| kept_inputs(&root, target)).collect(),
+        busy: (0..workers).map(|_| Mutex::default()).collect(),
+        runs: TARGETS.iter().map(|_| AtomicU64::new(0)).collect(),
+        findings: Mutex::default(),
+        found: PathBuf::from(needed("--found")),
+    };
     // A panic is caught and counted; its message is printed with the finding, not by the hook.
     std::panic::set_hook(Box::new(|_| {}));
 
+    let done = AtomicBool::new(false);
     std::thread::scope(|scope| {
-        let handles: Vec<_> = (0..workers)
-            .map(|worker| {
-                let (kept, busy, runs, findings, found) = (&kept, &busy[worker], &runs, &findings, &found);
-                scope.spawn(move || {
-                    let mut chance = Chance::new(seed.wrapping_mul(1000).wrapping_add(worker as u64));
-                    while Instant::now() < end {
-                        for (index, target) in TARGETS.iter().enumerate() {
-                            let input = mutated(&kept[index], &mut chance);
-                            if let Err(message) = watched(target, &input, busy) {
-                                let new =
-                                    findings.lock().expect("no panic holds it").insert((target.name, message.clone()));
-                                if new {
-                                    println!(
-                                        "{}: {message}\n  input: {}",
-                                        target.name,
-                                        save(found, target.name, &input).display()
-                                    );
-                                }
-                            }
-                            runs[index].fetch_add(1, Ordering::Relaxed);
-                        }
-                    }
-                })
-            })
-            .collect();
-        let (busy, done, found) = (&busy, &done, &found);
+        let (soak, done) = (&soak, &done);
+        let handles: Vec<_> =
+            (0..workers).map(|worker| scope.spawn(move || soak.work(worker, workers, seed, until))).collect();
         let watcher = scope.spawn(move || {
             while !done.load(Ordering::Relaxed) {
-                watch(busy, found);
+                soak.watch();
                 std::thread::park_timeout(Duration::from_secs(1));
             }
         });
@@ -101,16 +108,65 @@ fn main() -> ExitCode {
         watcher.thread().unpark();
     });
 
-    for (target, runs) in TARGETS.iter().zip(&runs) {
+    for (target, runs) in TARGETS.iter().zip(&soak.runs) {
         println!("{:<6} {:<16} {:>12} inputs", target.package, target.name, runs.load(Ordering::Relaxed));
     }
-    match findings.into_inner().expect("no panic holds it").len() {
+    match soak.findings.into_inner().expect("no panic holds it").len() {
         0 => ExitCode::SUCCESS,
         count => {
-            println!(
-                "{count} findings; keep each input in the package's fuzz folder, under a name that says what is odd about it"
-            );
+            println!("{count} findings: keep each input in the package's fuzz folder, named for what is odd about it");
             ExitCode::FAILURE
+        }
+    }
+}
+
+impl Soak {
+    /// First this worker's share of the kept inputs as they are, then mutations of all of them.
+    fn work(&self, worker: usize, workers: usize, seed: u64, until: Until) {
+        for (index, kept) in self.kept.iter().enumerate() {
+            for input in kept.iter().skip(worker).step_by(workers) {
+                self.run(worker, index, input);
+            }
+        }
+        let mut chance = Chance(seed.wrapping_mul(1000).wrapping_add(worker as u64));
+        let mut round = 0;
+        loop {
+            let go_on = match until {
+                Until::Time(end) => Instant::now() < end,
+                Until::Rounds(rounds) => round < rounds,
+            };
+            if !go_on {
+                return;
+            }
+            for (index, kept) in self.kept.iter().enumerate() {
+                self.run(worker, index, &mutated(kept, &mut chance));
+            }
+            round += 1;
+        }
+    }
+
+    fn run(&self, worker: usize, index: usize, input: &[u8]) {
+        let target = &TARGETS[index];
+        if let Err(message) = watched(target, input, &self.busy[worker]) {
+            let new = self.findings.lock().expect("no panic holds it").insert((target.name, message.clone()));
+            if new {
+                println!("{}: {message}\n  input: {}", target.name, save(&self.found, target.name, input).display());
+            }
+        }
+        self.runs[index].fetch_add(1, Ordering::Relaxed);
+    }
+
+    /// Ends the run when an input hangs or memory has grown too far: neither can be undone from outside.
+    fn watch(&self) {
+        let resident = resident_bytes();
+        for slot in &self.busy {
+            let slot = slot.lock().expect("no panic holds it");
+            let hangs = slot.since.is_some_and(|since| since.elapsed() > INPUT_TIME_MAX);
+            if hangs || (resident > MEMORY_BYTES_MAX && slot.since.is_some()) {
+                let why = if hangs { "hangs".to_owned() } else { format!("holds {} MB", resident / 1_000_000) };
+                println!("{} {why}\n  input: {}", slot.target, save(&self.found, slot.target, &slot.input).display());
+                std::process::exit(1);
+            }
         }
     }
 }
@@ -125,20 +181,6 @@ fn watched(target: &Target, input: &[u8], busy: &Mutex<Busy>) -> Result<(), Stri
         let text = panic.downcast_ref::<String>().map(String::as_str).or(panic.downcast_ref::<&str>().copied());
         text.unwrap_or("a panic without a message").to_owned()
     })
-}
-
-/// Ends the run when an input hangs or memory has grown too far: neither can be undone from outside.
-fn watch(busy: &[Mutex<Busy>], found: &Path) {
-    let resident = resident_bytes();
-    for slot in busy {
-        let slot = slot.lock().expect("no panic holds it");
-        let hangs = slot.since.is_some_and(|since| since.elapsed() > INPUT_TIME_MAX);
-        if hangs || (resident > MEMORY_BYTES_MAX && slot.since.is_some()) {
-            let why = if hangs { "hangs".to_owned() } else { format!("holds {} MB", resident / 1_000_000) };
-            println!("{} {why}\n  input: {}", slot.target, save(found, slot.target, &slot.input).display());
-            std::process::exit(1);
-        }
-    }
 }
 
 fn resident_bytes() -> u64 {
@@ -230,10 +272,6 @@ fn mutated(kept: &[Vec<u8>], chance: &mut Chance) -> Vec<u8> {
 struct Chance(u64);
 
 impl Chance {
-    fn new(seed: u64) -> Chance {
-        Chance(seed)
-    }
-
     fn next(&mut self) -> u64 {
         self.0 = self.0.wrapping_add(0x9E37_79B9_7F4A_7C15);
         let mut mixed = self.0;
