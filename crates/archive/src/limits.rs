@@ -47,7 +47,7 @@ pub const TABLES_BYTES_MAX: usize = 64 << 20;
 // --- runs of sorted entries -----------------------------------------------------------------------------------------
 
 /// Captures in one block of a run: what one look-up reads and checks.
-pub const BLOCK_ROWS_MAX: usize = 256;
+pub const BLOCK_ROWS_MAX: usize = 128;
 /// Text of keys and URLs in one block before compression, so that long URLs make short blocks.
 pub const BLOCK_TEXT_BYTES_MAX: usize = 64 << 10;
 /// A block as stored; a longer one is damage. Room for one entry with the longest key and URL.
@@ -83,6 +83,8 @@ pub const BLOCK_CACHE_BYTES: u64 = 64 << 20;
 pub const SETTINGS_BYTES_MAX: u64 = 64 << 20;
 /// The body of a request to the control socket.
 pub const ASK_BYTES_MAX: usize = 16 << 20;
+/// Requests to the control socket that are answered at once; others wait.
+pub const ASKS_AT_ONCE_MAX: usize = 64;
 /// Lines of an answer that wait for a slow client of the control socket.
 pub const ANSWER_LINES_WAITING: usize = 256;
 
@@ -95,3 +97,6 @@ const _: () = assert!(NOTE_BYTES_MAX < FRAME_BYTES_MAX);
 const _: () = assert!(REMOVAL_POSITIONS_MAX * 43 + REASON_BYTES_MAX + URL_BYTES_MAX + 1024 < NOTE_BYTES_MAX);
 const _: () = assert!(KEY_BYTES_MAX + 21 <= u16::MAX as usize); // the store takes no longer keys
 const _: () = assert!(BLOCK_TEXT_BYTES_MAX + KEY_BYTES_MAX + URL_BYTES_MAX + MIME_BYTES_MAX < BLOCK_BYTES_MAX);
+
+/// Longest line of a CDXJ index that is read.
+pub const CDXJ_LINE_BYTES_MAX: usize = 1 << 20;

@@ -709,6 +709,10 @@ impl Record<'_> {
     pub fn inner_offset(&self) -> u64 {
         self.reader.inner
     }
+    /// Whether it stands in the file uncompressed.
+    pub fn is_plain(&self) -> bool {
+        self.reader.stream.container() == Container::Plain
+    }
     /// Its number in the file, counted from 0.
     pub fn number(&self) -> u64 {
         self.reader.number
