@@ -56,14 +56,15 @@ pub fn run(chore: &str, all: &[Entry], workspace: &Workspace, options: &Options)
     done
 }
 
-/// Builds programs and examples as the tests do, so that nothing is compiled twice with other features.
-pub fn build(workspace: &Workspace) -> Result<()> {
+/// Builds a program of ours in the one profile and says where it is: `("skep", "--bin", "skep")`.
+pub fn build(workspace: &Workspace, package: &str, kind: &str, name: &str) -> Result<PathBuf> {
     let mut build = workspace.cargo();
-    build.args(["build", "--release", "--quiet", "--workspace", "--bins", "--examples"]);
+    build.args(["build", "--release", "--quiet", "--package", package, kind, name]);
     if !build.status().context("cargo could not be started")?.success() {
-        bail!("the build failed; the compiler's messages are above");
+        bail!("{name} could not be built; the compiler's messages are above");
     }
-    Ok(())
+    let folder = workspace.target().join(if kind == "--example" { "release/examples" } else { "release" });
+    Ok(folder.join(name))
 }
 
 #[cfg(test)]

@@ -17,14 +17,13 @@ const ASKED_INDEX: f64 = 15.0;
 const ASKED_ADD: f64 = 1.5;
 
 pub fn run(workspace: &Workspace, options: &Options) -> Result<()> {
-    long::build(workspace)?;
+    let skep = long::build(workspace, "skep", "--bin", "skep")?;
     needs::venv(workspace)?;
     let file = material::pages(workspace, options, limits::PAGES_BYTES_MIN)?;
     let folder = material::folder(workspace)?;
     println!("file: {} ({})", file.display(), megabytes(std::fs::metadata(&file)?.len()));
     versions(workspace, &["cdxj-indexer", "warcio", "surt"])?;
 
-    let skep = workspace.target().join("release/skep");
     let (ours_at, theirs_at) = (folder.join("index-skep.cdxj"), folder.join("index-peer.cdxj"));
     let mut index = Command::new(&skep);
     index.arg("index").arg(&file);

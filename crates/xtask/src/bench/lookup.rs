@@ -16,7 +16,7 @@ use std::process::Command;
 const ASKED: f64 = 20.0;
 
 pub fn run(workspace: &Workspace, options: &Options) -> Result<()> {
-    long::build(workspace)?;
+    let lookup = long::build(workspace, "skep-archive", "--example", "lookup")?;
     needs::venv(workspace)?;
     let captures = options.count.unwrap_or(limits::LOOKUP_CAPTURES);
     let folder = material::folder(workspace)?.join(format!("lookup-{captures}"));
@@ -25,7 +25,7 @@ pub fn run(workspace: &Workspace, options: &Options) -> Result<()> {
     versions(workspace, &["pywb", "surt"])?;
 
     let look_up = || {
-        let mut command = Command::new(workspace.target().join("release/examples/lookup"));
+        let mut command = Command::new(&lookup);
         command.arg(folder.join("view")).args(["--captures", &captures.to_string()]);
         command.args(["--look-ups", &limits::LOOKUPS.to_string()]);
         command

@@ -1,4 +1,5 @@
-//! Reading: every record of one large file, its body inflated, with and without its digest verified.
+//! Reading: every record of one large file, its body inflated, with and without its digests verified. "Digests" are those of
+//! block and payload, for everyone.
 
 use super::{best, peer, versions};
 use crate::limits;
@@ -18,14 +19,14 @@ const ASKED_WARCIO: f64 = 10.0;
 const ASKED_CORES: f64 = 1.7;
 
 pub fn run(workspace: &Workspace, options: &Options) -> Result<()> {
-    long::build(workspace)?;
+    let readbench = long::build(workspace, "skep-warc", "--example", "readbench")?;
     needs::venv(workspace)?;
     let file = material::pages(workspace, options, limits::PAGES_BYTES_MIN)?;
     println!("file: {} ({})", file.display(), megabytes(std::fs::metadata(&file)?.len()));
     versions(workspace, &["FastWARC", "warcio"])?;
 
     let ours = |arguments: &[&str]| {
-        let mut command = Command::new(workspace.target().join("release/examples/readbench"));
+        let mut command = Command::new(&readbench);
         command.arg(&file).args(arguments);
         command
     };
@@ -37,7 +38,8 @@ pub fn run(workspace: &Workspace, options: &Options) -> Result<()> {
     let plain = best(&ours(&[]), options.runs, None)?;
     let fast = best(&theirs("read_fastwarc.py", &[]), options.runs, None)?;
     let verified = best(&ours(&["--digests"]), options.runs, None)?;
-    let fast_verified = best(&theirs("read_fastwarc.py", &["--digests"]), options.runs, None)?;
+    let fast_blocks = best(&theirs("read_fastwarc.py", &["--digests"]), options.runs, None)?;
+    let fast_verified = best(&theirs("read_fastwarc.py", &["--digests", "--payload"]), options.runs, None)?;
     // Slow and steady: once is enough.
     let warcio = best(&theirs("read_warcio.py", &[]), 1, None)?;
     let warcio_verified = best(&theirs("read_warcio.py", &["--digests"]), 1, None)?;
@@ -49,6 +51,7 @@ pub fn run(workspace: &Workspace, options: &Options) -> Result<()> {
         ("FastWARC", &fast, Some(&plain)),
         ("warcio", &warcio, Some(&plain)),
         ("skep, digests", &verified, None),
+        ("FastWARC, block digests alone", &fast_blocks, Some(&verified)),
         ("FastWARC, digests", &fast_verified, Some(&verified)),
         ("warcio, digests", &warcio_verified, Some(&verified)),
     ];

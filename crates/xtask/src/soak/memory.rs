@@ -11,7 +11,7 @@ use anyhow::{Context, Result, bail};
 use std::process::Command;
 
 pub fn run(workspace: &Workspace, options: &Options) -> Result<()> {
-    long::build(workspace)?;
+    let program = long::build(workspace, "skep", "--bin", "skep")?;
     let bytes = options.count.unwrap_or(limits::MEMORY_MEGABYTES) * 1_000_000;
     let file = material::pages(workspace, options, bytes)?;
     println!("file: {} ({})", file.display(), megabytes(std::fs::metadata(&file)?.len()));
@@ -20,13 +20,13 @@ pub fn run(workspace: &Workspace, options: &Options) -> Result<()> {
         std::fs::remove_dir_all(&archive)?;
     }
     let skep = |arguments: &[&str]| {
-        let mut command = Command::new(workspace.target().join("release/skep"));
+        let mut command = Command::new(&program);
         command.args(arguments).arg("--archive").arg(&archive);
         command
     };
     let mut add = skep(&["add"]);
     add.arg(&file);
-    let mut check_file = Command::new(workspace.target().join("release/skep"));
+    let mut check_file = Command::new(&program);
     check_file.arg("check").arg(&file);
     let steps = [
         ("skep add", add),
