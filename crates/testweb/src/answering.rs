@@ -24,7 +24,7 @@ use crate::answer::Answer;
 use crate::audit::{Arrival, Departure, Ticket};
 use crate::clock::Time;
 use crate::conditional::{self, Reply};
-use crate::connection::{Watch, WatchedStream};
+use crate::connection::{Ending, Watch, WatchedStream};
 use crate::limits;
 use crate::sending::{Sending, Sent};
 use crate::server::{Shared, told_to_stop};
@@ -141,7 +141,7 @@ async fn answer(
         return send(watch, passage, refuse(421), false);
     };
 
-    let behaviour = shared.behaviour(&host.plan.name);
+    let behaviour = shared.behaviour_to_answer(&host.plan.name).await;
     if behaviour.delay_ms > 0 {
         tokio::time::sleep(Duration::from_millis(behaviour.delay_ms)).await;
     }
@@ -155,7 +155,7 @@ async fn answer(
     };
     passage.learned = learned;
     let said = said.unwrap_or_else(|e| Answer::plain(500, "text/plain; charset=utf-8", format!("{e}\n")));
-    passage.retry_after_seconds = said.retry_after_seconds;
+    passage.parked_seconds = said.retry_after_seconds.filter(|_| matches!(said.status, 429 | 503));
     send(watch, passage, conditional::reply(&parts.method, &parts.headers, said, host.plan.gzip, now), false)
 }
 
@@ -253,7 +253,7 @@ impl Drop for Open {
     }
 }
 
-/// A request on its way through; its end is noted when this is dropped.
+/// A request on its way through, from its arrival in the auditor to its departure.
 struct Passage {
     shared: Arc<Shared>,
     ticket: Option<Ticket>,
@@ -262,7 +262,8 @@ struct Passage {
     learned: Option<robots::Policy>,
     status: u16,
     bytes: u64,
-    retry_after_seconds: Option<u64>,
+    parked_seconds: Option<u64>,
+    left: bool,
 }
 
 impl Passage {
@@ -297,27 +298,44 @@ impl Passage {
             learned: None,
             status: 0,
             bytes: 0,
-            retry_after_seconds: None,
+            parked_seconds: None,
+            left: false,
+        }
+    }
+}
+
+impl Ending for Passage {
+    fn about_to_send(&mut self) {
+        let (false, Some(ticket)) = (self.left, &self.ticket) else {
+            return;
+        };
+        let now = Instant::now();
+        let mut auditor = self.shared.auditor();
+        if let Some(rules) = self.learned.take() {
+            auditor.learn(self.secure, &self.host, rules);
+        }
+        let departure = Departure { at_us: self.shared.us(now), status: self.status, bytes: self.bytes };
+        auditor.leave(ticket, departure, self.parked_seconds);
+        drop(auditor);
+        self.left = true;
+    }
+
+    fn held_up(&mut self) {
+        if let (true, Some(ticket)) = (self.left, &self.ticket) {
+            self.shared.auditor().come_back(ticket);
+            self.left = false;
         }
     }
 }
 
 impl Drop for Passage {
     fn drop(&mut self) {
+        self.about_to_send(); // one that was given up has not left yet
         let Some(ticket) = self.ticket.take() else {
             return;
         };
-        let departure = Departure {
-            at_us: self.shared.us(Instant::now()),
-            status: self.status,
-            bytes: self.bytes,
-            retry_after_seconds: self.retry_after_seconds,
-        };
         let mut auditor = self.shared.auditor();
-        if let Some(rules) = self.learned.take() {
-            auditor.learn(self.secure, &self.host, rules);
-        }
-        let line = auditor.depart(ticket, departure).and_then(|request| serde_json::to_vec(request).ok());
+        let line = auditor.depart(ticket, self.status, self.bytes).and_then(|request| serde_json::to_vec(request).ok());
         drop(auditor);
         if let (Some(mut line), Some(log)) = (line, self.shared.log().as_mut()) {
             line.push(b'\n');

@@ -60,14 +60,12 @@ pub struct Arrival<'a> {
 /// How a request was answered.
 #[derive(Clone, Copy, Debug)]
 pub struct Departure {
-    /// When the last byte was handed over, since the web began.
+    /// When its last bytes were sent, since the web began.
     pub at_us: u64,
     /// Status.
     pub status: u16,
     /// Bytes of the body sent.
     pub bytes: u64,
-    /// `Retry-After`.
-    pub retry_after_seconds: Option<u64>,
 }
 
 /// A request as it is kept.
@@ -77,7 +75,7 @@ pub struct Request {
     pub number: u64,
     /// Receive time of its first byte, since the web began.
     pub start_us: u64,
-    /// When its answer was handed over; `None` while in flight.
+    /// When the last bytes of its answer were sent; `None` while in flight.
     pub end_us: Option<u64>,
     /// The address it came to.
     pub address: IpAddr,
@@ -180,10 +178,14 @@ impl Sums {
         gap
     }
 
-    fn depart(&mut self, at_us: u64, bytes: u64) {
+    fn leave(&mut self, at_us: u64) {
         self.in_flight = self.in_flight.saturating_sub(1);
-        self.bytes += bytes;
         self.ended_us = self.ended_us.max(Some(at_us));
+    }
+
+    // It was counted in already when it arrived, so it sets no new highest figure.
+    fn come_back(&mut self) {
+        self.in_flight += 1;
     }
 }
 
@@ -303,28 +305,48 @@ impl Auditor {
         Ticket { number, host: arrival.host.into(), site: arrival.site.into(), address: arrival.address }
     }
 
-    /// The answer has been handed over. Returns the request, if it is still kept.
-    pub fn depart(&mut self, ticket: Ticket, departure: Departure) -> Option<&Request> {
-        let Departure { at_us, status, bytes, retry_after_seconds } = departure;
+    /// The answer is about to be sent whole: from this moment its visitor may act on it. `parked_seconds`: it asks to
+    /// leave the site alone for so long.
+    pub fn leave(&mut self, ticket: &Ticket, departure: Departure, parked_seconds: Option<u64>) {
+        let Departure { at_us, status, bytes } = departure;
+        self.each_sum(ticket, |sums| sums.leave(at_us));
+        if let (Some(seconds), Some(sums)) = (parked_seconds, self.sites.get_mut(&ticket.site)) {
+            let until = at_us.saturating_add(seconds.saturating_mul(1_000_000));
+            sums.parked_until_us = sums.parked_until_us.max(until);
+        }
+        if let Some(request) = self.kept(ticket) {
+            (request.end_us, request.status, request.bytes) = (Some(at_us), status, bytes);
+        }
+    }
+
+    /// It was not sent whole: the request is in flight again.
+    pub fn come_back(&mut self, ticket: &Ticket) {
+        self.each_sum(ticket, Sums::come_back);
+        if let Some(request) = self.kept(ticket) {
+            request.end_us = None;
+        }
+    }
+
+    /// The request that left is over. Returns it, if it is still kept.
+    pub fn depart(&mut self, ticket: Ticket, status: u16, bytes: u64) -> Option<&Request> {
         self.bytes += bytes;
         *self.statuses.entry(status).or_default() += 1;
-        if let Some(place) = self.hosts.get_mut(&ticket.host) {
-            place.depart(at_us, bytes);
-        }
-        if let Some(place) = self.addresses.get_mut(&ticket.address) {
-            place.depart(at_us, bytes);
-        }
-        if let Some(place) = self.sites.get_mut(&ticket.site) {
-            place.depart(at_us, bytes);
-            if let (429 | 503, Some(seconds)) = (status, retry_after_seconds) {
-                let until = at_us.saturating_add(seconds.saturating_mul(1_000_000));
-                place.parked_until_us = place.parked_until_us.max(until);
-            }
-        }
+        self.each_sum(&ticket, |sums| sums.bytes += bytes);
+        self.kept(&ticket).map(|request| &*request)
+    }
+
+    fn kept(&mut self, ticket: &Ticket) -> Option<&mut Request> {
         let oldest = self.requests.front()?.number;
-        let request = self.requests.get_mut(usize::try_from(ticket.number.checked_sub(oldest)?).ok()?)?;
-        (request.end_us, request.status, request.bytes) = (Some(at_us), status, bytes);
-        Some(request)
+        self.requests.get_mut(usize::try_from(ticket.number.checked_sub(oldest)?).ok()?)
+    }
+
+    fn each_sum(&mut self, ticket: &Ticket, mut change: impl FnMut(&mut Sums)) {
+        let sums = [
+            self.hosts.get_mut(&ticket.host),
+            self.sites.get_mut(&ticket.site),
+            self.addresses.get_mut(&ticket.address),
+        ];
+        sums.into_iter().flatten().for_each(&mut change);
     }
 
     fn judge(
@@ -453,8 +475,9 @@ mod tests {
         }
     }
 
-    fn departure(at_ms: u64, status: u16, retry_after_seconds: Option<u64>) -> Departure {
-        Departure { at_us: at_ms * 1_000, status, bytes: 10, retry_after_seconds }
+    fn answer(auditor: &mut Auditor, ticket: Ticket, at_ms: u64, status: u16, parked_seconds: Option<u64>) {
+        auditor.leave(&ticket, Departure { at_us: at_ms * 1_000, status, bytes: 10 }, parked_seconds);
+        auditor.depart(ticket, status, 10);
     }
 
     fn offences(auditor: &Auditor) -> Vec<(Offence, u64)> {
@@ -466,7 +489,7 @@ mod tests {
         let mut auditor = Auditor::new(Policy { site_gap_ms: 500, robots_first: false, ..Policy::default() });
         for (at, host) in [(0, "a.x.test"), (2_000, "b.x.test"), (1_000, "a.x.test"), (1_400, "a.x.test")] {
             let ticket = auditor.arrive(arrival(at, host, "/"));
-            auditor.depart(ticket, departure(at + 1, 200, None));
+            answer(&mut auditor, ticket, at + 1, 200, None);
         }
         assert_eq!(auditor.sites["x.test"].gap_us_min, Some(400_000));
         assert_eq!(auditor.hosts["a.x.test"].gap_us_min, Some(400_000));
@@ -496,7 +519,9 @@ mod tests {
         let first = auditor.arrive(arrival(0, "a.x.test", "/"));
         auditor.arrive(arrival(1, "a.y.test", "/"));
         auditor.arrive(arrival(2, "a.z.test", "/"));
-        auditor.depart(first, departure(10, 503, Some(5)));
+        auditor.leave(&first, Departure { at_us: 5_000, status: 503, bytes: 0 }, None);
+        auditor.come_back(&first);
+        answer(&mut auditor, first, 10, 503, Some(5));
         auditor.arrive(arrival(5_009, "b.x.test", "/"));
         auditor.arrive(arrival(5_010, "b.x.test", "/"));
         let found = offences(&auditor);
@@ -511,7 +536,7 @@ mod tests {
         let count = limits::AUDIT_REQUESTS_MAX as u64 + 5;
         for at in 0..count {
             let ticket = auditor.arrive(arrival(at, "a.x.test", "/"));
-            auditor.depart(ticket, departure(at, 200, None));
+            answer(&mut auditor, ticket, at, 200, None);
         }
         assert_eq!(auditor.requests().len(), limits::AUDIT_REQUESTS_MAX);
         assert_eq!(auditor.requests().next().unwrap().number, 5);

@@ -15,6 +15,8 @@ use crate::limits;
 pub struct Behaviour {
     /// Time before each answer.
     pub delay_ms: u64,
+    /// Answers wait until the host is told to behave otherwise; so a test decides how many are in flight.
+    pub hold: bool,
     /// What goes wrong.
     pub trouble: Option<Trouble>,
 }
@@ -37,12 +39,18 @@ pub enum Trouble {
 impl Behaviour {
     /// Answers late.
     pub fn slow(delay_ms: u64) -> Behaviour {
-        Behaviour { delay_ms, trouble: None }
+        Behaviour { delay_ms, ..Behaviour::default() }
+    }
+
+    /// Holds its answers back until told otherwise.
+    pub fn hold() -> Behaviour {
+        Behaviour { hold: true, ..Behaviour::default() }
     }
 
     /// Refuses one in so many requests.
     pub fn refuse(status: u16, retry_after_seconds: Option<u64>, one_in: u64) -> Behaviour {
-        Behaviour { delay_ms: 0, trouble: Some(Trouble::Refuse { status, retry_after_seconds, one_in }) }
+        let trouble = Some(Trouble::Refuse { status, retry_after_seconds, one_in });
+        Behaviour { trouble, ..Behaviour::default() }
     }
 
     /// What the host says to its `number`th request (from 1) instead of its answer.

@@ -11,8 +11,19 @@ use std::time::Instant;
 
 use tokio::io::{AsyncRead, AsyncWrite, ReadBuf};
 
-/// What is known of a connection, shared between its stream and its requests. `E` is dropped when the answer it
-/// belongs to has been handed to the kernel, or the connection is gone.
+/// An answer that is complete as far as HTTP goes and only has to be sent. Dropped when its bytes are out, or the
+/// connection is gone.
+///
+/// A visitor can act on an answer before the call that sent it has returned. So that nobody is accused of having been
+/// early, the answer counts as over *before* what may be its last bytes are sent, and comes back when they were not.
+pub trait Ending {
+    /// What may be its last bytes are about to be sent.
+    fn about_to_send(&mut self);
+    /// They were not the last, or not all were taken.
+    fn held_up(&mut self);
+}
+
+/// What is known of a connection, shared between its stream and its requests.
 pub struct Watch<E>(Mutex<Watched<E>>);
 
 struct Watched<E> {
@@ -21,7 +32,7 @@ struct Watched<E> {
     ending: Option<E>,
 }
 
-impl<E> Watch<E> {
+impl<E: Ending> Watch<E> {
     /// A connection opened at this moment.
     pub fn new(opened: Instant) -> Arc<Watch<E>> {
         Arc::new(Watch(Mutex::new(Watched { first_byte: None, last_byte: opened, ending: None })))
@@ -39,15 +50,27 @@ impl<E> Watch<E> {
         self.lock().first_byte = None;
     }
 
-    /// The answer is complete as far as HTTP goes; `ending` lives until its bytes are out.
+    /// The answer is complete as far as HTTP goes.
     pub fn ends(&self, ending: E) {
         let before = self.lock().ending.replace(ending);
         drop(before);
     }
 
-    fn flushed(&self) {
+    fn about_to_send(&self) {
+        if let Some(ending) = &mut self.lock().ending {
+            ending.about_to_send();
+        }
+    }
+
+    fn held_up(&self) {
+        if let Some(ending) = &mut self.lock().ending {
+            ending.held_up();
+        }
+    }
+
+    fn sent(&self) {
         let ended = self.lock().ending.take();
-        drop(ended); // outside the lock: it takes others
+        drop(ended);
     }
 
     fn came(&self, now: Instant) {
@@ -62,25 +85,31 @@ impl<E> Watch<E> {
 }
 
 /// A stream that keeps its [`Watch`].
-pub struct WatchedStream<S, E> {
+pub struct WatchedStream<S, E: Ending> {
     stream: S,
     watch: Arc<Watch<E>>,
 }
 
-impl<S, E> WatchedStream<S, E> {
+impl<S, E: Ending> WatchedStream<S, E> {
     /// Watches a stream.
     pub fn new(stream: S, watch: Arc<Watch<E>>) -> Self {
         WatchedStream { stream, watch }
     }
-}
 
-impl<S, E> Drop for WatchedStream<S, E> {
-    fn drop(&mut self) {
-        self.watch.flushed();
+    fn wrote(&self, polled: &Poll<io::Result<usize>>, offered: usize) {
+        if !matches!(polled, Poll::Ready(Ok(taken)) if *taken == offered) {
+            self.watch.held_up();
+        }
     }
 }
 
-impl<S: AsyncRead + Unpin, E> AsyncRead for WatchedStream<S, E> {
+impl<S, E: Ending> Drop for WatchedStream<S, E> {
+    fn drop(&mut self) {
+        self.watch.sent();
+    }
+}
+
+impl<S: AsyncRead + Unpin, E: Ending> AsyncRead for WatchedStream<S, E> {
     fn poll_read(mut self: Pin<&mut Self>, cx: &mut Context<'_>, buf: &mut ReadBuf<'_>) -> Poll<io::Result<()>> {
         let before = buf.filled().len();
         let polled = Pin::new(&mut self.stream).poll_read(cx, buf);
@@ -91,9 +120,12 @@ impl<S: AsyncRead + Unpin, E> AsyncRead for WatchedStream<S, E> {
     }
 }
 
-impl<S: AsyncWrite + Unpin, E> AsyncWrite for WatchedStream<S, E> {
+impl<S: AsyncWrite + Unpin, E: Ending> AsyncWrite for WatchedStream<S, E> {
     fn poll_write(mut self: Pin<&mut Self>, cx: &mut Context<'_>, bytes: &[u8]) -> Poll<io::Result<usize>> {
-        Pin::new(&mut self.stream).poll_write(cx, bytes)
+        self.watch.about_to_send();
+        let polled = Pin::new(&mut self.stream).poll_write(cx, bytes);
+        self.wrote(&polled, bytes.len());
+        polled
     }
 
     fn poll_write_vectored(
@@ -101,7 +133,10 @@ impl<S: AsyncWrite + Unpin, E> AsyncWrite for WatchedStream<S, E> {
         cx: &mut Context<'_>,
         pieces: &[io::IoSlice<'_>],
     ) -> Poll<io::Result<usize>> {
-        Pin::new(&mut self.stream).poll_write_vectored(cx, pieces)
+        self.watch.about_to_send();
+        let polled = Pin::new(&mut self.stream).poll_write_vectored(cx, pieces);
+        self.wrote(&polled, pieces.iter().map(|piece| piece.len()).sum());
+        polled
     }
 
     fn is_write_vectored(&self) -> bool {
@@ -109,9 +144,11 @@ impl<S: AsyncWrite + Unpin, E> AsyncWrite for WatchedStream<S, E> {
     }
 
     fn poll_flush(mut self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<io::Result<()>> {
+        self.watch.about_to_send();
         let polled = Pin::new(&mut self.stream).poll_flush(cx);
-        if polled.is_ready() {
-            self.watch.flushed();
+        match polled {
+            Poll::Ready(_) => self.watch.sent(),
+            Poll::Pending => self.watch.held_up(),
         }
         polled
     }

@@ -107,6 +107,7 @@ pub(crate) struct Shared {
     auditor: Mutex<Auditor>,
     log: Mutex<Option<BufWriter<File>>>,
     behaviours: RwLock<HashMap<String, Behaviour>>,
+    behaviours_changed: watch::Sender<()>,
     counts: HashMap<String, AtomicU64>,
 }
 
@@ -147,6 +148,7 @@ impl Web {
             behaviours: RwLock::new(
                 world.hosts().iter().map(|host| (host.plan.name.clone(), host.plan.behaviour.clone())).collect(),
             ),
+            behaviours_changed: watch::Sender::new(()),
             counts: world.hosts().iter().map(|host| (host.plan.name.clone(), AtomicU64::new(0))).collect(),
             began: Instant::now(),
             suffixes: Suffixes::default(),
@@ -273,7 +275,7 @@ impl Shared {
         self.suffixes.site(host, Part::Whole)
     }
 
-    pub fn behaviour(&self, host: &str) -> Behaviour {
+    fn behaviour(&self, host: &str) -> Behaviour {
         let behaviours = self.behaviours.read().unwrap_or_else(PoisonError::into_inner);
         behaviours.get(host).cloned().unwrap_or_default()
     }
@@ -284,7 +286,25 @@ impl Shared {
         }
         let mut behaviours = self.behaviours.write().unwrap_or_else(PoisonError::into_inner);
         *behaviours.get_mut(host).ok_or_else(|| format!("there is no host `{host}`"))? = behaviour;
+        drop(behaviours);
+        self.behaviours_changed.send_replace(());
         Ok(())
+    }
+
+    /// How a host behaves, once it no longer holds its answers back or the web stops.
+    pub async fn behaviour_to_answer(&self, host: &str) -> Behaviour {
+        let mut changed = self.behaviours_changed.subscribe();
+        let mut stopped = self.stop.subscribe();
+        loop {
+            let behaviour = self.behaviour(host);
+            if !behaviour.hold || *stopped.borrow() {
+                return behaviour;
+            }
+            tokio::select! {
+                _ = changed.changed() => {}
+                () = told_to_stop(&mut stopped) => {}
+            }
+        }
     }
 
     /// The number of this request to a host, from 1.

@@ -2,7 +2,7 @@
 
 use std::net::IpAddr;
 
-use skep_testweb::{Behaviour, HostPlan, Offence, Plan, Policy, Robots, Settings, Shape, Web, loopback};
+use skep_testweb::{Behaviour, HostPlan, Offence, Plan, Policy, Robots, Scheme, Settings, Shape, Web, loopback};
 
 use crate::client::{Client, serve_with};
 
@@ -91,18 +91,21 @@ fn a_crawl_delay_is_minded() {
 #[test]
 fn too_many_at_once_are_found_per_address() {
     let web = web(Policy { in_flight_max: 2, robots_first: false, ..Policy::default() });
-    for host in ["a.one.test", "a.two.test", "a.three.test", "b.one.test"] {
-        web.behave(host, Behaviour::slow(300)).unwrap();
+    // Four are in flight before any is answered; three of them to one address.
+    let hosts = ["a.one.test", "a.two.test", "b.one.test", "a.three.test"];
+    let mut clients = Vec::new();
+    for (place, host) in hosts.iter().enumerate() {
+        web.behave(host, Behaviour::hold()).unwrap();
+        let mut client = Client::plain(web.address(host).unwrap());
+        client.send("GET", host, "/", &[]);
+        clients.push(client);
+        while web.report().requests <= place as u64 {
+            std::thread::yield_now();
+        }
     }
-    // All are sent before any is answered; three of them to one address.
-    let mut clients: Vec<Client> = ["a.one.test", "a.two.test", "b.one.test", "a.three.test"]
-        .iter()
-        .map(|host| {
-            let mut client = Client::plain(web.address(host).unwrap());
-            client.send("GET", host, "/", &[]);
-            client
-        })
-        .collect();
+    for host in hosts {
+        web.behave(host, Behaviour::default()).unwrap();
+    }
     for client in &mut clients {
         assert_eq!(client.receive(false).unwrap().status, 200);
     }
@@ -113,6 +116,35 @@ fn too_many_at_once_are_found_per_address() {
     assert_eq!((report.addresses[&first].in_flight_max, report.addresses[&loopback(1)].in_flight_max), (3, 1));
     assert_eq!(report.addresses[&first].connections_max, 3);
     assert_eq!(report.sites["one.test"].rest_ms_min, Some(0.0));
+}
+
+/// The visitor sends the next request as soon as it has the last byte, which is before the server has heard that it was
+/// taken; that must never look like two at once, nor like robots.txt not asked.
+#[test]
+fn one_after_the_other_is_never_two_at_once() {
+    let large = Shape { text_bytes: (200_000, 3_000_000), ..Shape::pages(4) };
+    let host = |name: &str| HostPlan::generated(name, Shape::pages(4)).robots(Robots::Allow);
+    let plan = Plan::new(1)
+        .host(host("a.one.test"))
+        .host(host("a.two.test").scheme(Scheme::Https))
+        .host(HostPlan::generated("a.three.test", large).robots(Robots::Allow));
+    let policy = Policy { in_flight_max: 1, ..Policy::default() };
+    let web = serve_with(plan, Settings { policy, ..Settings::default() });
+    for round in 0..300 {
+        let host = if round % 10 == 0 { "a.three.test" } else { "a.one.test" };
+        if round < 10 {
+            get(&web, host, "/robots.txt");
+        }
+        get(&web, host, "/");
+    }
+    let secure = || Client::secure(web.address("a.two.test").unwrap(), "a.two.test", web.authority_pem()).unwrap();
+    secure().get("a.two.test", "/robots.txt", &[]);
+    for _ in 0..50 {
+        secure().get("a.two.test", "/", &[]);
+    }
+    let report = web.report();
+    assert!(report.polite(), "{}", report.table());
+    assert_eq!(report.in_flight_max, 1);
 }
 
 #[test]
@@ -179,7 +211,9 @@ fn requests_are_logged_line_by_line() {
     get(&web, "a.test", "/robots.txt");
     web.stop();
     let lines = std::fs::read_to_string(log).unwrap();
-    let requests: Vec<skep_testweb::Request> = lines.lines().map(|line| serde_json::from_str(line).unwrap()).collect();
+    let mut requests: Vec<skep_testweb::Request> =
+        lines.lines().map(|line| serde_json::from_str(line).unwrap()).collect();
+    requests.sort_by_key(|request| request.number); // lines come in the order in which requests end
     assert_eq!(requests.iter().map(|r| r.status).collect::<Vec<_>>(), [200, 404]);
     assert!(requests.iter().all(|r| r.end_us.is_some()));
 }

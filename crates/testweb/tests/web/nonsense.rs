@@ -3,7 +3,7 @@
 use std::io::{Read as _, Write as _};
 use std::net::TcpStream;
 
-use skep_testweb::{HostPlan, Plan, Settings, Shape, Web, loopback};
+use skep_testweb::{Behaviour, HostPlan, Plan, Settings, Shape, Web, loopback};
 
 use crate::client::{Client, serve, serve_with};
 
@@ -84,8 +84,15 @@ fn a_web_stops_with_silent_and_slow_visitors() {
     half.write_all(b"GET / HT").unwrap();
     let mut idle = Client::plain(address);
     idle.get("a.test", "/", &[]);
+    let mut held = Client::plain(address);
+    web.behave("a.test", Behaviour::hold()).unwrap();
+    held.send("GET", "a.test", "/", &[]);
+    while web.report().requests < 2 {
+        std::thread::yield_now();
+    }
     web.stop();
     assert_eq!(idle.rest(), b"");
+    assert_eq!(held.receive(false).unwrap().status, 200, "what is in flight is still answered");
     assert!(TcpStream::connect(address).is_err());
     drop((silent, half));
 }
