@@ -6,7 +6,7 @@ use std::path::PathBuf;
 use std::process::ExitCode;
 
 use clap::{Args, Parser, Subcommand};
-use skep_testweb::{Body, Clock, HostPlan, Mix, Plan, Policy, Settings, Shape, Time, Web, World};
+use skep_testweb::{Body, Clock, HostPlan, Mix, Plan, Policy, Settings, Time, Web, World};
 
 #[derive(Parser)]
 #[command(name = "skep-testweb", version, about, long_about = None, after_help = "\
@@ -245,7 +245,7 @@ fn plan(options: &WebOptions) -> Result<Plan, Box<dyn std::error::Error>> {
             hosts,
             sites: options.sites,
             addresses: options.addresses,
-            pages: options.pages.min(Shape::default().pages.saturating_mul(50_000)),
+            pages: options.pages,
             https_permille: options.https,
             robots: !options.allow_all,
             changing: !options.frozen,

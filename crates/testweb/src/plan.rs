@@ -9,6 +9,7 @@ use crate::behaviour::Behaviour;
 use crate::chance::Chance;
 use crate::clock::Time;
 use crate::layout::Shape;
+use crate::limits;
 use crate::robots::Robots;
 use crate::words;
 
@@ -216,9 +217,12 @@ impl Plan {
     pub fn mixed(seed: u64, mix: &Mix) -> Plan {
         let chance = Chance::new(seed).of("mix");
         let sites = mix.sites.clamp(1, mix.hosts.max(1));
-        let addresses = mix.addresses.clamp(1, 65_000);
+        let addresses = mix.addresses.clamp(1, LOOPBACK_ADDRESSES);
+        let pages = mix.pages.min(limits::ITEMS_MAX);
+        // One too many is enough for the world to refuse the plan.
+        let hosts = mix.hosts.min(limits::HOSTS_MAX as u32 + 1);
         let mut plan = Plan::new(seed);
-        for number in 0..mix.hosts {
+        for number in 0..hosts {
             let site = number % sites;
             let chance_of_site = chance.of("site").at(u64::from(site));
             let chance = chance.of("host").at(u64::from(number));
@@ -229,7 +233,7 @@ impl Plan {
                 more => format!("{}-{more}.{site_name}", words::word(chance.at(1))),
             };
             let place = if chance.at(2).permille(100) { chance.at(3) } else { chance_of_site.at(1) };
-            let shape = Shape::pages((mix.pages / 2 + chance.at(4).below(u64::from(mix.pages) + 1) as u32).max(1));
+            let shape = Shape::pages((pages / 2 + chance.at(4).below(u64::from(pages) + 1) as u32).max(1));
             let mut host = HostPlan::generated(&name, if mix.changing { shape } else { shape.frozen() });
             host.addresses = vec![loopback(place.below(u64::from(addresses)) as u32)];
             host.scheme = if chance.at(5).permille(mix.https_permille) { Scheme::Https } else { Scheme::Http };
@@ -249,6 +253,9 @@ impl Plan {
         plan
     }
 }
+
+/// Addresses that [`loopback`] tells apart.
+const LOOPBACK_ADDRESSES: u32 = 254 * 256;
 
 /// The `number`th loopback address: 127.0.0.1, 127.0.0.2, … 127.0.1.1, …
 pub fn loopback(number: u32) -> IpAddr {

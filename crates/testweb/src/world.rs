@@ -231,8 +231,8 @@ fn fault_of(host: &HostPlan) -> Option<String> {
             return Some(format!("robots.txt cannot have status {status}"));
         }
         Robots::Redirect(hops) if *hops > 100 => return Some("robots.txt redirects more than 100 times".into()),
-        Robots::RedirectTo(to) if to.bytes().any(|byte| !byte.is_ascii_graphic()) => {
-            return Some("robots.txt redirects to what is no URL".into());
+        Robots::RedirectTo(to) if to.bytes().any(|byte| !byte.is_ascii_graphic()) || !absolute(to) => {
+            return Some(format!("robots.txt redirects to `{to}`, which begins with neither http(s):// nor a slash"));
         }
         _ => {}
     }
@@ -242,6 +242,10 @@ fn fault_of(host: &HostPlan) -> Option<String> {
         return Some(fault);
     }
     host.behaviour.fault()
+}
+
+fn absolute(to: &str) -> bool {
+    ["/", "http://", "https://"].iter().any(|start| to.starts_with(start))
 }
 
 /// Scheme, host name and path with query of a URL of this world.

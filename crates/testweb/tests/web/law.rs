@@ -2,7 +2,7 @@
 
 use std::collections::BTreeSet;
 
-use skep_testweb::{Entry, HostPlan, Kind, Mix, Plan, Shape, Time, World};
+use skep_testweb::{Entry, HostPlan, Kind, Mix, Plan, Robots, Shape, Time, World};
 
 fn world(seed: u64) -> World {
     World::build(Plan::mixed(seed, &Mix { hosts: 6, pages: 60, ..Mix::default() })).unwrap()
@@ -131,8 +131,12 @@ fn plans_are_read_back_as_written_and_wrong_ones_refused() {
     assert!(refused(HostPlan::generated("a.test", Shape { pages: 0, ..shape() })).contains("home page"));
     assert!(refused(HostPlan::generated("a.test", Shape { fan_out: 0, ..shape() })).contains("fan_out"));
     assert!(refused(HostPlan::generated("a.test", shape()).on(&["192.0.2.1".parse().unwrap()])).contains("loopback"));
+    let astray = HostPlan::generated("a.test", shape()).robots(Robots::RedirectTo("elsewhere".into()));
+    assert!(refused(astray).contains("`elsewhere`"));
     assert!(refused(HostPlan::folder("a.test", "no such folder")).contains("no such folder"));
     assert!(refused(HostPlan::history("a.test", "no such repository")).contains("neither a folder nor a bundle"));
     let twice = Plan::new(1).host(HostPlan::generated("a.test", shape())).host(HostPlan::generated("a.test", shape()));
+    let crowd = Plan::mixed(1, &Mix { hosts: u32::MAX, pages: u32::MAX, addresses: u32::MAX, ..Mix::default() });
+    assert!(World::build(crowd).unwrap_err().to_string().contains("more than"));
     assert!(World::build(twice).unwrap_err().to_string().contains("two of that name"));
 }
