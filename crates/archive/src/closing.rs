@@ -14,6 +14,9 @@
 //!  signature: <128 digits>            over all lines before this one
 //! ```
 
+use skep_warc::date::rfc3339;
+use skep_warc::write::Record;
+
 use crate::error::Result;
 use crate::identity::{self, Identity, hex, unhex};
 use crate::layout::{HalfSlice, SegmentName};
@@ -66,7 +69,8 @@ impl Closing {
     pub fn encode(&self, identity: &Identity, time_ms: i64) -> Result<Vec<u8>> {
         let id =
             identity::record_id(&[b"closing", &identity.public(), self.segment.to_string().as_bytes(), &self.blake3]);
-        own::encode(skep_warc::RecordKind::Metadata, &id, time_ms, &[], self.block(identity).as_bytes())
+        let block = self.block(identity);
+        own::encode(&Record::metadata(&id, &rfc3339(time_ms), own::FIELDS, block.as_bytes()))
     }
 
     /// Reads a block; an error says which line is missing, wrong, or not signed by who it says.

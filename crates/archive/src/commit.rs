@@ -14,6 +14,9 @@ use std::os::unix::fs::FileExt;
 use std::path::PathBuf;
 use std::sync::{Arc, RwLock};
 
+use skep_warc::date::rfc3339;
+use skep_warc::write::Record;
+
 use crate::capture::Position;
 use crate::catalog::{Catalog, Segment, State};
 use crate::closing::Closing;
@@ -22,7 +25,7 @@ use crate::follow::{Following, SegmentCommit};
 use crate::identity::{self, Identity};
 use crate::layout::{HalfSlice, Layout, SegmentId, SegmentName};
 use crate::limits::{COMMIT_BYTES_MAX, OPEN_FILES_MAX, SYNC_THREADS_MAX};
-use crate::own::{self, Bytes, Encoded, FieldsBlock};
+use crate::own::{self, Bytes, Encoded};
 use crate::queue::Lane;
 use crate::segment::{Book, Open};
 use crate::settings::{self, ArchiveSettings};
@@ -358,29 +361,26 @@ impl Live {
         let Open { name, half, .. } = self.open;
         catalog.set(Segment { name, half, path: self.path.clone(), state });
         let entries = std::mem::take(&mut self.entries);
-        Some(SegmentCommit { name, half, path: self.path.clone(), entries, sealed: self.sealed, sidecar_bytes: None })
+        Some(SegmentCommit { name, path: self.path.clone(), entries, sealed: self.sealed, sidecar_bytes: None })
     }
 }
 
 /// The first record of a segment.
 fn warcinfo(name: SegmentName, half: HalfSlice, identity: &Identity, time_ms: i64) -> Result<Vec<u8>> {
-    let mut block = FieldsBlock::default();
-    block
-        .line("software", concat!("skep/", env!("CARGO_PKG_VERSION")))
-        .line("format", "WARC File Format 1.1")
-        .line("skep-archive", &settings::ARCHIVE_VERSION.to_string())
-        .line("writer", &identity::hex(&identity.public()))
-        .line("segment", &name.to_string())
-        .line("half-slice", &half.folder());
-    let id = identity::record_id(&[b"warcinfo", &identity.public(), name.to_string().as_bytes()]);
-    let file_name = name.to_string();
-    own::encode(
-        skep_warc::RecordKind::Warcinfo,
-        &id,
-        time_ms,
-        &[("WARC-Filename", &file_name)],
-        block.as_str().as_bytes(),
-    )
+    let segment = name.to_string();
+    let (version, writer) = (settings::ARCHIVE_VERSION.to_string(), identity::hex(&identity.public()));
+    let about = [
+        ("software", concat!("skep/", env!("CARGO_PKG_VERSION"))),
+        ("format", "WARC File Format 1.1"),
+        ("skep-archive", version.as_str()),
+        ("writer", writer.as_str()),
+        ("segment", segment.as_str()),
+        ("half-slice", &half.folder()),
+    ];
+    let id = identity::record_id(&[b"warcinfo", &identity.public(), segment.as_bytes()]);
+    let record = Record::warcinfo(&id, &rfc3339(time_ms), &about);
+    let record = record.map_err(|error| Error::Refused { why: error.to_string() })?;
+    own::encode(&record.filename(&segment))
 }
 
 fn no_segment(half: HalfSlice) -> Error {

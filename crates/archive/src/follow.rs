@@ -7,7 +7,7 @@ use std::sync::mpsc::{Receiver, SyncSender, sync_channel};
 use std::sync::{Arc, Mutex, PoisonError};
 
 use crate::error::{Error, Result};
-use crate::layout::{HalfSlice, SegmentId, SegmentName, sidecar_of};
+use crate::layout::{SegmentId, SegmentName, sidecar_of};
 use crate::limits::{OPEN_FILES_MAX, VIEW_LAG_BYTES_MAX};
 use crate::queue::Lane;
 use crate::sidecar::{Entry, SidecarWriter};
@@ -18,8 +18,6 @@ use crate::views::{Mark, Views};
 pub struct SegmentCommit {
     /// The segment file.
     pub name: SegmentName,
-    /// Its half-slice.
-    pub half: HalfSlice,
     /// Where it is.
     pub path: PathBuf,
     /// The new records.
@@ -57,8 +55,10 @@ impl Following {
         self.lane.wait_for(ticket)
     }
 
-    /// Waits until the views have seen everything that was handed over before.
+    /// Waits until the views have seen everything that was acknowledged before. Not for the committer's own thread.
     pub fn settle(&self) -> Result<()> {
+        // Whoever was just acknowledged may be quicker than the hand-over; it is over when the turn is free.
+        drop(self.turn.lock().unwrap_or_else(PoisonError::into_inner));
         self.lane.wait_for(self.lane.last_ticket())
     }
 

@@ -4,6 +4,7 @@ use std::path::Path;
 
 use ed25519_dalek::{Signature, Signer, SigningKey, VerifyingKey};
 use serde::{Deserialize, Serialize};
+use skep_warc::write::RecordId;
 
 use crate::capture::WriterKey;
 use crate::error::{Error, Result};
@@ -119,18 +120,15 @@ pub fn unhex<const N: usize>(text: &str) -> Option<[u8; N]> {
 }
 
 /// A record id that follows from what it names, so that the same record always has the same one:
-/// the first 16 bytes of the BLAKE3 of `parts`, as a version 8 UUID.
-pub fn record_id(parts: &[&[u8]]) -> String {
+/// 16 bytes of the BLAKE3 of `parts`, as a UUID.
+pub fn record_id(parts: &[&[u8]]) -> RecordId {
     let mut hasher = blake3::Hasher::new();
     for part in parts {
         hasher.update(&(part.len() as u64).to_le_bytes()).update(part);
     }
     let mut id = [0; 16];
     id.copy_from_slice(&hasher.finalize().as_bytes()[..16]);
-    id[6] = id[6] & 0x0f | 0x80;
-    id[8] = id[8] & 0x3f | 0x80;
-    let text = hex(&id);
-    format!("urn:uuid:{}-{}-{}-{}-{}", &text[..8], &text[8..12], &text[12..16], &text[16..20], &text[20..])
+    RecordId::uuid(id)
 }
 
 #[cfg(test)]
@@ -164,7 +162,6 @@ mod tests {
         let id = record_id(&[b"a", b"bc"]);
         assert_eq!(id, record_id(&[b"a", b"bc"]));
         assert_ne!(id, record_id(&[b"ab", b"c"]));
-        assert_eq!(id.len(), "urn:uuid:".len() + 36);
-        assert_eq!(id.as_bytes()["urn:uuid:".len() + 14], b'8');
+        assert_eq!(id.as_uri().len(), "urn:uuid:".len() + 36);
     }
 }

@@ -65,11 +65,11 @@ impl Keeper {
         file.write_all_at(&member, covered.bytes).and_then(|()| file.sync_data()).map_err(io)?;
         let place = (covered.records, covered.bytes, member.len() as u64);
         let entries = vec![Entry::place(segment.name.id, place.0, place.1, place.2, Note::Closing)];
-        let Segment { name, half, path, .. } = segment.clone();
+        let Segment { name, path, .. } = segment.clone();
         self.set_state(name.id, State::Sealed);
         self.shared
             .following
-            .put(vec![SegmentCommit { name, half, path, entries, sealed: true, sidecar_bytes: None }], |_| ())
+            .put(vec![SegmentCommit { name, path, entries, sealed: true, sidecar_bytes: None }], |_| ())
     }
 
     /// Deletes an older generation of ours, once the newer one is proven whole.

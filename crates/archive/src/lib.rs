@@ -8,6 +8,7 @@ mod archive;
 mod capture;
 pub mod captures;
 mod catalog;
+pub mod cdx;
 pub mod cdxj;
 mod check;
 mod closing;

@@ -88,6 +88,8 @@ pub const ASKS_AT_ONCE_MAX: usize = 64;
 /// Lines of an answer that wait for a slow client of the control socket.
 pub const ANSWER_LINES_WAITING: usize = 256;
 
+/// A page whose tags are looked at for a CDX line; the record of a longer one gets no flags from them.
+pub const CDX_HTML_BYTES_MAX: usize = 5 << 20;
 /// The part of a record's block that is read to describe it: HTTP status line and headers.
 pub const HTTP_HEAD_BYTES_MAX: usize = 1 << 20;
 

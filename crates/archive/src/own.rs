@@ -1,5 +1,11 @@
 //! The records an archive writes about itself: how they look, apart from what they say.
 
+use std::io::BufRead;
+
+use skep_warc::write::{Compression, Encoder, Record};
+use skep_warc::{Options, Reader};
+
+use crate::describe::describe;
 use crate::error::{Error, Result};
 use crate::sidecar::Note;
 
@@ -47,6 +53,24 @@ impl Encoded {
     /// A record that is in memory.
     pub fn new(bytes: Vec<u8>, note: Note) -> Encoded {
         Encoded { bytes: Bytes::Memory(bytes), note }
+    }
+
+    /// A record that is in memory, described by reading it: for callers that know no more than its bytes.
+    pub fn describing(bytes: Vec<u8>) -> Result<Encoded> {
+        let wrong = |what: String| Error::Refused { why: format!("not one whole record: {what}") };
+        let read = || -> std::io::Result<Option<(Note, u64, bool)>> {
+            let mut reader = Reader::new(std::io::Cursor::new(bytes.clone()), Options::recover())?;
+            let Some(mut record) = reader.next()? else { return Ok(None) };
+            let head = record.head().clone();
+            let note = describe(&head, &mut record as &mut dyn BufRead)?;
+            let end = record.finish()?;
+            Ok(Some((note, end.length, end.damaged)))
+        };
+        match read().map_err(|error| wrong(error.to_string()))? {
+            Some((note, length, false)) if length == bytes.len() as u64 => Ok(Encoded::new(bytes, note)),
+            Some((_, length, damaged)) => Err(wrong(format!("{length} of {} bytes, damaged: {damaged}", bytes.len()))),
+            None => Err(wrong("no record".into())),
+        }
     }
 }
 
@@ -97,41 +121,18 @@ pub fn once<'l>(lines: &[(&'l str, &'l str)], name: &str) -> Result<&'l str, Str
 }
 
 /// Encodes a record of the archive's own.
-pub fn encode(
-    kind: skep_warc::RecordKind,
-    id: &str,
-    time_ms: i64,
-    more: &[(&str, &str)],
-    block: &[u8],
-) -> Result<Vec<u8>> {
-    let mut head = format!(
-        "WARC/1.1\r\nWARC-Type: {}\r\nWARC-Record-ID: <{id}>\r\nWARC-Date: {}\r\n",
-        kind.name(),
-        skep_warc::date::rfc3339(time_ms)
-    );
-    for (name, value) in more {
-        if value.chars().any(char::is_control) {
-            return Err(Error::Refused { why: format!("{name} holds a control character") });
-        }
-        head.push_str(&format!("{name}: {value}\r\n"));
-    }
-    head.push_str(&format!("Content-Type: {FIELDS}\r\nContent-Length: {}\r\n\r\n", block.len()));
-    let mut record = head.into_bytes();
-    record.extend_from_slice(block);
-    record.extend_from_slice(b"\r\n\r\n");
-    Ok(member(&record))
+pub fn encode(record: &Record<'_>) -> Result<Vec<u8>> {
+    let mut out = Vec::new();
+    let encoded = record.encode(&mut Encoder::new(Compression::GZIP), &mut out);
+    encoded
+        .map_err(|error| Error::Refused { why: format!("a record of the archive's own cannot be written: {error}") })?;
+    Ok(out)
 }
 
-/// One gzip member that holds one record, with the lengths of both in the `sl` field.
-pub fn member(record: &[u8]) -> Vec<u8> {
-    let mut out = vec![0x1f, 0x8b, 8, 4, 0, 0, 0, 0, 0, 0xff, 12, 0, b's', b'l', 8, 0];
-    out.extend_from_slice(&[0; 8]);
-    skep_warc::deflate::Deflater::new(skep_warc::deflate::Level::DEFAULT).compress(record, &mut out);
-    out.extend_from_slice(&skep_warc::deflate::crc32(0, record).to_le_bytes());
-    out.extend_from_slice(&(record.len() as u32).to_le_bytes());
-    let lengths = [out.len() as u32, record.len() as u32];
-    out[16..20].copy_from_slice(&lengths[0].to_le_bytes());
-    out[20..24].copy_from_slice(&lengths[1].to_le_bytes());
+/// The blank form of a record: a head, and no block.
+pub fn encode_head(head: &[u8]) -> Vec<u8> {
+    let mut out = Vec::new();
+    Encoder::new(Compression::GZIP).raw_record(head, b"", &mut out);
     out
 }
 

@@ -11,6 +11,9 @@
 //!  signature: <128 digits>                  over all lines before this one
 //! ```
 
+use skep_warc::date::rfc3339;
+use skep_warc::write::{Record, RecordId};
+
 use crate::capture::{Capture, Digest, Position, WriterKey};
 use crate::closing::{Signed, sign};
 use crate::error::Result;
@@ -116,22 +119,22 @@ impl Removal {
 }
 
 /// The record id of the removal with this block.
-pub fn record_id(block: &[u8]) -> String {
+pub fn record_id(block: &[u8]) -> RecordId {
     identity::record_id(&[b"removal", block])
 }
 
-/// A removal ready to be appended, and its record id.
+/// A removal ready to be appended.
 pub fn encode(
     selector: &Selector,
     reason: &str,
     positions: &[Position],
     identity: &Identity,
     now_ms: i64,
-) -> Result<(Encoded, String)> {
+) -> Result<Encoded> {
     let mut block = FieldsBlock::default();
     block
         .line("skep-removal", VERSION)
-        .line("time", &skep_warc::date::rfc3339(now_ms))
+        .line("time", &rfc3339(now_ms))
         .line("selector", &selector.to_string())
         .line("reason", reason);
     for position in positions {
@@ -139,8 +142,8 @@ pub fn encode(
     }
     let block = sign(block, identity).into_bytes();
     let id = record_id(&block);
-    let bytes = own::encode(skep_warc::RecordKind::Metadata, &id, now_ms, &[], &block)?;
-    Ok((Encoded::new(bytes, Note::Removal(block)), id))
+    let bytes = own::encode(&Record::metadata(&id, &rfc3339(now_ms), own::FIELDS, block.as_slice()))?;
+    Ok(Encoded::new(bytes, Note::Removal(block)))
 }
 
 #[cfg(test)]
@@ -153,17 +156,16 @@ mod tests {
         let positions = [Position { writer: WriterKey(7), segment: 1, record: 2 }];
         let selector = Selector::Url("http://example.com/".into());
         let reason = "asked\r\nposition: 00000007:9:9";
-        let (encoded, id) = encode(&selector, reason, &positions, &identity, 0).unwrap();
+        let encoded = encode(&selector, reason, &positions, &identity, 0).unwrap();
         let Note::Removal(block) = &encoded.note else { panic!("{:?}", encoded.note) };
         let removal = Removal::parse(block).unwrap();
         assert_eq!(removal.positions, positions);
         assert_eq!(removal.reason, "asked  position: 00000007:9:9");
         assert_eq!(
             (removal.selector.as_str(), removal.time.as_str()),
-            ("url http://example.com/", "1970-01-01T00:00:00.000Z")
+            ("url http://example.com/", "1970-01-01T00:00:00Z")
         );
         assert_eq!(removal.writer, identity.writer());
-        assert!(id.starts_with("urn:uuid:"));
         let mut forged = block.clone();
         let at = forged.windows(2).position(|window| window == b":2").unwrap();
         forged[at + 1] = b'3';

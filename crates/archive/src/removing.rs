@@ -48,7 +48,7 @@ impl Archive {
         for (site_hash, positions) in found {
             for part in positions.chunks(REMOVAL_POSITIONS_MAX) {
                 let now = (self.shared.clock)();
-                let (record, _) = remove::encode(selector, reason, part, &self.shared.identity, now)?;
+                let record = remove::encode(selector, reason, part, &self.shared.identity, now)?;
                 let told = self.shared.append_and_wait(Append { site_hash, records: vec![record] })?;
                 removed.records.extend(told.positions);
             }

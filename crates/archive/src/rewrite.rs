@@ -143,9 +143,7 @@ pub fn rewrite(
                 let entry = &entries[at];
                 let mut stored = Stored::open(&segment.path, entry.offset, entry.length)?;
                 let removal = removals.get(&entry.record).map(String::as_str).unwrap_or_default();
-                let mut record = blank_head(stored.record()?.head().raw(), removal);
-                record.extend_from_slice(b"\r\n\r\n");
-                let member = own::member(&record);
+                let member = own::encode_head(&blank_head(stored.record()?.head().raw(), removal));
                 written.push(Entry::place(name.id, entry.record, output.bytes, member.len() as u64, Note::Blank));
                 output.write(&member)?;
                 index = at + 1;
@@ -178,7 +176,7 @@ pub fn rewrite(
     sync_folder_of(&path)?;
     let segment_now = Segment { name, half: segment.half, path: path.clone(), state: State::Sealed };
     let sidecar_bytes = Some(writer.length());
-    let commit = SegmentCommit { name, half: segment.half, path, entries: written, sealed: true, sidecar_bytes };
+    let commit = SegmentCommit { name, path, entries: written, sealed: true, sidecar_bytes };
     Ok(Rewritten { segment: segment_now, commit, old: segment.path.clone() })
 }
 

@@ -72,11 +72,6 @@ impl Book {
         self.open.remove(&half)
     }
 
-    /// The open segment of a half-slice.
-    pub fn open(&self, half: HalfSlice) -> Option<Open> {
-        self.open.get(&half).copied()
-    }
-
     /// All open segments.
     pub fn all(&self) -> impl Iterator<Item = Open> + '_ {
         self.open.values().copied()

@@ -290,7 +290,7 @@ impl Batch<'_> {
             let key = position_key(position);
             // A record that is blank already stays so, in whatever order removal and rewriting are met.
             let blank = self.get(HIDDEN, &key)?.and_then(|value| value.get(1).copied()).unwrap_or(0);
-            self.put(HIDDEN, &key, &[&[1, blank], id.as_bytes()].concat());
+            self.put(HIDDEN, &key, &[&[1, blank], id.as_uri().as_bytes()].concat());
             self.hide.push(position);
         }
         Ok(())

@@ -61,7 +61,7 @@ impl<'a> Row<'a> {
     /// The bytes of the URL's key: site hash and SURT.
     pub fn url_key(&self) -> &[u8] {
         match &self.0 {
-            Place::Packed(block, row) => block.keys.get(block.key_of(*row)),
+            Place::Packed(block, row) => block.key(block.key_of(*row)),
             Place::Alone(entry) => entry.url_key,
         }
     }
@@ -114,7 +114,7 @@ impl<'a> Row<'a> {
     /// The media type; empty where there is none.
     pub fn mime(&self) -> &str {
         match &self.0 {
-            Place::Packed(block, row) => block.mime(*row),
+            Place::Packed(block, row) => block.note(*row).mime,
             Place::Alone(entry) => entry.mime,
         }
     }
@@ -185,39 +185,38 @@ const DIGEST: usize = 8;
 const ROW_COLUMNS: usize = 9;
 const KEY_COLUMNS: usize = 3;
 
-/// Kind, status, flags and media type: few different ones in a block.
-#[derive(Clone, Copy)]
-struct Note {
-    kind: CaptureKind,
-    status: u16,
-    flags: u8,
-    /// Where the media type stands in the text.
-    mime: (u32, u32),
-}
-
+/// Digests of one algorithm stand together; beyond the last group there is an empty one.
+#[derive(Clone, Copy, Default)]
 struct DigestGroup {
     algorithm: u8,
     /// Number of the group's first digest.
-    first: usize,
+    first: u32,
     /// Where it stands in the block.
-    at: usize,
+    at: u32,
 }
 
-/// A block, checked and laid open. Columns stay packed until a row is asked for.
+const DIGEST_GROUPS_MAX: usize = 7;
+
+/// A block, checked and laid open. Columns stay packed until a row is asked for. Blocks come and go with every look-up,
+/// so that all that has to be laid open shares few allocations.
 pub struct CapturesBlock {
     bytes: Vec<u8>,
     text: Vec<u8>,
     rows: usize,
-    keys: Strings,
-    /// First row of each key, and the number of rows at the end.
-    first_rows: Vec<u32>,
     columns: [Column; ROW_COLUMNS],
     time_base: u64,
     time_unit: u64,
-    writers: Vec<u32>,
-    forms: Vec<(u32, u32)>,
-    notes: Vec<Note>,
-    digests: Vec<DigestGroup>,
+    /// Where the writers stand in `bytes`.
+    writers_at: usize,
+    writer_count: usize,
+    digests: [DigestGroup; DIGEST_GROUPS_MAX + 1],
+    keys: Vec<u8>,
+    key_count: usize,
+    form_count: usize,
+    note_count: usize,
+    /// First row of each key, and the number of rows; begin of each key in `keys`, and the end; begin of each URL form
+    /// in `text`; begin of each note in `text`.
+    table: Vec<u32>,
 }
 
 impl CapturesBlock {
@@ -230,12 +229,16 @@ impl CapturesBlock {
         let form_count = head.count(rows)?;
         let note_count = head.count(rows)?;
         let writer_count = head.count(rows)?;
-        let group_count = head.count(usize::from(u8::MAX))?;
+        let group_count = head.count(DIGEST_GROUPS_MAX)?;
+        // Rows refer to these without asking again whether there are any.
+        if key_count.min(form_count).min(note_count).min(writer_count) == 0 {
+            return None;
+        }
         let text_length = head.count(BLOCK_BYTES_MAX)?;
         let stored_length = head.count(length)?;
-        let mut group_counts = Vec::with_capacity(group_count);
-        for _ in 0..group_count {
-            group_counts.push((head.u8()?, head.count(rows)?));
+        let mut group_counts = [(0, 0); DIGEST_GROUPS_MAX];
+        for group in group_counts.iter_mut().take(group_count) {
+            *group = (head.u8()?, head.count(rows)?);
         }
         let (time_base, time_unit) = (head.varint()?, head.varint()?);
         // The bodies begin where the heads and the writers end; that is known after reading them.
@@ -244,10 +247,8 @@ impl CapturesBlock {
             probe.varint()?;
             probe.u8()?;
         }
-        let mut writers = Vec::with_capacity(writer_count);
-        for _ in 0..writer_count {
-            writers.push(probe.u32()?);
-        }
+        let writers_at = length - probe.0.len();
+        probe.take(writer_count * 4)?;
         let mut at = length - probe.0.len();
         let mut key_columns = [Column::default(); KEY_COLUMNS];
         for column in &mut key_columns {
@@ -257,81 +258,93 @@ impl CapturesBlock {
         for column in &mut columns {
             *column = Column::read(&mut head, rows, &mut at, length)?;
         }
-        let mut digests = Vec::with_capacity(group_count);
+        let mut digests = [DigestGroup::default(); DIGEST_GROUPS_MAX + 1];
         let mut first = 0;
-        for (algorithm, count) in group_counts {
-            digests.push(DigestGroup { algorithm, first, at });
+        for (group, (algorithm, count)) in digests.iter_mut().zip(group_counts) {
+            *group = DigestGroup { algorithm, first: first as u32, at: at as u32 };
             first += count;
             let width = if algorithm == 0 { 0 } else { Digest::width(algorithm)? };
             at = at.checked_add(width * count).filter(|at| *at <= length)?;
         }
-        // One past the last group, so that a number beyond it is seen.
-        digests.push(DigestGroup { algorithm: 0, first, at });
+        digests[DIGEST_GROUPS_MAX] = DigestGroup { algorithm: 0, first: first as u32, at: at as u32 };
         if at.checked_add(stored_length)? != length {
             return None;
         }
         let text = text::read(&bytes[at..length], text_length)?;
-
         let mut block = CapturesBlock {
             bytes,
             text,
             rows,
-            keys: Strings::default(),
-            first_rows: Vec::with_capacity(key_count + 1),
             columns,
             time_base,
             time_unit,
-            writers,
-            forms: Vec::with_capacity(form_count),
-            notes: Vec::with_capacity(note_count),
+            writers_at,
+            writer_count,
             digests,
+            keys: Vec::new(),
+            key_count,
+            form_count,
+            note_count,
+            table: Vec::new(),
         };
-        block.read_text(key_columns, key_count, form_count, note_count)?;
+        block.read_text(key_columns)?;
         Some(block)
     }
 
-    fn read_text(&mut self, columns: [Column; KEY_COLUMNS], keys: usize, forms: usize, notes: usize) -> Option<()> {
+    fn read_text(&mut self, columns: [Column; KEY_COLUMNS]) -> Option<()> {
         let [shared, rest, rows] = columns;
-        let mut text = Bytes(&self.text);
-        let mut key: Vec<u8> = Vec::with_capacity(128);
+        let mut all_keys = 0u64;
+        let mut table = Vec::with_capacity(2 * self.key_count + self.form_count + self.note_count + 2);
         let mut row = 0u64;
-        for index in 0..keys {
-            let shared = shared.get(&self.bytes, index);
-            let rest = rest.get(&self.bytes, index);
-            if shared > key.len() as u64 || rest > KEY_BYTES_MAX as u64 {
-                return None;
-            }
-            key.truncate(shared as usize);
-            key.extend_from_slice(text.take(rest as usize)?);
-            if key.len() > KEY_BYTES_MAX {
-                return None;
-            }
-            self.keys.push(&key);
-            self.first_rows.push(row as u32);
+        for index in 0..self.key_count {
+            table.push(row as u32);
             row = row.checked_add(rows.get(&self.bytes, index)).filter(|row| *row <= self.rows as u64)?;
+            let (shared, rest) = (shared.get(&self.bytes, index), rest.get(&self.bytes, index));
+            let length = shared.checked_add(rest).filter(|length| *length <= KEY_BYTES_MAX as u64)?;
+            all_keys += length;
         }
         if row != self.rows as u64 {
             return None;
         }
-        self.first_rows.push(row as u32);
+        table.push(row as u32);
+
+        let mut text = Bytes(&self.text);
+        let mut keys: Vec<u8> = Vec::with_capacity(all_keys as usize);
+        let mut last = 0;
+        table.push(0);
+        for index in 0..self.key_count {
+            let shared = shared.get(&self.bytes, index) as usize;
+            let begin = keys.len();
+            if shared > begin - last {
+                return None;
+            }
+            keys.extend_from_within(last..last + shared);
+            keys.extend_from_slice(text.take(rest.get(&self.bytes, index) as usize)?);
+            table.push(keys.len() as u32);
+            last = begin;
+        }
         let whole = self.text.len();
-        for _ in 0..forms {
+        for _ in 0..self.form_count {
+            table.push((whole - text.0.len()) as u32);
             let length = text.count(whole)?;
-            let begin = whole - text.0.len();
             text.take(length)?;
-            self.forms.push((begin as u32, (begin + length) as u32));
         }
-        for _ in 0..notes {
-            let kind = CaptureKind::from_number(text.u8()?)?;
-            let (status, flags) = (text.u16()?, text.u8()?);
-            let length = text.count(MIME_BYTES_MAX)?;
-            let begin = whole - text.0.len();
-            std::str::from_utf8(text.take(length)?).ok()?;
-            self.notes.push(Note { kind, status, flags, mime: (begin as u32, (begin + length) as u32) });
+        for _ in 0..self.note_count {
+            table.push((whole - text.0.len()) as u32);
+            read_note(&mut text)?;
         }
-        // Rows refer to these without asking again whether they exist.
-        let some = !self.forms.is_empty() && !self.notes.is_empty() && !self.writers.is_empty();
-        (some && text.0.is_empty()).then_some(())
+        (self.keys, self.table) = (keys, table);
+        text.0.is_empty().then_some(())
+    }
+
+    fn first_row(&self, key: usize) -> usize {
+        self.table[key] as usize
+    }
+
+    #[inline]
+    fn key(&self, key: usize) -> &[u8] {
+        let ends = &self.table[self.key_count + 1..];
+        &self.keys[ends[key] as usize..ends[key + 1] as usize]
     }
 
     #[inline]
@@ -339,18 +352,18 @@ impl CapturesBlock {
         self.columns[column].get(&self.bytes, row)
     }
 
-    /// The thing a row refers to. A number beyond the list cannot come out of a block with the right checksum; it is
-    /// held to the list so that a forged block is wrong and not a panic.
+    /// The number of the thing a row refers to, of so many. A higher one cannot come out of a block with the right
+    /// checksum; it is held down so that a forged block is wrong and not a panic.
     #[inline]
-    fn referred<T: Copy>(&self, list: &[T], column: usize, row: usize) -> T {
-        list[(self.number(column, row) as usize).min(list.len() - 1)]
+    fn referred(&self, column: usize, row: usize, of: usize) -> usize {
+        (self.number(column, row) as usize).min(of - 1)
     }
 
     fn key_of(&self, row: usize) -> usize {
-        if self.first_rows.len() == self.rows + 1 {
+        if self.key_count == self.rows {
             return row;
         }
-        self.first_rows.partition_point(|first| *first as usize <= row).saturating_sub(1).min(self.keys.len() - 1)
+        self.table[..self.key_count].partition_point(|first| *first as usize <= row).saturating_sub(1)
     }
 
     fn time_ms(&self, row: usize) -> i64 {
@@ -358,8 +371,9 @@ impl CapturesBlock {
     }
 
     fn position(&self, row: usize) -> Position {
+        let writer = self.writers_at + 4 * self.referred(WRITER, row, self.writer_count);
         Position {
-            writer: WriterKey(self.referred(&self.writers, WRITER, row)),
+            writer: WriterKey(self.bytes[writer..].first_chunk().map_or(0, |writer| u32::from_le_bytes(*writer))),
             segment: self.number(SEGMENT, row) as u32,
             record: self.number(RECORD, row) as u32,
         }
@@ -369,27 +383,48 @@ impl CapturesBlock {
         Moment { time_ms: self.time_ms(row), position: self.position(row) }
     }
 
-    fn note(&self, row: usize) -> Note {
-        self.referred(&self.notes, NOTE, row)
-    }
-
-    fn mime(&self, row: usize) -> &str {
-        let (begin, end) = self.note(row).mime;
-        std::str::from_utf8(&self.text[begin as usize..end as usize]).unwrap_or_default()
+    fn note(&self, row: usize) -> Note<'_> {
+        let notes = &self.table[2 * self.key_count + self.form_count + 2..];
+        let begin = notes[self.referred(NOTE, row, self.note_count)] as usize;
+        read_note(&mut Bytes(&self.text[begin..])).unwrap_or_default()
     }
 
     fn url_form(&self, row: usize) -> &[u8] {
-        let (begin, end) = self.referred(&self.forms, URL_FORM, row);
-        &self.text[begin as usize..end as usize]
+        let begins = &self.table[2 * self.key_count + 2..];
+        let mut form = Bytes(&self.text[begins[self.referred(URL_FORM, row, self.form_count)] as usize..]);
+        form.count(BLOCK_BYTES_MAX).and_then(|length| form.take(length)).unwrap_or_default()
     }
 
     fn digest(&self, row: usize) -> Option<Digest> {
-        let number = self.number(DIGEST, row) as usize;
-        let group = self.digests.iter().rev().find(|group| group.first <= number)?;
+        let number = self.number(DIGEST, row);
+        let group = self.digests.iter().rev().find(|group| u64::from(group.first) <= number && group.at > 0)?;
         let width = Digest::width(group.algorithm)?;
-        let begin = group.at + (number - group.first) * width;
+        let begin = group.at as usize + (number - u64::from(group.first)) as usize * width;
         Digest::from_parts(group.algorithm, self.bytes.get(begin..begin + width)?)
     }
+}
+
+/// Kind, status, flags and media type: few different ones in a block.
+#[derive(Clone, Copy)]
+struct Note<'a> {
+    kind: CaptureKind,
+    status: u16,
+    flags: u8,
+    mime: &'a str,
+}
+
+impl Default for Note<'_> {
+    fn default() -> Self {
+        Note { kind: CaptureKind::Other, status: 0, flags: 0, mime: "" }
+    }
+}
+
+fn read_note<'a>(text: &mut Bytes<'a>) -> Option<Note<'a>> {
+    let kind = CaptureKind::from_number(text.u8()?)?;
+    let (status, flags) = (text.u16()?, text.u8()?);
+    let length = text.count(MIME_BYTES_MAX)?;
+    let mime = std::str::from_utf8(text.take(length)?).ok()?;
+    Some(Note { kind, status, flags, mime })
 }
 
 /// Compares the entries of one URL key with a bound: equal if the bound lies among them.
@@ -411,15 +446,29 @@ impl Rows for CapturesBlock {
     }
 
     fn search(&self, bound: &[u8]) -> usize {
-        let key = self.keys.partition_point(|key| compare_key(key, bound) == Ordering::Less);
-        if key == self.keys.len() {
+        let (mut from, mut to) = (0, self.key_count);
+        let mut key_order = Ordering::Greater;
+        while from < to {
+            let middle = from + (to - from) / 2;
+            match compare_key(self.key(middle), bound) {
+                Ordering::Less => from = middle + 1,
+                order => {
+                    to = middle;
+                    key_order = order;
+                }
+            }
+        }
+        if from == self.key_count {
             return self.rows;
         }
-        let (mut low, mut high) = (self.first_rows[key] as usize, self.first_rows[key + 1] as usize);
-        if compare_key(self.keys.get(key), bound) == Ordering::Greater {
+        let (mut low, mut high) = (self.first_row(from), self.first_row(from + 1));
+        if key_order == Ordering::Greater {
             return low;
         }
-        let tail = &bound[self.keys.get(key).len() + 1..];
+        let tail = &bound[self.key(from).len() + 1..];
+        if tail.is_empty() {
+            return low;
+        }
         while low < high {
             let middle = low + (high - low) / 2;
             if self.moment(middle).to_bytes().as_slice() < tail {
@@ -432,18 +481,12 @@ impl Rows for CapturesBlock {
     }
 
     fn write_key(&self, row: usize, out: &mut Vec<u8>) {
-        entry::write_key(self.keys.get(self.key_of(row)), self.moment(row), out);
+        entry::write_key(self.key(self.key_of(row)), self.moment(row), out);
     }
 
     fn weight(&self) -> usize {
-        self.bytes.capacity()
-            + self.text.capacity()
-            + self.keys.weight()
-            + self.first_rows.capacity() * 4
-            + self.forms.capacity() * 8
-            + self.notes.capacity() * size_of::<Note>()
-            + size_of::<CapturesBlock>()
-            + 64
+        let held = self.bytes.capacity() + self.text.capacity() + self.keys.capacity() + self.table.capacity() * 4;
+        held + size_of::<CapturesBlock>() + 64
     }
 }
 

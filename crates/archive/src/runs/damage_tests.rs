@@ -78,7 +78,7 @@ fn write_captures(path: &Path, captures: &[Capture]) {
 fn read_captures(path: &Path) -> Result<Vec<Capture>> {
     let run = Arc::new(Run::open(path, 1, Captures::NUMBER)?);
     let blocks: Arc<Blocks<Captures>> = Arc::new(Blocks::new(1 << 20));
-    let mut walk = Walk::new(blocks, [run], None, Bounds::prefix(&[]), Direction::Forward, false);
+    let mut walk = Walk::new(blocks, [(run, None)], None, Bounds::prefix(&[]), Direction::Forward, false);
     let mut found = Vec::new();
     while let Some(span) = walk.next_span()? {
         found.extend(span.rows.clone().filter_map(|row| Some(span.block.row(row)?.capture())));
@@ -161,7 +161,7 @@ fn a_run_cut_short_while_open_is_an_error() {
     let run = Arc::new(Run::open(&path, 1, Captures::NUMBER).unwrap());
     std::fs::OpenOptions::new().write(true).open(&path).unwrap().set_len(100).unwrap();
     let blocks: Arc<Blocks<Captures>> = Arc::new(Blocks::new(1 << 20));
-    let mut walk = Walk::new(blocks, [run], None, Bounds::prefix(&[]), Direction::Backward, true);
+    let mut walk = Walk::new(blocks, [(run, None)], None, Bounds::prefix(&[]), Direction::Backward, true);
     assert!(matches!(walk.next_span(), Err(Error::Damaged { .. })));
     assert!(matches!(walk.next_span(), Ok(None)));
 }
@@ -209,7 +209,7 @@ fn a_forged_block_of_captures_never_panics() {
 #[test]
 fn pairs_come_back_and_forged_ones_never_panic() {
     let pairs: Vec<(Vec<u8>, Vec<u8>)> =
-        (0..200u32).map(|n| (format!("key {n:05}").into_bytes(), vec![n as u8; n as usize % 9])).collect();
+        (0..120u32).map(|n| (format!("key {n:05}").into_bytes(), vec![n as u8; n as usize % 9])).collect();
     let mut builder = <Pairs<WholeKey> as Codec>::Builder::default();
     for (key, value) in &pairs {
         builder.push(&Pair { key, value }).unwrap();
@@ -218,7 +218,7 @@ fn pairs_come_back_and_forged_ones_never_panic() {
     builder.finish(&mut parts).unwrap();
     let length = parts.payload.len();
     parts.payload.extend([0; PADDING]);
-    let block = Pairs::<WholeKey>::decode(parts.payload.clone(), length, 200).unwrap();
+    let block = Pairs::<WholeKey>::decode(parts.payload.clone(), length, 120).unwrap();
     for (row, (key, value)) in pairs.iter().enumerate() {
         let pair = Pairs::<WholeKey>::row(&block, row);
         assert_eq!((pair.key, pair.value), (key.as_slice(), value.as_slice()));
@@ -228,7 +228,7 @@ fn pairs_come_back_and_forged_ones_never_panic() {
         for flip in 1..=255 {
             let mut bad = parts.payload.clone();
             bad[at] ^= flip;
-            if let Some(block) = Pairs::<WholeKey>::decode(bad, length, 200) {
+            if let Some(block) = Pairs::<WholeKey>::decode(bad, length, 120) {
                 (0..block.rows()).for_each(|row| drop(Pairs::<WholeKey>::row(&block, row).key.to_vec()));
             }
         }

@@ -52,6 +52,10 @@ pub struct Strings {
 }
 
 impl Strings {
+    pub fn with_capacity(strings: usize, bytes: usize) -> Strings {
+        Strings { bytes: Vec::with_capacity(bytes), ends: Vec::with_capacity(strings) }
+    }
+
     pub fn push(&mut self, string: &[u8]) {
         self.bytes.extend_from_slice(string);
         self.ends.push(self.bytes.len() as u32);
@@ -254,8 +258,11 @@ impl Page {
         if bytes.count(SECTION_BLOCKS)? != blocks {
             return None;
         }
-        let mut page =
-            Page { blocks: Vec::with_capacity(blocks), firsts: Strings::default(), filter: Filter::build(&[]) };
+        let mut page = Page {
+            blocks: Vec::with_capacity(blocks),
+            firsts: Strings::with_capacity(blocks, blocks * 96),
+            filter: Filter::build(&[]),
+        };
         let mut first = Vec::new();
         for _ in 0..blocks {
             let (length, rows, sum) = (bytes.u32()?, bytes.u32()?, bytes.u64()?);
@@ -450,15 +457,20 @@ impl Run {
         self.sections[section].first_block + within as u32
     }
 
+    /// The key with which the block after this one begins, if there is one.
+    pub fn next_first<'a>(&'a self, section: usize, page: &'a Page, block: u32) -> Option<&'a [u8]> {
+        let next = (block - self.sections[section].first_block) as usize + 1;
+        if next < page.firsts.len() {
+            Some(page.firsts.get(next))
+        } else {
+            (section + 1 < self.firsts.len()).then(|| self.firsts.get(section + 1))
+        }
+    }
+
     /// Whether rows whose key begins with `prefix` and has this hash may be in `block` or right after it.
     pub fn may_contain(&self, section: usize, page: &Page, block: u32, prefix: &[u8], hash: u64) -> bool {
-        let next = (block - self.sections[section].first_block) as usize + 1;
-        let begins_next = if next < page.firsts.len() {
-            page.firsts.get(next).starts_with(prefix)
-        } else {
-            section + 1 < self.firsts.len() && self.firsts.get(section + 1).starts_with(prefix)
-        };
-        begins_next || page.filter.may_contain(hash)
+        page.filter.may_contain(hash)
+            || self.next_first(section, page, block).is_some_and(|first| first.starts_with(prefix))
     }
 
     /// Reads and checks a block; `padding` zero bytes follow it. Also says how many rows it has.

@@ -76,17 +76,16 @@ impl<C: Codec> Blocks<C> {
         Ok(page)
     }
 
-    fn block(&self, run: &Run, block: u32, keep: bool) -> Result<Arc<C::Block>> {
-        let name = (run.number(), u64::from(block));
+    fn block(&self, run: &Run, spot: &Spot, keep: bool) -> Result<Arc<C::Block>> {
+        let name = (run.number(), u64::from(spot.block));
         if let Some(Kept::Block(found)) = self.cache.get(&name) {
             return Ok(found);
         }
-        let section = run.section_of_block(block);
-        let page = self.page(run, section)?;
-        let (bytes, rows) = run.block(section, &page, block, PADDING)?;
+        let Spot { section, page, block } = spot;
+        let (bytes, rows) = run.block(*section, page, *block, PADDING)?;
         let length = bytes.len() - PADDING;
         let decoded = C::decode(bytes, length, rows).ok_or_else(|| {
-            run.damaged(run.block_offset(section, &page, block), "a block has the right checksum but makes no sense")
+            run.damaged(run.block_offset(*section, page, *block), "a block has the right checksum but makes no sense")
         })?;
         let decoded = Arc::new(decoded);
         if keep {
@@ -95,16 +94,35 @@ impl<C: Codec> Blocks<C> {
         Ok(decoded)
     }
 
-    /// Whether entries whose key begins with `looked_for` may be in this run.
-    pub fn may_contain(&self, run: &Run, looked_for: &[u8], hash: u64) -> Result<bool> {
-        if run.blocks() == 0 {
-            return Ok(false);
-        }
-        let section = run.section_of(looked_for);
+    /// The last block that begins at or before `key`, or the first block.
+    fn locate(&self, run: &Run, key: &[u8]) -> Result<Spot> {
+        let section = run.section_of(key);
         let page = self.page(run, section)?;
-        let block = run.block_of(section, &page, looked_for);
-        Ok(run.may_contain(section, &page, block, looked_for, hash))
+        let block = run.block_of(section, &page, key);
+        Ok(Spot { section, page, block })
     }
+
+    fn spot(&self, run: &Run, block: u32) -> Result<Spot> {
+        let section = run.section_of_block(block);
+        Ok(Spot { section, page: self.page(run, section)?, block })
+    }
+
+    /// Where entries whose key begins with `looked_for` begin in this run, if they may be there.
+    pub fn find(&self, run: &Run, looked_for: &[u8], hash: u64) -> Result<Option<Spot>> {
+        if run.blocks() == 0 {
+            return Ok(None);
+        }
+        let spot = self.locate(run, looked_for)?;
+        Ok(run.may_contain(spot.section, &spot.page, spot.block, looked_for, hash).then_some(spot))
+    }
+}
+
+/// A block of a run, and the page that knows it.
+#[derive(Clone)]
+pub struct Spot {
+    section: usize,
+    page: Arc<Page>,
+    block: u32,
 }
 
 /// Fresh entries as the store gave them, in ascending order.
@@ -190,7 +208,7 @@ impl Bounds {
 }
 
 enum Source {
-    Run { run: Arc<Run>, next: Option<u32> },
+    Run { run: Arc<Run>, next: Option<Spot> },
     Fresh { entries: Box<dyn Iterator<Item = fjall::Guard> + Send> },
 }
 
@@ -218,9 +236,10 @@ pub struct Walk<C: Codec> {
 
 impl<C: Codec> Walk<C> {
     /// Walks over `fresh` (ascending or descending as `direction` says, already within bounds) and runs, newest first.
+    /// A run may come with a spot that is known not to be behind the bounds.
     pub fn new(
         blocks: Arc<Blocks<C>>,
-        runs: impl IntoIterator<Item = Arc<Run>>,
+        runs: impl IntoIterator<Item = (Arc<Run>, Option<Spot>)>,
         fresh: Option<Box<dyn Iterator<Item = fjall::Guard> + Send>>,
         bounds: Bounds,
         direction: Direction,
@@ -230,7 +249,7 @@ impl<C: Codec> Walk<C> {
         let mut cursors = Vec::new();
         if !bounds.is_empty() {
             cursors.extend(fresh.map(|entries| cursor(Source::Fresh { entries })));
-            cursors.extend(runs.into_iter().map(|run| cursor(Source::Run { run, next: None })));
+            cursors.extend(runs.into_iter().map(|(run, next)| cursor(Source::Run { run, next })));
         }
         Walk { blocks, bounds, direction, cursors, keep, begun: false, failed: false }
     }
@@ -314,13 +333,20 @@ impl<C: Codec> Walk<C> {
     fn begin(&mut self, index: usize) -> Result<()> {
         let Walk { blocks, bounds, direction, cursors, .. } = self;
         if let Source::Run { run, next } = &mut cursors[index].source {
-            if run.blocks() > 0 {
-                *next = Some(match (direction, &bounds.end) {
-                    (Direction::Backward, None) => run.blocks() - 1,
-                    (Direction::Backward, Some(end)) => locate(blocks, run, end)?,
-                    (Direction::Forward, _) => locate(blocks, run, &bounds.start)?,
-                });
-            }
+            let bound = match direction {
+                Direction::Forward => Some(&bounds.start),
+                Direction::Backward => bounds.end.as_ref(),
+            };
+            let known = next.take().filter(|spot| {
+                let after = run.next_first(spot.section, &spot.page, spot.block);
+                after.is_none_or(|after| bound.is_some_and(|bound| bound.as_slice() < after))
+            });
+            *next = match (known, bound) {
+                _ if run.blocks() == 0 => None,
+                (Some(spot), _) => Some(spot),
+                (None, Some(bound)) => Some(blocks.locate(run, bound)?),
+                (None, None) => Some(blocks.spot(run, run.blocks() - 1)?),
+            };
         }
         self.refill(index)
     }
@@ -333,13 +359,22 @@ impl<C: Codec> Walk<C> {
             cursor.block = None;
             match &mut cursor.source {
                 Source::Run { run, next } => {
-                    let Some(number) = *next else { return Ok(()) };
-                    let block = blocks.block(run, number, *keep)?;
+                    let Some(spot) = next.take() else { return Ok(()) };
+                    let block = blocks.block(run, &spot, *keep)?;
                     let begin = block.search(&bounds.start);
                     let end = bounds.end.as_ref().map_or(block.rows(), |end| block.search(end));
-                    *next = match direction {
-                        Direction::Forward => (end == block.rows() && number + 1 < run.blocks()).then_some(number + 1),
-                        Direction::Backward => (begin == 0 && number > 0).then(|| number - 1),
+                    let following = match direction {
+                        Direction::Forward => {
+                            Some(spot.block + 1).filter(|next| end == block.rows() && *next < run.blocks())
+                        }
+                        Direction::Backward => spot.block.checked_sub(1).filter(|_| begin == 0),
+                    };
+                    *next = match following {
+                        Some(number) if run.section_of_block(number) == spot.section => {
+                            Some(Spot { block: number, ..spot })
+                        }
+                        Some(number) => Some(blocks.spot(run, number)?),
+                        None => None,
                     };
                     cursor.left = begin..end.max(begin);
                     cursor.block = Some(AnyBlock::Packed(block));
@@ -374,10 +409,4 @@ impl<C: Codec> Walk<C> {
         }
         Ok(())
     }
-}
-
-fn locate<C: Codec>(blocks: &Blocks<C>, run: &Run, key: &[u8]) -> Result<u32> {
-    let section = run.section_of(key);
-    let page = blocks.page(run, section)?;
-    Ok(run.block_of(section, &page, key))
 }

@@ -13,7 +13,7 @@
 
 use super::codec::{Codec, filter_hash};
 use super::file::{Run, RunFacts};
-use super::scan::{Blocks, Bounds, Direction, Walk};
+use super::scan::{Blocks, Bounds, Direction, Spot, Walk};
 use super::sort::{Chunk, RunBuilder, remove};
 use crate::limits::{BULK_CHUNK_BYTES, FRESH_ENTRIES_MAX, MERGE_RUNS_MAX, TIER_RUNS};
 use crate::{Error, Result};
@@ -146,7 +146,7 @@ impl<C: Codec> RunSet<C> {
     pub fn walk(&self, bounds: Bounds, direction: Direction) -> Walk<C> {
         let (runs, snapshot) = self.look();
         let fresh = snapshot.and_then(|snapshot| self.fresh_in(&snapshot, &bounds, direction));
-        let runs = runs.iter().map(|listed| listed.run.clone());
+        let runs = runs.iter().map(|listed| (listed.run.clone(), None));
         Walk::new(self.blocks.clone(), runs, fresh, bounds, direction, false)
     }
 
@@ -157,8 +157,8 @@ impl<C: Codec> RunSet<C> {
         let hash = filter_hash(looked_for);
         let mut found = Found { set: self, runs: Vec::new(), snapshot };
         for listed in runs.iter() {
-            if self.blocks.may_contain(&listed.run, looked_for, hash)? {
-                found.runs.push(listed.run.clone());
+            if let Some(spot) = self.blocks.find(&listed.run, looked_for, hash)? {
+                found.runs.push((listed.run.clone(), Some(spot)));
             }
         }
         Ok(found)
@@ -300,6 +300,7 @@ impl<C: Codec> RunSet<C> {
         keep: impl Fn(&C::Row<'_>) -> bool,
     ) -> Result<RunFacts> {
         let all = Bounds::prefix(&[]);
+        let runs = runs.into_iter().map(|run| (run, None));
         let mut walk = Walk::new(self.blocks.clone(), runs, None, all, Direction::Forward, false);
         let mut builder: RunBuilder<C> = RunBuilder::create(path)?;
         while let Some(span) = walk.next_span()? {
@@ -321,7 +322,7 @@ impl<C: Codec> RunSet<C> {
 /// Where the entries of one key may be, at one moment.
 pub struct Found<'a, C: Codec> {
     set: &'a RunSet<C>,
-    runs: Vec<Arc<Run>>,
+    runs: Vec<(Arc<Run>, Option<Spot>)>,
     snapshot: Option<fjall::Snapshot>,
 }
 
