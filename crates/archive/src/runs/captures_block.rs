@@ -343,8 +343,8 @@ impl CapturesBlock {
 
     #[inline]
     fn key(&self, key: usize) -> &[u8] {
-        let ends = &self.table[self.key_count + 1..];
-        &self.keys[ends[key] as usize..ends[key + 1] as usize]
+        let begins = &self.table[self.key_count + 1..];
+        &self.keys[begins[key] as usize..begins[key + 1] as usize]
     }
 
     #[inline]
