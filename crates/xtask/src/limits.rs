@@ -34,3 +34,9 @@ pub const MEMORY_RSS_BYTES_MAX: u64 = 300_000_000;
 
 /// How long the fuzz soak runs, unless `--minutes` says otherwise.
 pub const FUZZ_MINUTES: f64 = 10.0;
+
+/// How often the kill soak kills, unless `--count` says otherwise.
+pub const KILLS: u64 = 1000;
+
+/// The open segment that a kill leaves behind when the time to open is measured.
+pub const KILL_OPEN_BYTES: u64 = 1 << 30;
