@@ -1,2 +1,87 @@
-//! See Cargo.toml.
-fn main() {}
+//! `skep`: one file a command. Stdout is data, stderr is talk; exit codes: 0 done, 1 the answer is no, 2 wrong use or failure, 3 done but
+//! something was left undone.
+
+mod add;
+mod captures;
+mod check;
+mod failure;
+mod get;
+mod index;
+mod job;
+mod owner;
+mod rebuild;
+mod remove;
+mod show;
+mod stats;
+mod when;
+
+use clap::{Parser, Subcommand};
+use std::path::PathBuf;
+use std::process::ExitCode;
+
+/// Crawl politely, archive byte for byte, find it again.
+///
+/// Everything Skep keeps lies in ordinary WARC files in one folder (`--archive`, by default ./skep-archive). Views beside them make it
+/// quick to find; they can be deleted and built again.
+#[derive(Parser)]
+#[command(name = "skep", version, max_term_width = 110, after_help = AFTER_HELP)]
+struct Skep {
+    /// The folder that holds the archive
+    #[arg(long, global = true, value_name = "DIR", default_value = "./skep-archive", env = "SKEP_ARCHIVE")]
+    archive: PathBuf,
+    /// Print one JSON object a line instead of tables
+    #[arg(long, global = true)]
+    json: bool,
+    #[command(subcommand)]
+    command: Command,
+}
+
+const AFTER_HELP: &str = "\
+A first look, with files that you have:
+  skep add crawl-2019/*.warc.gz                 index them where they are
+  skep captures example.org --match host        what is there of a host
+  skep get https://example.org/ --at 2019-06    the page as it was then
+  skep stats                                    what all of it amounts to
+Every command explains itself: skep help add";
+
+#[derive(Subcommand)]
+enum Command {
+    Add(add::Typed),
+    Index(index::Typed),
+    Captures(captures::Typed),
+    Get(get::Typed),
+    Check(check::Typed),
+    Rebuild(rebuild::Typed),
+    Remove(remove::Typed),
+    Stats(stats::Typed),
+}
+
+fn main() -> ExitCode {
+    let typed = match Skep::try_parse() {
+        Ok(typed) => typed,
+        Err(told) => {
+            let _ = told.print();
+            return ExitCode::from(if told.use_stderr() { 2 } else { 0 });
+        }
+    };
+    let place = owner::Place { archive: typed.archive, json: typed.json };
+    let result = match typed.command {
+        Command::Add(typed) => add::run(typed, &place),
+        Command::Index(typed) => index::run(typed),
+        Command::Captures(typed) => captures::run(typed, &place),
+        Command::Get(typed) => get::run(typed, &place),
+        Command::Check(typed) => check::run(typed, &place),
+        Command::Rebuild(typed) => rebuild::run(&typed, &place),
+        Command::Remove(typed) => remove::run(typed, &place),
+        Command::Stats(typed) => stats::run(typed, &place),
+    };
+    match result {
+        Ok(exit) => exit.into(),
+        // Whoever read our output has heard enough.
+        Err(failure) if failure.reader_left => ExitCode::SUCCESS,
+        Err(failure) => {
+            failure.print();
+            job::Exit::Failed.into()
+        }
+    }
+}

@@ -221,6 +221,11 @@ impl Head {
         &self.text[..self.raw_length]
     }
 
+    /// Whether an empty line ends it, as it should.
+    pub fn is_ended(&self) -> bool {
+        !self.faults.unended
+    }
+
     /// Format and version.
     pub fn version(&self) -> Version {
         self.version

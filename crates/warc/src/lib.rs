@@ -30,15 +30,17 @@ mod head;
 pub mod http;
 pub mod limits;
 mod read;
+mod repair;
 mod rules;
 mod source;
 mod split;
 pub mod wacz;
 pub mod write;
 
-pub use check::{Verified, check_record};
+pub use check::{Verified, check_record, payload_of};
 pub use container::Container;
 pub use finding::{Finding, Rule, Severity};
 pub use head::{Head, RecordKind, Version};
 pub use read::{End, Filter, Options, Reader, Record};
+pub use repair::{Repaired, repair};
 pub use split::{Part, read_parts};

@@ -1,0 +1,293 @@
+//! `skep add`: files from elsewhere join the archive.
+
+use crate::failure::{Failure, Result};
+use crate::job::{self, Exit, Tell};
+use crate::owner::{self, Place};
+use crate::show::{self, Column, Screen};
+use clap::Args;
+use serde::{Deserialize, Serialize};
+use serde_json::json;
+use skep_archive::{Added, Adding, Addition, Additions, Archive, Note, cdxj, describe};
+use skep_warc::wacz;
+use std::collections::{HashMap, VecDeque};
+use std::io::{BufRead, BufReader};
+use std::path::{Path, PathBuf};
+
+/// Index ARC, WARC, WACZ or CDXJ files into the archive
+#[derive(Args)]
+#[command(after_help = "\
+Files stay where they are and are never changed; --copy puts copies into the archive. A folder stands for all archive files below it.
+A CDXJ index brings in the captures it lists, without reading the WARC files it names (they must be where the index is). Adding a file again
+does nothing. Exit code 3 if something was left out.
+Examples:
+  skep add crawl.warc.gz
+  skep add --collection elections-2019 /srv/crawls/2019/
+  skep add --copy gift.wacz")]
+pub struct Typed {
+    /// Files or folders
+    #[arg(required = true, value_name = "FILE")]
+    files: Vec<PathBuf>,
+    /// The collection they belong to
+    #[arg(long, value_name = "NAME", default_value = "added")]
+    collection: String,
+    /// Copy the files into the archive
+    #[arg(long)]
+    copy: bool,
+}
+
+/// As meant: absolute paths of files.
+#[derive(Serialize, Deserialize)]
+pub struct Job {
+    files: Vec<PathBuf>,
+    collection: String,
+    copy: bool,
+}
+
+const COLUMNS: &[Column] = &[
+    ("records", |v| show::text(v, "records")),
+    ("findings", |v| v["findings"].as_array().map_or(0, Vec::len).to_string()),
+    ("result", |v| show::text(v, "result")),
+    ("file", |v| show::text(v, "file")),
+];
+
+/// WARC files that one CDXJ index may name.
+const FILES_PER_INDEX_MAX: usize = 800;
+/// Files whose records wait for one commit.
+const FILES_PER_COMMIT: usize = 64;
+const ENDINGS: [&str; 8] = ["warc", "warc.gz", "warc.zst", "arc", "arc.gz", "wacz", "cdxj", "warc.open"];
+
+pub fn run(typed: Typed, place: &Place) -> Result<Exit> {
+    let name_is_fine =
+        !typed.collection.is_empty() && typed.collection.chars().all(|c| c.is_alphanumeric() || "-_.".contains(c));
+    if !name_is_fine {
+        return Err(Failure::new(format!("{:?} cannot name a collection", typed.collection))
+            .hint("letters, digits, `-`, `_` and `.` can"));
+    }
+    let mut files = Vec::new();
+    for path in &typed.files {
+        let path = path.canonicalize().map_err(|error| Failure::reading(path, error))?;
+        if path.is_dir() { find_below(&path, &mut files)? } else { files.push(path) }
+    }
+    if files.is_empty() {
+        return Err(
+            Failure::new("there is no archive file").hint(format!("archive files end in .{}", ENDINGS.join(", .")))
+        );
+    }
+    let job = Job { files, collection: typed.collection, copy: typed.copy };
+    let mut screen = Screen::new(place.json, COLUMNS);
+    let exit = owner::perform(&place.archive, true, &job::Job::Add(job), &mut screen);
+    screen.finish()?;
+    exit
+}
+
+/// Archive files below a folder, in the order of their names.
+fn find_below(folder: &Path, files: &mut Vec<PathBuf>) -> Result<()> {
+    let mut waiting = VecDeque::from([folder.to_path_buf()]);
+    let mut found = Vec::new();
+    while let Some(folder) = waiting.pop_front() {
+        let failed = |error| Failure::reading(&folder, error);
+        for entry in std::fs::read_dir(&folder).map_err(failed)? {
+            let path = entry.map_err(failed)?.path();
+            let name = path.file_name().map(|n| n.to_string_lossy().to_lowercase()).unwrap_or_default();
+            if path.is_dir() {
+                waiting.push_back(path);
+            } else if ENDINGS.iter().any(|e| name.strip_suffix(e).is_some_and(|stem| stem.ends_with('.'))) {
+                found.push(path);
+            }
+        }
+    }
+    found.sort();
+    files.append(&mut found);
+    Ok(())
+}
+
+pub fn perform(archive: &Archive, job: &Job, tell: &mut dyn Tell) -> Result<Exit> {
+    let total: u64 = job.files.iter().filter_map(|p| p.metadata().ok()).map(|m| m.len()).sum();
+    let mut additions = archive.additions()?;
+    let mut exit = Exit::Done;
+    let mut done = 0;
+    for (index, path) in job.files.iter().enumerate() {
+        let outcome = add_one(&mut additions, path, job, &mut |bytes| tell.progress(done + bytes, total));
+        done += path.metadata().map_or(0, |m| m.len());
+        let outcome = match outcome {
+            Ok(outcome) => outcome,
+            Err(failure) if job.files.len() > 1 && !failure.reader_left => Outcome {
+                result: failure.because.map_or(failure.what.clone(), |why| format!("{}: {why}", failure.what)),
+                undone: true,
+                ..Outcome::default()
+            },
+            Err(failure) => {
+                additions.commit()?;
+                return Err(failure);
+            }
+        };
+        if outcome.undone {
+            exit = Exit::Undone;
+        }
+        tell.line(json!({
+            "file": path.display().to_string(),
+            "collection": job.collection,
+            "result": outcome.result,
+            "records": outcome.records,
+            "findings": outcome.findings,
+        }))?;
+        for finding in &outcome.findings {
+            tell.talk(&format!("{}: {finding}", path.display()));
+        }
+        if index % FILES_PER_COMMIT == FILES_PER_COMMIT - 1 {
+            additions.commit()?;
+        }
+    }
+    additions.commit()?;
+    Ok(exit)
+}
+
+#[derive(Default)]
+struct Outcome {
+    result: String,
+    records: u64,
+    findings: Vec<String>,
+    undone: bool,
+}
+
+fn add_one(additions: &mut Additions<'_>, path: &Path, job: &Job, progress: &mut dyn FnMut(u64)) -> Result<Outcome> {
+    let named = |ending: &str| path.extension().is_some_and(|e| e.eq_ignore_ascii_case(ending));
+    if named("cdxj") {
+        return add_index(additions, path, job, progress);
+    }
+    if wacz::is_package(path).map_err(|error| Failure::reading(path, error))? {
+        return add_package(additions, path, job, progress);
+    }
+    Ok(match additions.add(path, &job.collection, job.copy, progress)? {
+        Added::Already(_) => Outcome { result: "there already".into(), ..Outcome::default() },
+        Added::Changed(_) => changed(),
+        Added::New { records, findings, .. } => Outcome { result: "added".into(), records, undone: false, findings },
+    })
+}
+
+fn changed() -> Outcome {
+    Outcome {
+        result: "left out: it changed since it was added; files of an archive must not change".into(),
+        undone: true,
+        ..Outcome::default()
+    }
+}
+
+/// A package: its WARC files are read where they lie inside it.
+fn add_package(
+    additions: &mut Additions<'_>,
+    path: &Path,
+    job: &Job,
+    progress: &mut dyn FnMut(u64),
+) -> Result<Outcome> {
+    let failed = |error| Failure::reading(path, error);
+    let entries = wacz::archives(path).map_err(failed)?;
+    if let Some(entry) = entries.iter().find(|e| e.deflated) {
+        return Err(Failure::new(format!("{} cannot be read in place", path.display()))
+            .because(format!("{} is compressed a second time by the package", entry.name))
+            .hint("unpack it and add the WARC files"));
+    }
+    let mut adding = match additions.begin(path, &job.collection, "wacz", job.copy)? {
+        Addition::Already(_) => return Ok(Outcome { result: "there already".into(), ..Outcome::default() }),
+        Addition::Changed(_) => return Ok(changed()),
+        Addition::New(adding) => adding,
+    };
+    let mut findings = Vec::new();
+    let mut number = 0;
+    for entry in entries {
+        let mut reader = entry.reader(path, skep_warc::Options::recover()).map_err(failed)?;
+        while let Some(mut record) = reader.next().map_err(failed)? {
+            let (head, offset) = (record.head().clone(), record.offset());
+            let note = describe(&head, &mut record as &mut dyn BufRead).map_err(failed)?;
+            let end = record.finish().map_err(failed)?;
+            adding.push(number, offset, end.length, note)?;
+            number += 1;
+            progress(offset);
+        }
+        findings.extend(reader.take_findings().iter().map(|f| format!("{}: {f}", entry.name)));
+    }
+    let records = additions.end(adding)?;
+    Ok(Outcome { result: "added".into(), records, findings, undone: false })
+}
+
+/// An index: the captures it lists, in the files it names.
+fn add_index(additions: &mut Additions<'_>, path: &Path, job: &Job, progress: &mut dyn FnMut(u64)) -> Result<Outcome> {
+    let failed = |error| Failure::reading(path, error);
+    let folder = path.parent().unwrap_or(Path::new("."));
+    let mut files: HashMap<String, Option<(Adding, u32)>> = HashMap::new();
+    let mut outcome = Outcome::default();
+    let mut read = 0;
+    for (number, line) in BufReader::new(std::fs::File::open(path).map_err(failed)?).lines().enumerate() {
+        let line = line.map_err(failed)?;
+        read += line.len() as u64 + 1;
+        let imported = match cdxj::parse_line(&line) {
+            Ok(Some(imported)) => imported,
+            Ok(None) => continue,
+            Err(why) => {
+                outcome.findings.push(format!("line {}: {why}", number + 1));
+                outcome.undone = true;
+                if outcome.findings.len() > 100 {
+                    return Err(Failure::new(format!("{} is not a CDXJ index", path.display())).because(why));
+                }
+                continue;
+            }
+        };
+        if !files.contains_key(&imported.filename) {
+            if files.len() >= FILES_PER_INDEX_MAX {
+                return Err(Failure::new(format!("{} names more than {FILES_PER_INDEX_MAX} files", path.display()))
+                    .hint("add the WARC files themselves"));
+            }
+            let begun = begin_named(additions, folder, &imported.filename, job, &mut outcome)?;
+            files.insert(imported.filename.clone(), begun);
+        }
+        let Some(Some((adding, next))) = files.get_mut(&imported.filename) else { continue };
+        let mut capture = imported.capture;
+        let rest = adding.file().size.saturating_sub(capture.offset);
+        if rest == 0 {
+            outcome.findings.push(format!(
+                "line {}: offset {} is behind the end of {}",
+                number + 1,
+                capture.offset,
+                imported.filename
+            ));
+            outcome.undone = true;
+            continue;
+        }
+        capture.length = if capture.length == 0 { rest } else { capture.length.min(rest) };
+        let (offset, length) = (capture.offset, capture.length);
+        adding.push(*next, offset, length, Note::Capture(Box::new(capture)))?;
+        *next += 1;
+        progress(read);
+    }
+    for (adding, _) in files.into_values().flatten() {
+        outcome.records += additions.end(adding)?;
+    }
+    outcome.result = if outcome.undone { "added, but for what is told above".into() } else { "added".into() };
+    Ok(outcome)
+}
+
+fn begin_named(
+    additions: &mut Additions<'_>,
+    folder: &Path,
+    name: &str,
+    job: &Job,
+    outcome: &mut Outcome,
+) -> Result<Option<(Adding, u32)>> {
+    // A name in an index is somebody else's word: it must not lead out of the index's folder.
+    let inside = Path::new(name).components().all(|c| matches!(c, std::path::Component::Normal(_)));
+    let path = folder.join(name);
+    if !inside || !path.is_file() {
+        outcome.findings.push(format!("{name} is not beside the index; its captures are left out"));
+        outcome.undone = true;
+        return Ok(None);
+    }
+    Ok(match additions.begin(&path, &job.collection, "cdxj", job.copy)? {
+        Addition::New(adding) => Some((adding, 0)),
+        Addition::Already(_) => None,
+        Addition::Changed(_) => {
+            outcome.findings.push(format!("{name} changed since it was added"));
+            outcome.undone = true;
+            None
+        }
+    })
+}

@@ -1,0 +1,167 @@
+//! One process owns an archive. A command asks the owner, if there is one; else it becomes the owner for as long as it runs and answers
+//! others meanwhile.
+
+use crate::failure::{Failure, Result};
+use crate::job::{self, Exit, Job, Tell};
+use serde_json::{Value, json};
+use skep_archive::control::{self, Answer, Answering, Ask};
+use skep_archive::{Archive, OpenOptions};
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+use std::time::{Duration, Instant};
+
+/// Which archive, and how answers are wanted.
+pub struct Place {
+    pub archive: PathBuf,
+    pub json: bool,
+}
+
+/// How long to wait for an owner that is just starting, or just stopping.
+const HANDOVER: Duration = Duration::from_secs(10);
+const HANDOVER_STEP: Duration = Duration::from_millis(20);
+const JOBS: &str = "/api/v1/jobs";
+
+/// Does a job: by the owner of the archive, or as its owner.
+pub fn perform(folder: &Path, create: bool, job: &Job, tell: &mut dyn Tell) -> Result<Exit> {
+    let since = Instant::now();
+    loop {
+        if let Some(exit) = ask(folder, job, tell)? {
+            return Ok(exit);
+        }
+        match Archive::open(folder, OpenOptions { create, ..OpenOptions::default() }) {
+            Err(skep_archive::Error::Locked { .. }) if since.elapsed() < HANDOVER => std::thread::sleep(HANDOVER_STEP),
+            Err(error) => return Err(error.into()),
+            Ok(archive) => return as_owner(archive, |archive| job::perform(archive, job, tell)),
+        }
+    }
+}
+
+/// Serves others while `work` runs, then closes the archive.
+pub fn as_owner(archive: Archive, work: impl FnOnce(&Archive) -> Result<Exit>) -> Result<Exit> {
+    for finding in archive.opened() {
+        eprintln!("note: {finding}");
+    }
+    let socket = archive.layout().control();
+    let archive = Arc::new(archive);
+    let shared = Arc::clone(&archive);
+    let server =
+        control::serve(&socket, Arc::new(move |ask: Ask, answer: &mut Answering| answer_to(&shared, &ask, answer)))?;
+    let result = work(&archive);
+    drop(server);
+    // A request under way may still hold the archive; closing waits for what was appended either way.
+    match Arc::try_unwrap(archive) {
+        Ok(archive) => archive.close()?,
+        Err(shared) => shared.settle()?,
+    }
+    result
+}
+
+/// `None` if nobody owns the archive.
+fn ask(folder: &Path, job: &Job, tell: &mut dyn Tell) -> Result<Option<Exit>> {
+    let socket = folder.join("control");
+    let body = serde_json::to_vec(job).map_err(|error| Failure::new("the request cannot be written").because(error))?;
+    // A socket that nobody answers, or that breaks off before the first line, is that of an owner on its way out.
+    let Ok(Some(mut answer)) = control::ask(&socket, Ask::post(JOBS, body)) else { return Ok(None) };
+    hear(&mut answer, tell)
+}
+
+fn hear(answer: &mut Answer, tell: &mut dyn Tell) -> Result<Option<Exit>> {
+    let mut heard = false;
+    loop {
+        let line = match answer.next_line() {
+            Ok(Some(line)) => line,
+            Ok(None) | Err(_) if !heard => return Ok(None),
+            Ok(None) | Err(_) => {
+                return Err(Failure::new("the process that owns the archive stopped in the middle of its answer")
+                    .hint("type the command again: it will be done by whoever owns the archive then"));
+            }
+        };
+        heard = true;
+        let mut told: Value = serde_json::from_str(&line)
+            .map_err(|error| Failure::new("the owner's answer makes no sense").because(error))?;
+        match told.get("tell").and_then(Value::as_str) {
+            Some("line") => tell.line(told["value"].take())?,
+            Some("bytes") => tell.bytes(&unhex(told["value"].as_str().unwrap_or_default()))?,
+            Some("talk") => tell.talk(told["value"].as_str().unwrap_or_default()),
+            Some("progress") => tell.progress(told["done"].as_u64().unwrap_or(0), told["of"].as_u64().unwrap_or(0)),
+            Some("exit") => {
+                let exit = serde_json::from_value(told["value"].take()).unwrap_or(Exit::Failed);
+                return Ok(Some(exit));
+            }
+            Some("failure") => {
+                let text = |name: &str| told[name].as_str().map(str::to_owned);
+                return Err(Failure {
+                    what: text("what").unwrap_or_default(),
+                    because: text("because"),
+                    hint: text("hint"),
+                    reader_left: false,
+                });
+            }
+            _ => return Err(Failure::new("the owner's answer makes no sense").because(line)),
+        }
+    }
+}
+
+fn answer_to(archive: &Archive, ask: &Ask, answer: &mut Answering) {
+    if (ask.method.as_str(), ask.path.as_str()) != ("POST", JOBS) {
+        let _ = answer.begin(404, "application/json");
+        let _ = answer.line(&json!({ "error": format!("there is no {} {}", ask.method, ask.path) }).to_string());
+        return;
+    }
+    let job: Job = match serde_json::from_slice(&ask.body) {
+        Ok(job) => job,
+        Err(error) => {
+            let _ = answer.begin(400, "application/json");
+            let _ = answer.line(&json!({ "tell": "failure", "what": format!("not a job: {error}") }).to_string());
+            return;
+        }
+    };
+    let mut line = Line { answer };
+    let last = match job::perform(archive, &job, &mut line) {
+        Ok(exit) => json!({ "tell": "exit", "value": exit }),
+        Err(failure) => {
+            json!({ "tell": "failure", "what": failure.what, "because": failure.because, "hint": failure.hint })
+        }
+    };
+    let _ = line.answer.line(&last.to_string());
+}
+
+/// Tells over the socket.
+struct Line<'a> {
+    answer: &'a mut Answering,
+}
+
+impl Line<'_> {
+    fn send(&mut self, value: &Value) -> Result<()> {
+        let gone = |_| Failure { reader_left: true, ..Failure::new("the asker went away") };
+        self.answer.line(&value.to_string()).map_err(gone)
+    }
+}
+
+impl Tell for Line<'_> {
+    fn line(&mut self, value: Value) -> Result<()> {
+        self.send(&json!({ "tell": "line", "value": value }))
+    }
+    fn bytes(&mut self, bytes: &[u8]) -> Result<()> {
+        self.send(&json!({ "tell": "bytes", "value": hex(bytes) }))
+    }
+    fn talk(&mut self, text: &str) {
+        let _ = self.send(&json!({ "tell": "talk", "value": text }));
+    }
+    fn progress(&mut self, done: u64, of: u64) {
+        let _ = self.send(&json!({ "tell": "progress", "done": done, "of": of }));
+    }
+}
+
+fn hex(bytes: &[u8]) -> String {
+    use std::fmt::Write;
+    bytes.iter().fold(String::with_capacity(bytes.len() * 2), |mut out, byte| {
+        let _ = write!(out, "{byte:02x}");
+        out
+    })
+}
+
+fn unhex(text: &str) -> Vec<u8> {
+    let digit = |b: u8| char::from(b).to_digit(16).unwrap_or(0) as u8;
+    text.as_bytes().chunks_exact(2).map(|pair| digit(pair[0]) << 4 | digit(pair[1])).collect()
+}
