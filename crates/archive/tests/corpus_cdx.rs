@@ -62,3 +62,27 @@ fn lines_equal_those_of_the_field() {
     assert!(differing.is_empty(), "{} of {lines} lines differ:\n{}", differing.len(), differing.join("\n"));
     eprintln!("{lines} lines of {files} files are equal");
 }
+
+#[test]
+fn every_line_of_every_archive_has_eleven_columns() {
+    let Some(folder) = folder() else { return };
+    let archives = folder.parent().expect("the folder of all archives").to_owned();
+    let (mut folders, mut files) = (vec![archives], 0);
+    while let Some(folder) = folders.pop() {
+        for entry in std::fs::read_dir(&folder).expect("a folder of archives") {
+            let path = entry.expect("an entry").path();
+            let name = path.file_name().expect("a name").to_string_lossy().into_owned();
+            if path.is_dir() {
+                folders.push(path);
+            } else if [".arc", ".warc"].iter().any(|kind| name.contains(kind)) {
+                files += 1;
+                for line in &lines_of(&path, Options { all: true })[1..] {
+                    let line = line.strip_suffix(&name).expect("the name of the file in the last column");
+                    assert_eq!(line.split(' ').count(), 11, "{}: {line}", path.display());
+                    assert!(!line.contains("  "), "{}: {line}", path.display());
+                }
+            }
+        }
+    }
+    assert!(files > 50, "{files} files");
+}

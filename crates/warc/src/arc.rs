@@ -64,7 +64,10 @@ pub(crate) fn parse(line: &[u8]) -> Option<Line<'_>> {
         return None;
     }
     // Without an address and a date to hold on to, anything that ends in a number would pass for a record line.
-    let plausible = date_at.is_some() || transposed.is_some() || (is_address(address) && date.len() >= 8 && count == 5);
+    // Five fields with a whole date are one all the same: some crawlers wrote a host's name for the address, or nothing.
+    let plausible = date_at.is_some()
+        || transposed.is_some()
+        || (count == 5 && (is_address(address) && date.len() >= 8 || is_whole_date(date)));
     if !plausible {
         return None;
     }
@@ -100,9 +103,18 @@ fn second_version<'a>(line: &'a [u8], tokens: &[&'a [u8]]) -> Option<Line<'a>> {
     Some(Line { version: Version::Arc2, url: &line[..url_end], address, date, mime, length, second, deviates })
 }
 
-/// `filedesc:` lines of some crawlers lack fields.
+/// Lines of some crawlers lack the media type, their `filedesc:` lines also others.
 fn short<'a>(tokens: &[&'a [u8]]) -> Option<Line<'a>> {
     let (first, last) = (tokens.first()?, tokens.last()?);
+    if let [url, address, date, length] = *tokens
+        && !url.starts_with(b"filedesc:")
+        && is_address(address)
+        && is_whole_date(date)
+        && is_length(length)
+    {
+        let second = [&b""[..]; 5];
+        return Some(Line { version: Version::Arc1, url, address, date, mime: b"", length, second, deviates: true });
+    }
     if !first.starts_with(b"filedesc:") || tokens.len() < 3 || !is_length(last) {
         return None;
     }
@@ -126,6 +138,10 @@ fn is_length(token: &[u8]) -> bool {
 
 fn is_date(token: &[u8]) -> bool {
     (10..=24).contains(&token.len()) && token.iter().take(10).all(u8::is_ascii_digit)
+}
+
+fn is_whole_date(token: &[u8]) -> bool {
+    (12..=18).contains(&token.len()) && token.iter().all(u8::is_ascii_digit)
 }
 
 fn is_address(token: &[u8]) -> bool {
@@ -194,6 +210,9 @@ mod tests {
                 "a0d1fdddf3165d04",
                 "30",
             ),
+            ("http://a.example/ 192.0.2.1 19961104142103 30", "http://a.example/", "19961104142103", "30"),
+            ("http://a.example/ a.example 19961104142103 text/html 30", "http://a.example/", "19961104142103", "30"),
+            ("http://a.example/  19961104142103 text/html 30", "http://a.example/", "19961104142103", "30"),
             ("dns:a.example 192.0.2.1 20080430204825 text/dns 56", "dns:a.example", "20080430204825", "56"),
             ("http://a.example/ 192.0.2.1 20140401000000 text/html -1", "http://a.example/", "20140401000000", "-1"),
             (
@@ -211,6 +230,8 @@ mod tests {
             "Date: Sun, 16 Feb 2014 05:02:20 GMT",
             "http://a.example/ b c d e",
             "see http://a.example/ 1 2 3",
+            "http://a.example/ 19961104142103 30",
+            "http://a.example/ 192.0.2.1 text/html 30",
         ] {
             assert_eq!(url_date_length(line), None, "{line}");
         }
