@@ -46,7 +46,7 @@ rules! {
     DictionaryMissing Damage "zstd-dictionary" "the zstd dictionary is missing or cannot be used";
     Version Violation "version" "the version is not one of WARC/0.17, 0.18, 1.0, 1.1";
     VersionLine Violation "version-line" "the version line is malformed";
-    HeadLineEnd Violation "head-line-end" "a head line ends with LF instead of CRLF";
+    HeadLineEnd Violation "head-line-end" "a head line does not end with CRLF";
     HeadLine Violation "head-line" "a head line has no colon or an empty name";
     HeadCharacters Violation "head-characters" "a head line holds control characters or invalid UTF-8";
     HeadUnended Damage "head-unended" "the head is not followed by an empty line";

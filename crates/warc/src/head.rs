@@ -138,9 +138,9 @@ impl Head {
         while at < raw.len() {
             let end = memchr::memchr(b'\n', &raw[at..]).map(|i| at + i);
             let line_end = end.unwrap_or(raw.len());
-            let crlf = line_end > at && raw[line_end - 1] == b'\r';
-            let line = &raw[at..line_end - usize::from(crlf)];
-            self.faults.line_feed_only |= !crlf && end.is_some();
+            let returns = raw[at..line_end].iter().rev().take_while(|b| **b == b'\r').count();
+            let line = &raw[at..line_end - returns];
+            self.faults.line_feed_only |= returns != 1 && end.is_some();
             if first {
                 self.version = parse_version(line).unwrap_or(Version::Unknown);
                 self.faults.version_line = !is_version_line(line);

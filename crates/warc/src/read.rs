@@ -412,7 +412,7 @@ impl Reader {
             if window.len() > HEAD_BYTES_MAX {
                 return Ok(None);
             }
-            searched = window.len().saturating_sub(2);
+            searched = memchr::memrchr(b'\n', window).unwrap_or(0);
             if self.stream.more()? {
                 continue;
             }
@@ -769,10 +769,11 @@ fn head_end(window: &[u8], from: usize) -> Option<usize> {
     let mut at = from;
     while let Some(found) = memchr::memchr(b'\n', &window[at..]) {
         let next = at + found + 1;
-        match &window[next..] {
-            [b'\n', ..] => return Some(next + 1),
-            [b'\r', b'\n', ..] => return Some(next + 2),
-            rest if next > 0 && rest.starts_with(b"WARC/") => return Some(next),
+        // Some files were converted from line end to line end until they had too many.
+        let returns = window[next..].iter().take_while(|b| **b == b'\r').count();
+        match &window[next + returns..] {
+            [b'\n', ..] => return Some(next + returns + 1),
+            rest if returns == 0 && rest.starts_with(b"WARC/") => return Some(next),
             _ => at = next,
         }
     }
