@@ -67,7 +67,9 @@ fn unpack(folder: &Path) -> Result<PathBuf> {
         std::fs::create_dir_all(&packages)?;
         let download = || {
             let mut command = Command::new("apt-get");
-            command.args(["--quiet", "--quiet", "download", package]).current_dir(&packages);
+            // As root, apt would rather download as a user who cannot write here, and says so each time.
+            command.args(["-o", "APT::Sandbox::User=root", "--quiet", "--quiet", "download", package]);
+            command.current_dir(&packages);
             command
         };
         if !download().status().is_ok_and(|status| status.success()) {
