@@ -1,11 +1,12 @@
 //! Builds a captures view of many made-up captures and measures it; prints one JSON object.
 //!
 //! ```text
-//! cargo run --release -p skep-archive --example lookup -- DIR [--captures N] [--look-ups N] [--cdxj FILE] [--urls FILE]
+//! cargo run --release -p skep-archive --example lookup -- DIR [--captures N] [--look-ups N] \
+//!     [--versions-max N] [--cdxj FILE] [--urls FILE]
 //! ```
 //!
 //! The captures are the same for the same number: 20,000 hosts of which few have many pages, URLs of about 59
-//! characters, 1 to 50 versions of each, of which some repeat the payload. They arrive in the order of time, as they do
+//! characters, 1 to 50 versions of each (`--versions-max`), of which some repeat the payload. They arrive in the order of time, as they do
 //! when archive files are added. `--cdxj` writes them as a sorted CDXJ file and `--urls` the URLs looked up with a time,
 //! so that another index can be measured with the same.
 
@@ -20,7 +21,6 @@ use std::sync::Arc;
 use std::time::Instant;
 
 const HOSTS: f64 = 20_000.0;
-const VERSIONS_MAX: u64 = 50;
 /// 2014-09-13, and ten years later.
 const BEGIN_MS: i64 = 1_410_566_400_000;
 const SPAN_MS: i64 = 315_532_800_000;
@@ -38,27 +38,37 @@ struct Arguments {
     folder: PathBuf,
     captures: u64,
     look_ups: u64,
+    versions_max: u64,
     cdxj: Option<PathBuf>,
     urls: Option<PathBuf>,
 }
 
 fn arguments() -> Result<Arguments, String> {
     let mut given = std::env::args().skip(1);
-    let mut arguments =
-        Arguments { folder: PathBuf::new(), captures: 10_000_000, look_ups: 200_000, cdxj: None, urls: None };
+    let mut arguments = Arguments {
+        folder: PathBuf::new(),
+        captures: 10_000_000,
+        look_ups: 200_000,
+        versions_max: 50,
+        cdxj: None,
+        urls: None,
+    };
     while let Some(argument) = given.next() {
         let mut value = || given.next().ok_or(format!("{argument} needs a value"));
         let number = |text: String| text.parse::<u64>().map_err(|error| format!("{text}: {error}"));
         match argument.as_str() {
             "--captures" => arguments.captures = number(value()?)?.max(1),
             "--look-ups" => arguments.look_ups = number(value()?)?.max(1),
+            "--versions-max" => arguments.versions_max = number(value()?)?.max(1),
             "--cdxj" => arguments.cdxj = Some(value()?.into()),
             "--urls" => arguments.urls = Some(value()?.into()),
             folder => arguments.folder = folder.into(),
         }
     }
     if arguments.folder.as_os_str().is_empty() {
-        return Err("usage: lookup DIR [--captures N] [--look-ups N] [--cdxj FILE] [--urls FILE]".into());
+        return Err(
+            "usage: lookup DIR [--captures N] [--look-ups N] [--versions-max N] [--cdxj FILE] [--urls FILE]".into()
+        );
     }
     Ok(arguments)
 }
@@ -84,13 +94,13 @@ struct World {
 }
 
 impl World {
-    fn new(captures: u64) -> World {
+    fn new(captures: u64, versions_max: u64) -> World {
         let (mut firsts, mut next) = (Vec::new(), 0);
         while next < captures {
             firsts.push(next as u32);
             // Few versions are common, fifty are rare; five on average.
             let versions = (1.0 / (0.012 + 0.988 * fraction(firsts.len() as u64, 1))) as u64;
-            next += versions.clamp(1, VERSIONS_MAX);
+            next += versions.clamp(1, versions_max);
         }
         // Steps through all captures in an order that has nothing to do with their URLs.
         let mut step = (captures as f64 * 0.618_033_988_75) as u64 | 1;
@@ -108,8 +118,8 @@ impl World {
         let word = |about: u64| WORDS[(chance(url, about) % WORDS.len() as u64) as usize];
         let rank = HOSTS.powf(fraction(url, 2)) as u64;
         let host_word = |about: u64| WORDS[(chance(rank, about) % WORDS.len() as u64) as usize];
-        let scheme = if chance(rank, 3) % 4 == 0 { "http" } else { "https" };
-        let www = if chance(rank, 4) % 2 == 0 { "www." } else { "" };
+        let scheme = if chance(rank, 3).is_multiple_of(4) { "http" } else { "https" };
+        let www = if chance(rank, 4).is_multiple_of(2) { "www." } else { "" };
         let tld = ["com", "org", "net", "de", "co.uk", "at", "fr", "com.au"][(chance(rank, 5) % 8) as usize];
         let host = format!("{scheme}://{www}{}-{}{rank}.{tld}", host_word(6), host_word(7));
         match chance(url, 8) % 10 {
@@ -128,7 +138,7 @@ impl World {
         let url = self.firsts.partition_point(|first| u64::from(*first) <= number) as u64 - 1;
         let version = number - u64::from(self.firsts[url as usize]);
         // About a third of the versions repeat the payload of the one before.
-        let payload = (0..=version).rev().find(|v| *v == 0 || chance(url * 64 + v, 20) % 3 != 0).unwrap_or(0);
+        let payload = (0..=version).rev().find(|v| *v == 0 || !chance(url * 64 + v, 20).is_multiple_of(3)).unwrap_or(0);
         let mut digest = [0; 20];
         for (index, part) in digest.chunks_mut(8).enumerate() {
             part.copy_from_slice(&chance(url * 64 + payload, 21 + index as u64).to_le_bytes()[..part.len()]);
@@ -137,7 +147,7 @@ impl World {
         let mime = match chance(url, 8) % 10 {
             7 => "image/jpeg",
             8 => "application/javascript",
-            _ if chance(url, 14) % 25 == 0 => "application/pdf",
+            _ if chance(url, 14).is_multiple_of(25) => "application/pdf",
             _ => "text/html",
         };
         let status = match chance(number, 15) % 100 {
@@ -262,7 +272,7 @@ fn write_cdxj(captures: &Captures, path: &Path) -> Result<(), Box<dyn Error>> {
 
 fn main() -> Result<(), Box<dyn Error>> {
     let arguments = arguments()?;
-    let world = World::new(arguments.captures);
+    let world = World::new(arguments.captures, arguments.versions_max);
     let runs = arguments.folder.join("captures");
     let store = fjall::Database::builder(arguments.folder.join("store")).open()?;
     let captures = Captures::open(&store, &runs, Arc::new(Hidden::default()))?;

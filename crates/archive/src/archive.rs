@@ -217,7 +217,12 @@ impl Archive {
     /// The record of a capture, by the place that the view gave. The record proves itself when it is read with
     /// [`Stored::record_of`].
     pub fn read_capture(&self, capture: &Capture) -> Result<Stored> {
-        let (path, _, _) = self.shared.file(capture.position.into())?;
+        let (path, _, name) = self.shared.file(capture.position.into())?;
+        if name.generation > 0 {
+            // The capture may have been found before its segment was rewritten.
+            let place = self.shared.place(capture.position)?;
+            return Stored::open(&place.path, place.offset, place.length);
+        }
         Stored::open(&path, capture.offset, capture.length)
     }
 

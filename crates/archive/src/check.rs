@@ -15,6 +15,7 @@ use crate::finding::Finding;
 use crate::keeper::hash;
 use crate::layout::{self, Layout, SegmentName, sidecar_of};
 use crate::opening::replaced_finding;
+use crate::recover;
 use crate::remove::Removal;
 use crate::rewrite::{closing_of, sealed_entries};
 use crate::sidecar::{Entry, Note, SidecarReader};
@@ -91,7 +92,9 @@ fn records(path: &Path, sidecar: &Path, name: SegmentName, grows: bool, tell: &m
         return Ok(());
     };
     let wrong = |error| Error::io("cannot read", path, error);
-    let mut reader = Reader::open(path, Options::recover()).map_err(wrong)?;
+    // Behind what the sidecar of a growing segment names, a record may be just being written.
+    let named_bytes = if grows { recover::covered(sidecar, name)?.map(|covered| covered.bytes) } else { None };
+    let mut reader = Reader::at(path, 0, named_bytes, Options::recover()).map_err(wrong)?;
     let mut waiting: std::collections::VecDeque<Entry> = Default::default();
     let mut number = 0;
     while let Some(mut record) = reader.next().map_err(wrong)? {

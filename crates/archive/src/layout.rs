@@ -247,6 +247,8 @@ pub struct Walk {
     pub found: Vec<Found>,
     /// Files left by an interrupted rewriting.
     pub parts: Vec<PathBuf>,
+    /// Sidecars whose segment is not there.
+    pub orphans: Vec<PathBuf>,
     /// Files and folders that are nothing of ours.
     pub strays: Vec<PathBuf>,
 }
@@ -265,17 +267,21 @@ pub fn walk(layout: &Layout) -> Result<Walk> {
                 walk.strays.push(slice_path);
                 continue;
             };
-            for (name, path) in list(&slice_path)? {
+            let names = list(&slice_path)?;
+            let segment_of = |sidecar: &str| sidecar.strip_suffix(".idx").map(|stem| format!("{stem}.warc.gz"));
+            for (name, path) in &names {
+                let described = segment_of(name).filter(|segment| segment.parse::<SegmentName>().is_ok());
                 if let Ok(segment) = name.parse::<SegmentName>() {
-                    let meta = path.metadata().map_err(|error| Error::io("cannot look at", &path, error))?;
-                    walk.found.push(Found { half, name: segment, path, length: meta.len() });
+                    let meta = path.metadata().map_err(|error| Error::io("cannot look at", path, error))?;
+                    walk.found.push(Found { half, name: segment, path: path.clone(), length: meta.len() });
                 } else if name.ends_with(".part") {
-                    walk.parts.push(path);
-                } else if name
-                    .strip_suffix(".idx")
-                    .is_none_or(|n| format!("{n}.warc.gz").parse::<SegmentName>().is_err())
-                {
-                    walk.strays.push(path);
+                    walk.parts.push(path.clone());
+                } else if let Some(segment) = described {
+                    if names.binary_search_by(|(other, _)| other.as_str().cmp(&segment)).is_err() {
+                        walk.orphans.push(path.clone());
+                    }
+                } else {
+                    walk.strays.push(path.clone());
                 }
             }
         }

@@ -187,10 +187,12 @@ impl Segments {
         let mut segments = Segments::default();
         let walk = layout::walk(layout)?;
         let ours = |name: SegmentName| writer == Some(name.id.writer);
-        for part in &walk.parts {
-            let name = part.file_stem().and_then(|stem| stem.to_str()).and_then(|stem| stem.parse().ok());
-            if name.is_some_and(ours) {
-                std::fs::remove_file(part).map_err(|error| Error::io("cannot delete", part, error))?;
+        // What an interrupted rewriting left: a beginning of the new segment, or the sidecar of the old one.
+        for left in walk.parts.iter().chain(&walk.orphans) {
+            let stem = left.file_stem().and_then(|stem| stem.to_str()).unwrap_or_default();
+            let name = stem.strip_suffix(".warc.gz").or(stem.strip_suffix(".idx")).unwrap_or(stem);
+            if format!("{name}.warc.gz").parse().is_ok_and(ours) {
+                std::fs::remove_file(left).map_err(|error| Error::io("cannot delete", left, error))?;
             }
         }
         let chosen = catalog::choose(walk.found, |file| is_sealed(file).unwrap_or(false));

@@ -73,6 +73,10 @@ pub fn recover(segment: &Path, name: SegmentName) -> Result<Recovered> {
     match plan(bytes, covered) {
         Plan::Nothing => {
             let covered = covered.unwrap_or(Covered { records: 0, bytes: 0, sidecar_bytes: 0, closed: false });
+            if sidecar.metadata().is_ok_and(|meta| meta.len() != covered.sidecar_bytes) {
+                // Whoever writes on begins at the end of the file: nothing torn may stand there.
+                SidecarWriter::resume(&sidecar, covered.sidecar_bytes)?.sync()?;
+            }
             Ok(Recovered { covered, torn_bytes: 0, found: 0, lost: None })
         }
         Plan::Tail(from) => {
@@ -171,6 +175,9 @@ fn scan(
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::WriterKey;
+    use crate::layout::SegmentId;
+    use skep_warc::write::{Compression, Encoder, Record, RecordId};
 
     #[test]
     fn only_what_the_sidecar_does_not_name_is_looked_at() {
@@ -179,5 +186,71 @@ mod tests {
         assert_eq!(plan(130, Some(covered)), Plan::Tail(covered));
         assert_eq!(plan(99, Some(covered)), Plan::Afresh);
         assert_eq!(plan(100, None), Plan::Afresh);
+    }
+
+    fn name() -> SegmentName {
+        SegmentName { id: SegmentId { writer: WriterKey(7), number: 1 }, generation: 0 }
+    }
+
+    /// A segment of records like those of a fetch, and where each of them ends.
+    fn segment(path: &Path) -> Vec<u64> {
+        let mut bytes = Vec::new();
+        let mut ends = Vec::new();
+        for number in 0..6u8 {
+            let id = RecordId::uuid([number; 16]);
+            let url = format!("http://a.example/{number}");
+            let message = format!("HTTP/1.1 200 OK\r\nContent-Type: text/html\r\n\r\nbody {number}");
+            let record = Record::response(&id, "2026-01-01T00:00:00Z", &url, message.as_bytes());
+            record.encode(&mut Encoder::new(Compression::GZIP), &mut bytes).unwrap();
+            ends.push(bytes.len() as u64);
+        }
+        std::fs::write(path, bytes).unwrap();
+        ends
+    }
+
+    fn entries(path: &Path) -> Vec<Entry> {
+        let mut reader = SidecarReader::open(&sidecar_of(path), name()).unwrap().unwrap();
+        std::iter::from_fn(|| reader.next_frame().unwrap()).flatten().collect()
+    }
+
+    #[test]
+    fn a_segment_may_be_cut_at_any_byte_with_and_without_its_sidecar() {
+        let dir = tempfile::tempdir().unwrap();
+        let path = dir.path().join("00000007-000001.warc.gz");
+        let ends = segment(&path);
+        let bytes = std::fs::read(&path).unwrap();
+        recover(&path, name()).unwrap();
+        let all = entries(&path);
+        assert_eq!(all.iter().map(Entry::end).collect::<Vec<_>>(), ends);
+        let mut named = SidecarWriter::create(&dir.path().join("named"), name()).unwrap();
+        named.append(&all[..3]).unwrap();
+        let sidecar = std::fs::read(dir.path().join("named")).unwrap();
+        for cut in 0..=bytes.len() {
+            for with_sidecar in [true, false] {
+                std::fs::write(&path, &bytes[..cut]).unwrap();
+                std::fs::write(sidecar_of(&path), if with_sidecar { sidecar.as_slice() } else { b"" }).unwrap();
+                let whole = ends.iter().filter(|end| **end <= cut as u64).count();
+                let recovered = recover(&path, name()).unwrap();
+                assert_eq!(recovered.covered.records as usize, whole, "cut {cut}");
+                assert_eq!(recovered.covered.bytes + recovered.torn_bytes, cut as u64);
+                assert_eq!(recovered.lost.is_some(), with_sidecar && whole < 3);
+                assert_eq!(entries(&path), all[..whole], "cut {cut}");
+                // A second crash right away changes nothing.
+                assert_eq!(recover(&path, name()).unwrap().covered, recovered.covered);
+            }
+        }
+    }
+
+    #[test]
+    fn damage_in_the_middle_costs_one_record_and_no_numbers() {
+        let dir = tempfile::tempdir().unwrap();
+        let path = dir.path().join("00000007-000001.warc.gz");
+        let ends = segment(&path);
+        let mut bytes = std::fs::read(&path).unwrap();
+        bytes[(ends[1] + ends[2]) as usize / 2] ^= 0x10;
+        std::fs::write(&path, &bytes).unwrap();
+        let recovered = recover(&path, name()).unwrap();
+        assert_eq!((recovered.covered.records, recovered.torn_bytes), (6, 0));
+        assert_eq!(entries(&path).iter().map(|entry| entry.record).collect::<Vec<_>>(), [0, 1, 3, 4, 5]);
     }
 }

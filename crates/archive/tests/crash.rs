@@ -32,7 +32,7 @@ fn unclosed(dir: &Path) -> (u64, u64) {
 }
 
 #[test]
-fn the_last_commit_may_be_cut_at_any_byte() {
+fn the_last_commit_may_be_cut_anywhere() {
     let dir = tempfile::tempdir().unwrap();
     let (segment_from, sidecar_from) = unclosed(dir.path());
     let left = dir.path().join("left");
@@ -44,7 +44,8 @@ fn the_last_commit_may_be_cut_at_any_byte() {
         std::iter::from_fn(|| reader.next_frame().unwrap()).flatten().map(|entry| entry.end()).collect()
     };
     let cuts = segment_bytes.len() as u64 - segment_from;
-    for cut in (0..=cuts).filter(|cut| cut % 17 == 0 || ends.iter().any(|end| end.abs_diff(segment_from + cut) < 3)) {
+    // Every byte is cut at in the tests of recovery itself; here the whole archive is opened, which takes longer.
+    for cut in (0..=cuts).filter(|cut| cut % 211 == 0 || ends.iter().any(|end| end.abs_diff(segment_from + cut) < 2)) {
         // The sidecar is behind, is ahead of the cut, is torn itself, or is not there at all.
         for sidecar_length in [sidecar_from, sidecar_bytes.len() as u64, sidecar_from + 5, 0] {
             std::fs::write(&segment, &segment_bytes[..(segment_from + cut) as usize]).unwrap();

@@ -8,7 +8,7 @@
 //!
 //!   columns, one number for each distinct key:  bytes shared with the key before, bytes of the rest, rows
 //!   columns, one number for each row:           time, writer, segment, record, offset, length, URL form, note, digest
-//!   text (zstd, or plain if that is shorter):   rests of keys | URL forms: length varint, bytes | notes
+//!   text (zstd; plain if lengths are equal):    rests of keys | URL forms: length varint, bytes | notes
 //!   note:                                       kind 1 | status 2 LE | flags 1 | media type: length varint, bytes
 //! ```
 //!
@@ -503,10 +503,10 @@ impl<T> Default for Numbered<T> {
 }
 
 impl<T: Hash + Eq + Clone> Numbered<T> {
-    fn number<Q: Hash + Eq + ?Sized>(&mut self, thing: &Q) -> u64
+    fn number<Q>(&mut self, thing: &Q) -> u64
     where
         T: std::borrow::Borrow<Q>,
-        Q: ToOwned<Owned = T>,
+        Q: Hash + Eq + ToOwned<Owned = T> + ?Sized,
     {
         if let Some(number) = self.numbers.get(thing) {
             return u64::from(*number);

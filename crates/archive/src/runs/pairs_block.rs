@@ -4,7 +4,7 @@
 //!   | rows varint | text length varint | stored text length varint | heads of the columns … | bodies … | stored text … |
 //!
 //!   columns, one number for each row:          bytes shared with the key before, bytes of the rest, bytes of the value
-//!   text (zstd, or plain if that is shorter):  rests of keys | values
+//!   text (zstd; plain if the lengths are equal): rests of keys | values
 //! ```
 
 use super::bits::{Bytes, Column, PADDING, put_varint};

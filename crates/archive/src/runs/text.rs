@@ -6,6 +6,10 @@ use std::cell::RefCell;
 /// Compression level: blocks are small, so that higher levels gain little and cost writers much.
 const LEVEL: i32 = 3;
 
+/// Every look-up pays for decompressing, several microseconds whatever the length; where URLs have many versions the
+/// text is a small part of its block and hardly worth it.
+const WORTHWHILE: usize = 8;
+
 /// Compresses the texts of blocks, one after another.
 pub struct Compressor(Option<zstd::bulk::Compressor<'static>>);
 
@@ -22,11 +26,13 @@ impl Default for Compressor {
 }
 
 impl Compressor {
-    /// Appends the compressed text, or the text itself if that is not longer. Returns how many bytes that took.
+    /// Appends the text to the rest of its block: compressed, or as it is if compressing would not make the block smaller
+    /// by one part in [`WORTHWHILE`]. Returns how many bytes that took.
     pub fn write(&mut self, text: &[u8], out: &mut Vec<u8>) -> usize {
         let compressed = self.0.as_mut().and_then(|compressor| compressor.compress(text).ok());
+        let least_saving = (out.len() + text.len()) / WORTHWHILE;
         match compressed {
-            Some(compressed) if compressed.len() < text.len() => {
+            Some(compressed) if compressed.len() + least_saving < text.len() => {
                 out.extend_from_slice(&compressed);
                 compressed.len()
             }
