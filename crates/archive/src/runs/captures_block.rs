@@ -15,17 +15,14 @@
 //! Numbers are stored with the width that the widest of the block needs, so that one row is read without decoding the
 //! others. What repeats (URL forms, notes, digests) stands once, and rows refer to it.
 
-use super::bits::{Bytes, Column, PADDING, put_varint};
-use super::codec::{BlockParts, Builder, Codec, Rows, filter_hash};
-use super::entry::{self, Entry, Moment, sortable, unsortable};
-use super::file::{Strings, shared_prefix};
+use super::bits::{Bytes, Column, PADDING};
+use super::captures_builder::CapturesBuilder;
+use super::codec::{Codec, Rows};
+use super::entry::{self, Entry, Moment, unsortable};
 use super::{text, url_form};
-use crate::limits::{BLOCK_BYTES_MAX, BLOCK_ROWS_MAX, BLOCK_TEXT_BYTES_MAX, KEY_BYTES_MAX, MIME_BYTES_MAX};
-use crate::{Capture, CaptureKind, Digest, Position, Result, WriterKey};
+use crate::limits::{BLOCK_BYTES_MAX, BLOCK_ROWS_MAX, KEY_BYTES_MAX, MIME_BYTES_MAX};
+use crate::{Capture, CaptureKind, Digest, Position, WriterKey};
 use std::cmp::Ordering;
-use std::collections::HashMap;
-use std::hash::Hash;
-use xxhash_rust::xxh3::Xxh3DefaultBuilder;
 
 /// Runs of captures.
 pub struct Captures;
@@ -143,7 +140,7 @@ impl<'a> Row<'a> {
         }
     }
 
-    fn url_form(&self) -> &[u8] {
+    pub(super) fn url_form(&self) -> &[u8] {
         match &self.0 {
             Place::Packed(block, row) => block.url_form(*row),
             Place::Alone(entry) => entry.url_form,
@@ -173,17 +170,17 @@ impl<'a> Row<'a> {
     }
 }
 
-const TIME: usize = 0;
-const WRITER: usize = 1;
-const SEGMENT: usize = 2;
-const RECORD: usize = 3;
-const OFFSET: usize = 4;
-const LENGTH: usize = 5;
-const URL_FORM: usize = 6;
-const NOTE: usize = 7;
-const DIGEST: usize = 8;
-const ROW_COLUMNS: usize = 9;
-const KEY_COLUMNS: usize = 3;
+pub(super) const TIME: usize = 0;
+pub(super) const WRITER: usize = 1;
+pub(super) const SEGMENT: usize = 2;
+pub(super) const RECORD: usize = 3;
+pub(super) const OFFSET: usize = 4;
+pub(super) const LENGTH: usize = 5;
+pub(super) const URL_FORM: usize = 6;
+pub(super) const NOTE: usize = 7;
+pub(super) const DIGEST: usize = 8;
+pub(super) const ROW_COLUMNS: usize = 9;
+pub(super) const KEY_COLUMNS: usize = 3;
 
 /// Digests of one algorithm stand together; beyond the last group there is an empty one.
 #[derive(Clone, Copy, Default)]
@@ -487,217 +484,5 @@ impl Rows for CapturesBlock {
     fn weight(&self) -> usize {
         let held = self.bytes.capacity() + self.text.capacity() + self.keys.capacity() + self.table.capacity() * 4;
         held + size_of::<CapturesBlock>() + 64
-    }
-}
-
-/// Things that repeat, numbered in the order in which they came.
-struct Numbered<T> {
-    numbers: HashMap<T, u32, Xxh3DefaultBuilder>,
-    list: Vec<T>,
-}
-
-impl<T> Default for Numbered<T> {
-    fn default() -> Numbered<T> {
-        Numbered { numbers: HashMap::default(), list: Vec::new() }
-    }
-}
-
-impl<T: Hash + Eq + Clone> Numbered<T> {
-    fn number<Q>(&mut self, thing: &Q) -> u64
-    where
-        T: std::borrow::Borrow<Q>,
-        Q: Hash + Eq + ToOwned<Owned = T> + ?Sized,
-    {
-        if let Some(number) = self.numbers.get(thing) {
-            return u64::from(*number);
-        }
-        let number = self.list.len() as u32;
-        self.numbers.insert(thing.to_owned(), number);
-        self.list.push(thing.to_owned());
-        u64::from(number)
-    }
-
-    fn clear(&mut self) {
-        self.numbers.clear();
-        self.list.clear();
-    }
-}
-
-/// Collects captures for one block.
-#[derive(Default)]
-pub struct CapturesBuilder {
-    keys: Strings,
-    key_columns: [Vec<u64>; KEY_COLUMNS],
-    columns: [Vec<u64>; ROW_COLUMNS],
-    writers: Numbered<u32>,
-    forms: Numbered<Vec<u8>>,
-    notes: Numbered<Vec<u8>>,
-    digests: Numbered<Option<Digest>>,
-    hashes: Vec<u64>,
-    text: Vec<u8>,
-    text_bytes: usize,
-    note: Vec<u8>,
-    head: Vec<u8>,
-    stored: Vec<u8>,
-    compressor: text::Compressor,
-}
-
-impl CapturesBuilder {
-    fn push_key(&mut self, key: &[u8]) {
-        let keys = self.keys.len();
-        if keys > 0 && self.keys.get(keys - 1) == key {
-            if let Some(rows) = self.key_columns[2].last_mut() {
-                *rows += 1;
-            }
-            return;
-        }
-        let shared = if keys > 0 { shared_prefix(self.keys.get(keys - 1), key) } else { 0 };
-        self.keys.push(key);
-        self.key_columns[0].push(shared as u64);
-        self.key_columns[1].push((key.len() - shared) as u64);
-        self.key_columns[2].push(1);
-        self.text.extend_from_slice(&key[shared..]);
-        self.text_bytes += key.len() - shared;
-        let looked_for = [key, &[0]].concat();
-        self.hashes.push(filter_hash(&looked_for));
-    }
-
-    /// Renumbers the digests so that those of one algorithm stand together, and says how many of each there are.
-    fn group_digests(&mut self) -> Vec<(u8, usize)> {
-        let algorithm = |digest: &Option<Digest>| digest.map_or(0, |digest| digest.algorithm());
-        let list = &self.digests.list;
-        let mut order: Vec<usize> = (0..list.len()).collect();
-        order.sort_by_key(|number| algorithm(&list[*number]));
-        let mut groups: Vec<(u8, usize)> = Vec::new();
-        let mut renumbered = vec![0u64; list.len()];
-        for (new, old) in order.iter().enumerate() {
-            renumbered[*old] = new as u64;
-            let found = algorithm(&list[*old]);
-            match groups.last_mut() {
-                Some((last, count)) if *last == found => *count += 1,
-                _ => groups.push((found, 1)),
-            }
-        }
-        for number in &mut self.columns[DIGEST] {
-            *number = renumbered[*number as usize];
-        }
-        self.digests.list = order.iter().map(|old| self.digests.list[*old]).collect();
-        groups
-    }
-}
-
-impl Builder<Captures> for CapturesBuilder {
-    fn push(&mut self, row: &Row<'_>) -> Result<()> {
-        self.push_key(row.url_key());
-        self.note.clear();
-        self.note.push(row.kind().number());
-        self.note.extend_from_slice(&row.status().to_le_bytes());
-        self.note.push(row.flags());
-        put_varint(&mut self.note, row.mime().len() as u64);
-        self.note.extend_from_slice(row.mime().as_bytes());
-        let position = row.position();
-        let forms = self.forms.list.len();
-        let numbers = [
-            sortable(row.time_ms()),
-            self.writers.number(&position.writer.0),
-            u64::from(position.segment),
-            u64::from(position.record),
-            row.offset(),
-            row.length(),
-            self.forms.number(row.url_form()),
-            self.notes.number(self.note.as_slice()),
-            self.digests.number(&row.digest()),
-        ];
-        if self.forms.list.len() > forms {
-            self.text_bytes += row.url_form().len();
-        }
-        for (column, number) in self.columns.iter_mut().zip(numbers) {
-            column.push(number);
-        }
-        Ok(())
-    }
-
-    fn is_full(&self) -> bool {
-        self.rows() >= BLOCK_ROWS_MAX || self.text_bytes >= BLOCK_TEXT_BYTES_MAX
-    }
-
-    fn rows(&self) -> usize {
-        self.columns[TIME].len()
-    }
-
-    fn finish(&mut self, out: &mut BlockParts) -> Result<()> {
-        let first_moment = Moment {
-            time_ms: unsortable(self.columns[TIME][0]),
-            position: Position {
-                writer: WriterKey(self.writers.list[self.columns[WRITER][0] as usize]),
-                segment: self.columns[SEGMENT][0] as u32,
-                record: self.columns[RECORD][0] as u32,
-            },
-        };
-        out.first.clear();
-        entry::write_key(self.keys.get(0), first_moment, &mut out.first);
-        out.hashes.clear();
-        out.hashes.append(&mut self.hashes);
-
-        let time_base = self.columns[TIME].iter().copied().min().unwrap_or(0);
-        let whole_seconds = self.columns[TIME].iter().all(|time| (time - time_base) % 1000 == 0);
-        let time_unit = if whole_seconds { 1000 } else { 1 };
-        for time in &mut self.columns[TIME] {
-            *time = (*time - time_base) / time_unit;
-        }
-        let groups = self.group_digests();
-        for form in &self.forms.list {
-            put_varint(&mut self.text, form.len() as u64);
-            self.text.extend_from_slice(form);
-        }
-        for note in &self.notes.list {
-            self.text.extend_from_slice(note);
-        }
-
-        let payload = &mut out.payload;
-        payload.clear();
-        self.head.clear();
-        self.stored.clear();
-        for column in self.key_columns.iter().chain(&self.columns) {
-            Column::write(column, &mut self.head, &mut self.stored);
-        }
-        for digest in self.digests.list.iter().flatten() {
-            self.stored.extend_from_slice(digest.bytes());
-        }
-        let stored_text = self.compressor.write(&self.text, &mut self.stored);
-        for count in [
-            self.columns[TIME].len(),
-            self.keys.len(),
-            self.forms.list.len(),
-            self.notes.list.len(),
-            self.writers.list.len(),
-            groups.len(),
-            self.text.len(),
-            stored_text,
-        ] {
-            put_varint(payload, count as u64);
-        }
-        for (algorithm, count) in groups {
-            payload.push(algorithm);
-            put_varint(payload, count as u64);
-        }
-        put_varint(payload, time_base);
-        put_varint(payload, time_unit);
-        payload.extend_from_slice(&self.head);
-        for writer in &self.writers.list {
-            payload.extend_from_slice(&writer.to_le_bytes());
-        }
-        payload.extend_from_slice(&self.stored);
-
-        self.keys.clear();
-        self.key_columns.iter_mut().for_each(Vec::clear);
-        self.columns.iter_mut().for_each(Vec::clear);
-        self.writers.clear();
-        self.forms.clear();
-        self.notes.clear();
-        self.digests.clear();
-        self.text.clear();
-        self.text_bytes = 0;
-        Ok(())
     }
 }

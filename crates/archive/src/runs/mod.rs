@@ -2,6 +2,7 @@
 
 mod bits;
 mod captures_block;
+mod captures_builder;
 mod codec;
 #[cfg(test)]
 mod damage_tests;
