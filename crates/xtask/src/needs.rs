@@ -54,6 +54,7 @@ const NEEDS: &[Need] = &[
         },
     },
     Need { package: "gcc", why: "the same", present: || on_path("cc") || on_path("gcc") },
+    Need { package: "wget", why: "archives that another crawler writes", present: || on_path("wget") },
 ];
 
 /// Installs the Debian packages whose commands are absent; says what to install where it may not.
