@@ -180,7 +180,7 @@ fn check_records(
         if !more {
             return Ok(());
         }
-        if summary.records % 64 == 0 {
+        if summary.records.is_multiple_of(64) {
             screen.progress(before + reader.raw_offset(), total);
         }
     }

@@ -405,11 +405,28 @@ impl Stream {
 
     /// False when the header itself is no gzip header.
     fn begin_gzip(&mut self) -> io::Result<bool> {
-        let mut wanted = WHOLE_MEMBER_BYTES_MIN;
         let Some(header) = self.read_gzip_header()? else { return Ok(false) };
         self.promised = header.member_length;
         let skippable = self.heads_first && self.promised.is_some();
-        while !skippable {
+        if !skippable && self.inflate_whole()? {
+            return Ok(true);
+        }
+        self.source.fill(header.length)?;
+        self.source.consume(header.length);
+        let inflate = flate2::Decompress::new(false);
+        self.decoding = Decoding::Gzip(Box::new(GzipStream { inflate, crc: 0, length: 0 }));
+        if skippable {
+            self.more_gzip_by(4 << 10)?;
+        } else {
+            self.more_gzip()?;
+        }
+        Ok(true)
+    }
+
+    /// Inflates the member in one go; false where it is too long for that, or damaged.
+    fn inflate_whole(&mut self) -> io::Result<bool> {
+        let mut wanted = WHOLE_MEMBER_BYTES_MIN;
+        loop {
             self.source.fill(wanted)?;
             let room = LOOKAHEAD_BYTES.saturating_sub(self.out.len());
             match self.inflater.inflate_gzip_member(self.source.window(), &mut self.out, room) {
@@ -423,19 +440,9 @@ impl Stream {
                 Err(InflateError::BadData) if !self.source.ended() && wanted < WHOLE_MEMBER_BYTES_MAX => {
                     wanted = WHOLE_MEMBER_BYTES_MAX;
                 }
-                Err(_) => break,
+                Err(_) => return Ok(false),
             }
         }
-        self.source.fill(header.length)?;
-        self.source.consume(header.length);
-        let inflate = flate2::Decompress::new(false);
-        self.decoding = Decoding::Gzip(Box::new(GzipStream { inflate, crc: 0, length: 0 }));
-        if skippable {
-            self.more_gzip_by(4 << 10)?;
-        } else {
-            self.more_gzip()?;
-        }
-        Ok(true)
     }
 
     fn read_gzip_header(&mut self) -> io::Result<Option<GzipHeader>> {
@@ -569,7 +576,7 @@ impl Stream {
                     }
                 });
                 let context = self.zstd.get_or_insert_with(new_zstd);
-                if !dictionary.is_some_and(|d| context.load_dictionary(&d).is_ok()) {
+                if dictionary.is_none_or(|d| context.load_dictionary(&d).is_err()) {
                     findings.push(Rule::DictionaryMissing, offset, None, "cannot be loaded");
                 }
             }

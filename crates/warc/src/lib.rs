@@ -23,6 +23,7 @@ mod container;
 pub mod date;
 pub mod deflate;
 pub mod digest;
+mod find;
 mod finding;
 pub mod fuzz;
 pub mod fuzz_http;

@@ -104,11 +104,8 @@ fn part_starts(path: &Path, threads: usize) -> io::Result<Vec<u64>> {
     for i in 1..parts {
         let wanted = size / parts * i;
         let file = File::open(path)?;
-        if let Some(found) = crate::read::next_member(file, wanted, size / parts)? {
-            if found > *starts.last().unwrap_or(&0) {
-                starts.push(found);
-            }
-        }
+        let found = crate::read::next_member(file, wanted, size / parts)?;
+        starts.extend(found.filter(|found| Some(found) > starts.last()));
     }
     Ok(starts)
 }

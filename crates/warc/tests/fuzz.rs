@@ -2,6 +2,7 @@
 
 use std::path::Path;
 
+use skep_warc::fuzz::{fuzz_arc_line, fuzz_head, fuzz_records};
 use skep_warc::fuzz_http::{fuzz_chunked, fuzz_content_coding, fuzz_http_head};
 
 /// A small generator (xorshift64*), so that a seed names a run for ever.
@@ -34,7 +35,7 @@ fn kept(name: &str) -> Vec<(String, Vec<u8>)> {
 
 /// Cuts, flips, zeros, repeats, splices and inserts the words that matter to these formats.
 fn mutate(bytes: &mut Vec<u8>, other: &[u8], chance: &mut Chance) {
-    const WORDS: [&[u8]; 14] = [
+    const WORDS: [&[u8]; 16] = [
         b"\r\n",
         b"\n",
         b"\r",
@@ -43,6 +44,8 @@ fn mutate(bytes: &mut Vec<u8>, other: &[u8], chance: &mut Chance) {
         b" ",
         b"\r\n\r\n",
         b"HTTP/1.1 ",
+        b"WARC/1.0\r\n",
+        b"Content-Length: 9\r\n",
         b"0\r\n\r\n",
         b"ffffffff\r\n",
         b";",
@@ -110,10 +113,25 @@ fn encoded_content() {
 }
 
 #[test]
+fn records() {
+    run("records", 3_000, fuzz_records);
+}
+
+#[test]
+fn arc_lines() {
+    run("arc_line", 50_000, fuzz_arc_line);
+}
+
+#[test]
+fn heads() {
+    run("head", 20_000, fuzz_head);
+}
+
+#[test]
 fn short_inputs_of_every_byte() {
     for a in 0..=255u8 {
         for b in [0, 8, 10, 13, 32, 48, 58, 0x1f, 0x8b, 0x9c, 0xff] {
-            for target in [fuzz_http_head, fuzz_chunked, fuzz_content_coding] {
+            for target in [fuzz_http_head, fuzz_chunked, fuzz_content_coding, fuzz_records, fuzz_arc_line, fuzz_head] {
                 target(&[a, b]);
                 target(&[b, a, b, a]);
             }
