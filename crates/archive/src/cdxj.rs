@@ -22,12 +22,12 @@ use crate::limits::{CDXJ_LINE_BYTES_MAX, HTTP_HEAD_BYTES_MAX};
 /// What an index says of one record, apart from where it is.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Line {
-    /// The SURT.
+    /// The SURT, or `-` for a record without target.
     pub key: String,
     /// 14 digits.
     pub time: String,
     /// The target as the record has it.
-    pub url: String,
+    pub url: Option<String>,
     /// The media type as sent.
     pub mime: Option<String>,
     /// The status as sent.
@@ -35,6 +35,9 @@ pub struct Line {
     /// The payload digest as declared or computed.
     pub digest: Option<String>,
 }
+
+/// Stands for the key of a record that is about no URL.
+const NO_KEY: &str = "-";
 
 /// Indexes a file: sorted lines in `out`, one after another. `findings` is told what is wrong with the file, `progress` how many of its
 /// bytes were read.
@@ -71,7 +74,7 @@ pub fn index_file(
     })
 }
 
-/// The line of a record; `None` for types that are not indexed, and for records without target or date.
+/// The line of a record; `None` for types that are not indexed, for records without date, and for exchanges without target.
 pub fn line_of(record: &mut Record<'_>) -> io::Result<Option<Line>> {
     let head = record.head();
     let kind = head.kind();
@@ -80,23 +83,23 @@ pub fn line_of(record: &mut Record<'_>) -> io::Result<Option<Line>> {
         RecordKind::Resource | RecordKind::Metadata => head.get("Content-Type") != Some(b"application/warc-fields"),
         _ => false,
     };
-    let (Some(url), Some(time)) = (head.target_uri(), head.date_ms()) else { return Ok(None) };
-    if !wanted {
+    let exchanged = matches!(kind, RecordKind::Response | RecordKind::Revisit);
+    if !wanted || (exchanged && head.target_uri().is_none()) {
         return Ok(None);
     }
-    let url = decode(url).replace(' ', "%20");
+    let Some(time) = head.date_ms() else { return Ok(None) };
+    let url = head.target_uri().map(|url| decode(url).replace(' ', "%20"));
     let declared = head.get("WARC-Payload-Digest").filter(|d| !d.is_empty()).map(|d| decode(d).into_owned());
     let media = if head.is_arc() { None } else { head.get("Content-Type").map(|t| media_type(&decode(t))) };
     let mut line = Line {
-        key: skep_url::surt::key(&url),
+        key: url.as_deref().map_or_else(|| NO_KEY.to_owned(), skep_url::surt::key),
         time: date::timestamp14(time),
         mime: if kind == RecordKind::Revisit { Some("warc/revisit".to_owned()) } else { media },
         status: None,
         digest: declared,
         url,
     };
-    let exchanged = matches!(kind, RecordKind::Response | RecordKind::Revisit);
-    let http = exchanged && (line.url.starts_with("http:") || line.url.starts_with("https:"));
+    let http = exchanged && line.url.as_deref().is_some_and(|u| u.starts_with("http:") || u.starts_with("https:"));
     if kind == RecordKind::Response {
         line.mime = None;
     }
@@ -120,18 +123,17 @@ impl Line {
         out.push_str(&self.key);
         out.push(' ');
         out.push_str(&self.time);
-        out.push_str(" {\"url\": ");
-        push_json(&mut out, &self.url);
-        let fields =
-            [("mime", self.mime.as_deref()), ("status", self.status.as_deref()), ("digest", self.digest.as_deref())];
-        for (name, value) in fields.into_iter().filter_map(|(name, value)| value.map(|v| (name, v))) {
-            out.push_str(", \"");
+        out.push_str(" {");
+        let fields = [("url", &self.url), ("mime", &self.mime), ("status", &self.status), ("digest", &self.digest)];
+        for (name, value) in fields.into_iter().filter_map(|(name, value)| value.as_ref().map(|value| (name, value))) {
+            out.push('"');
             out.push_str(name);
             out.push_str("\": ");
             push_json(&mut out, value);
+            out.push_str(", ");
         }
         use std::fmt::Write;
-        let _ = write!(out, ", \"length\": \"{length}\", \"offset\": \"{offset}\", \"filename\": ");
+        let _ = write!(out, "\"length\": \"{length}\", \"offset\": \"{offset}\", \"filename\": ");
         push_json(&mut out, filename);
         out.push('}');
         out
@@ -260,7 +262,8 @@ pub struct Imported {
     pub filename: String,
 }
 
-/// Reads a line of a CDXJ index. `Ok(None)` for lines that are no captures (headers, blank lines); an error says what is wrong.
+/// Reads a line of a CDXJ index. `Ok(None)` for lines that are no captures (headers, blank lines, records about no URL); an error says
+/// what is wrong.
 pub fn parse_line(line: &str) -> Result<Option<Imported>, String> {
     let line = line.trim_end_matches(['\r', '\n']);
     if line.trim().is_empty() || line.starts_with('!') || line.starts_with(" CDX") {
@@ -281,7 +284,10 @@ pub fn parse_line(line: &str) -> Result<Option<Imported>, String> {
         _ => None,
     };
     let number = |name: &str| text(name).and_then(|t| t.parse::<u64>().ok());
-    let url = text("url").or_else(|| text("original")).unwrap_or_else(|| key.to_owned());
+    let url = match text("url").or_else(|| text("original")) {
+        None if key == NO_KEY => return Ok(None),
+        url => url.unwrap_or_else(|| key.to_owned()),
+    };
     let filename = text("filename").ok_or("no filename")?;
     let offset = number("offset").ok_or("no offset")?;
     let mime = text("mime").or_else(|| text("mimetype")).unwrap_or_default();
