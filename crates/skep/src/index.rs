@@ -112,7 +112,7 @@ fn progress(files: &[PathBuf]) -> Option<ProgressBar> {
     })
 }
 
-/// Lines of all files in order, in bounded memory: what is more than fits is sorted in pieces on disk.
+/// Lines of all files in order and each once, in bounded memory: what is more than fits is sorted in pieces on disk.
 #[derive(Default)]
 struct Sorted {
     lines: Vec<String>,
@@ -139,7 +139,7 @@ impl Sorted {
 
     fn spill(&mut self) -> io::Result<()> {
         let mut file = tempfile::tempfile()?;
-        self.lines.sort_unstable();
+        self.sort();
         let mut out = BufWriter::new(&mut file);
         for line in self.lines.drain(..) {
             writeln!(out, "{line}")?;
@@ -152,8 +152,14 @@ impl Sorted {
         Ok(())
     }
 
-    fn write(mut self, out: &mut dyn Write) -> Result<()> {
+    /// A file that was named twice gives its lines once.
+    fn sort(&mut self) {
         self.lines.sort_unstable();
+        self.lines.dedup();
+    }
+
+    fn write(mut self, out: &mut dyn Write) -> Result<()> {
+        self.sort();
         if self.pieces.is_empty() {
             return self.lines.iter().try_for_each(|line| writeln!(out, "{line}")).map_err(output);
         }
@@ -165,8 +171,12 @@ impl Sorted {
         for (index, source) in sources.iter_mut().enumerate() {
             heap.extend(source.next().transpose().map_err(failed)?.map(|line| Reverse((line, index))));
         }
+        let mut last = String::new();
         while let Some(Reverse((line, index))) = heap.pop() {
-            writeln!(out, "{line}").map_err(output)?;
+            if line != last {
+                writeln!(out, "{line}").map_err(output)?;
+                last = line;
+            }
             heap.extend(sources[index].next().transpose().map_err(failed)?.map(|line| Reverse((line, index))));
         }
         Ok(())
