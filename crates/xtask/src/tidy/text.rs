@@ -58,9 +58,9 @@ pub fn machine_paths(source: &Source) -> Vec<Finding> {
     ];
     let mut found = Vec::new();
     for (number, line) in numbered(&source.text) {
-        // `example.org/work/` is part of a URL; only a path that starts here is a folder.
+        // After a host or after `file://` it is part of a URL; only a path that starts here is a folder.
         let starts_here =
-            |at: usize| !line[..at].ends_with(|c: char| c.is_alphanumeric() || matches!(c, '.' | '-' | '}'));
+            |at: usize| !line[..at].ends_with(|c: char| c.is_alphanumeric() || matches!(c, '.' | '-' | '}' | '/'));
         for folder in FOLDERS {
             if line.match_indices(folder).any(|(at, _)| starts_here(at)) {
                 found.push(Finding::new(&source.path, number, format!("{folder} is a folder of one machine")));
@@ -143,6 +143,8 @@ mod tests {
         let folder = format!("open(\"{}x\")", concat!("/ro", "ot/"));
         assert_eq!(machine_paths(&source("a.rs", &folder)).len(), 1);
         let url = format!("http://example.org{}x", concat!("/wo", "rk/"));
+        assert!(machine_paths(&source("a.rs", &url)).is_empty());
+        let url = format!("file://{}someone/x", concat!("/ho", "me/"));
         assert!(machine_paths(&source("a.rs", &url)).is_empty());
         let registry = format!("https://{}/crates/x", concat!("crates", ".io"));
         assert_eq!(machine_paths(&source("a.md", &registry)).len(), 1);
