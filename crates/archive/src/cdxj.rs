@@ -173,7 +173,12 @@ fn decode(bytes: &[u8]) -> Cow<'_, str> {
 }
 
 fn media_type(value: &str) -> String {
-    value.split(|c: char| c == ';' || c.is_whitespace()).next().unwrap_or_default().to_owned()
+    value.split(|c: char| c == ';' || is_space(c)).next().unwrap_or_default().to_owned()
+}
+
+/// What Python takes for white space: Unicode's, and the four separators of ASCII.
+fn is_space(c: char) -> bool {
+    c.is_whitespace() || matches!(c, '\u{1c}'..='\u{1f}')
 }
 
 #[derive(Default)]
@@ -198,9 +203,14 @@ fn read_http(record: &mut Record<'_>) -> io::Result<Message> {
             return Ok(message);
         }
         let text = decode(&line);
-        let text = text.trim_end();
+        let text = text.trim_end_matches(is_space);
         if first {
-            let code = text.split_once(' ').map_or("", |(_, rest)| rest.trim()).split(' ').next().unwrap_or_default();
+            let code = text
+                .split_once(' ')
+                .map_or("", |(_, rest)| rest.trim_matches(is_space))
+                .split(' ')
+                .next()
+                .unwrap_or_default();
             message.status = Some(code.to_owned());
             first = false;
             if text.is_empty() {
@@ -213,8 +223,8 @@ fn read_http(record: &mut Record<'_>) -> io::Result<Message> {
         }
         let Some((name, value)) = text.split_once(':') else { continue };
         fields += 1;
-        if message.content_type.is_none() && name.trim_end().eq_ignore_ascii_case("content-type") {
-            message.content_type = Some(value.trim_start().to_owned());
+        if message.content_type.is_none() && name.trim_end_matches([' ', '\t']).eq_ignore_ascii_case("content-type") {
+            message.content_type = Some(value.trim_start_matches(is_space).to_owned());
         }
     }
     if fields == 0 && message.status.as_deref() == Some("") {
