@@ -15,7 +15,7 @@ const DIFFERENT: &[(&str, &str)] = &[
     ("warcio/example-trunc.warc", "Content-Length is two too small; the peer counts by it"),
     ("jhove/valid-warcfile-upper-lower-case.warc", "WARC-Type is RESPONSE; types have no case, the peer knows one"),
     ("webarchive/valid-warcfile-upper-lower-case.warc", "the same file"),
-    ("webarchive/invalid-warcheaderfieldpolicy-11.warc", "ends within the HTTP head; the peer drops the record"),
+    ("webarchive/invalid-warcheaderfieldpolicy-11.warc", "ends where a block should begin; the peer ends before it"),
     ("webarchive/invalid-warcheaderfieldpolicy-12.warc", "the same"),
     ("webarchive/invalid-warcheaderfieldpolicy-13.warc", "the same"),
 ];

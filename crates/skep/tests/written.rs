@@ -2,7 +2,7 @@
 
 mod python;
 
-use python::{Peers, difference, run, text};
+use python::{Peers, difference, run, skep_index, text};
 use skep_archive::{Append, Archive, Encoded, Key, OpenOptions, Selector};
 use skep_warc::digest::{Algorithm, Digest};
 use skep_warc::write::{Compression, Encoder, Record, RecordId, Revisit};
@@ -71,12 +71,15 @@ fn records(page: &Page, number: u8) -> Vec<Record<'static>> {
                 .refers_to_date(earlier_date)
         }
     };
+    // A record about no URL, with a media type that nobody else knows, must be in nobody's way.
+    let checks = Record::metadata(&id(3), date, skep_archive::CHECKS, b"\x00\x01 opaque".as_slice());
     vec![
         Record::request(&id(0), date, url, asked).concurrent_to(&id(1)),
         got.ip_address([192, 0, 2, number].into()).protocol("http/1.1"),
         Record::metadata(&id(2), date, "application/warc-fields", b"via: http://a.example/\r\n".as_slice())
             .target_uri(url)
             .concurrent_to(&id(1)),
+        checks,
     ]
 }
 
@@ -170,9 +173,9 @@ fn segments_pass_warcios_check_also_after_a_removal() {
     };
     let (report, count) = check();
     assert!(count >= 5, "{count} segments");
-    // Each page has three records with right digests; only what a revisit refers to cannot be checked.
+    // Each page has four records with right digests; only what a revisit refers to cannot be checked.
     let passed = report.matches("digest pass").count();
-    assert!(passed >= 3 * (pages().len() - 1) + 2 * count, "{passed}: {report}");
+    assert!(passed >= 4 * (pages().len() - 1) + 2 * count, "{passed}: {report}");
     assert_eq!(report.matches("not checked (revisit)").count(), 1, "{report}");
 
     written.remove(&Selector::Url("http://b.example/".into()), "asked").unwrap();
@@ -220,6 +223,21 @@ fn warcio_and_fastwarc_read_what_was_handed_over() {
             }
         }
     }
+}
+
+#[test]
+fn segments_are_indexed_as_cdxj_indexer_does() {
+    let Some(peers) = Peers::find() else { return };
+    let folder = tempfile::tempdir().unwrap();
+    let written = archive(folder.path(), 1);
+    fill(&written, &pages());
+    written.close().unwrap();
+    let files = segments(folder.path());
+    let theirs = text(&run(peers.program("cdxj-indexer").arg("--sort").args(&files)));
+    let (ours, code) = skep_index(&files);
+    assert!(ours == theirs, "{}", difference(&ours, &theirs));
+    assert_eq!(code, Some(0));
+    assert_eq!(ours.lines().filter(|line| line.starts_with("example,")).count(), pages().len(), "{ours}");
 }
 
 /// Two archives in one folder, by `cp -r` and no more: every record of both is there for anybody.

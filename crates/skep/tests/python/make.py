@@ -71,6 +71,7 @@ MEDIA = [
     "café/thé",
     "unk",
     "\"quoted\"",
+    "text/ht\x1cml",
 ]
 
 FIRST_LINES = [
@@ -99,6 +100,8 @@ BODIES = [
     b"5\r\nhello\r\n0\r\n\r\n",
     b"\r\n\r\n\r\n",
 ]
+
+NOISE = [b"\n", b"\r", b" ", b"\t", b":", b";", b"\x00", b"\xff", b"\xc3\xa9", b"\x0b", b"\x1c", b"\xc2\xa0", b"\xc2\x85", b"\x7f"]
 
 TYPES = ["response"] * 6 + ["revisit"] * 2 + ["resource", "metadata", "request", "warcinfo", "conversion", "continuation"]
 
@@ -144,6 +147,13 @@ def http_block(chance, kind):
     return head + (end * 2).encode() + (b"" if kind == "revisit" else body)
 
 
+def with_noise(chance, block):
+    if chance.random() < 0.7:
+        return block
+    at = chance.randrange(len(block) + 1)
+    return block[:at] + chance.choice(NOISE) + block[at + chance.randrange(4):]
+
+
 def record(chance, version):
     kind = chance.choice(TYPES)
     url = chance.choice(URLS)
@@ -153,7 +163,8 @@ def record(chance, version):
         headers.append(("WARC-Target-URI", url))
     headers.append(("WARC-Date", chance.choice(DATES)))
     if kind in ("response", "revisit", "request"):
-        media, block = f"application/http; msgtype={'request' if kind == 'request' else 'response'}", http_block(chance, kind)
+        media = f"application/http; msgtype={'request' if kind == 'request' else 'response'}"
+        block = with_noise(chance, http_block(chance, kind))
         if url.startswith("dns:"):
             media, block = "text/dns", b"20200102030405\nexample.com. 60 IN A 192.0.2.7\n"
     elif kind == "warcinfo":
