@@ -1,4 +1,4 @@
-//! Reads every record of the files given and counts them: `readbench FILE… [--digests] [--threads N]`. The benchmark `warc-read` runs it
+//! Reads every record of the files given and counts them: `readbench FILE… [--bodies|--digests] [--threads N]`. The benchmark `warc-read` runs it
 //! against other readers.
 
 use skep_warc::{Options, Reader, Verified, check_record, read_parts};
@@ -14,6 +14,7 @@ struct Counts {
 
 fn main() -> std::io::Result<()> {
     let arguments: Vec<String> = std::env::args().skip(1).collect();
+    let bodies = arguments.iter().any(|a| a == "--bodies");
     let digests = arguments.iter().any(|a| a == "--digests");
     let threads =
         arguments.windows(2).find(|w| w[0] == "--threads").map_or(1, |w| w[1].parse().expect("a number of threads"));
@@ -24,7 +25,7 @@ fn main() -> std::io::Result<()> {
             continue;
         }
         let mut total = Counts::default();
-        let read = |reader: &mut Reader, _| count(reader, digests);
+        let read = |reader: &mut Reader, _| count(reader, bodies, digests);
         read_parts(path.as_ref(), threads, &Options::recover(), read, |part| {
             total.records += part.records;
             total.bytes += part.bytes;
@@ -38,7 +39,7 @@ fn main() -> std::io::Result<()> {
     Ok(())
 }
 
-fn count(reader: &mut Reader, digests: bool) -> std::io::Result<Counts> {
+fn count(reader: &mut Reader, bodies: bool, digests: bool) -> std::io::Result<Counts> {
     let mut counts = Counts::default();
     while let Some(mut record) = reader.next()? {
         counts.records += 1;
@@ -47,14 +48,16 @@ fn count(reader: &mut Reader, digests: bool) -> std::io::Result<Counts> {
             counts.verified += u64::from(block);
             counts.failed += u64::from(failed);
         }
-        loop {
-            let here = record.fill_buf()?.len();
-            if here == 0 {
-                break;
+        if bodies {
+            loop {
+                let here = record.fill_buf()?.len();
+                if here == 0 {
+                    break;
+                }
+                record.consume(here);
             }
-            counts.bytes += here as u64;
-            record.consume(here);
         }
+        counts.bytes += record.finish()?.block_bytes;
     }
     Ok(counts)
 }

@@ -49,6 +49,17 @@ struct GzipStream {
     inflate: flate2::Decompress,
     crc: u32,
     length: u32,
+    /// Only the beginning was decoded, because the rest may not be wanted.
+    peeked: bool,
+}
+
+/// What the `sl` field of a gzip member says.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+struct Promise {
+    /// Length of the whole member.
+    member: u64,
+    /// Length of what it decodes to.
+    decoded: u32,
 }
 
 pub(crate) struct Stream {
@@ -61,12 +72,15 @@ pub(crate) struct Stream {
     member_start: u64,
     /// Decoded bytes of the current member that lie before the window.
     member_passed: u64,
-    /// Member length promised by the gzip `sl` field.
-    promised: Option<u64>,
+    promised: Option<Promise>,
+    /// What was decoded before the member was decoded anew as a whole.
+    peeked: Vec<u8>,
+    /// A decoder that an earlier member is done with.
+    spare: Option<Box<GzipStream>>,
     inflater: Inflater,
     zstd: Option<zstd_safe::DCtx<'static>>,
     probe: flate2::Decompress,
-    /// Read only heads first, because a filter may refuse the member.
+    /// Decode only the beginning of a member that can be stepped over, because the rest of it is likely not wanted.
     pub heads_first: bool,
 }
 
@@ -96,6 +110,8 @@ impl Stream {
             fault: None,
             member_passed: 0,
             promised: None,
+            peeked: Vec::new(),
+            spare: None,
             inflater: Inflater::new(),
             zstd: None,
             probe: flate2::Decompress::new(false),
@@ -231,7 +247,9 @@ impl Stream {
     }
 
     fn end_member(&mut self, fault: Option<(Rule, String)>) {
-        self.decoding = Decoding::Done;
+        if let Decoding::Gzip(state) = std::mem::replace(&mut self.decoding, Decoding::Done) {
+            self.spare = Some(state);
+        }
         self.fault = fault.map(|(rule, detail)| Fault { rule, detail });
     }
 
@@ -406,20 +424,21 @@ impl Stream {
     /// False when the header itself is no gzip header.
     fn begin_gzip(&mut self) -> io::Result<bool> {
         let Some(header) = self.read_gzip_header()? else { return Ok(false) };
-        self.promised = header.member_length;
-        let skippable = self.heads_first && self.promised.is_some();
-        if !skippable && self.inflate_whole()? {
+        self.promised = header.promise;
+        let worth_it = self.promised.is_some_and(|promise| promise.member >= PEEK_MEMBER_BYTES_MIN);
+        let peeked = self.heads_first && worth_it && self.out.is_empty();
+        if !peeked && self.inflate_whole()? {
             return Ok(true);
         }
         self.source.fill(header.length)?;
         self.source.consume(header.length);
-        let inflate = flate2::Decompress::new(false);
-        self.decoding = Decoding::Gzip(Box::new(GzipStream { inflate, crc: 0, length: 0 }));
-        if skippable {
-            self.more_gzip_by(4 << 10)?;
-        } else {
-            self.more_gzip()?;
-        }
+        let mut state = self.spare.take().unwrap_or_else(|| {
+            Box::new(GzipStream { inflate: flate2::Decompress::new(false), crc: 0, length: 0, peeked })
+        });
+        state.inflate.reset(false);
+        (state.crc, state.length, state.peeked) = (0, 0, peeked);
+        self.decoding = Decoding::Gzip(state);
+        self.more_gzip_by(if peeked { PEEK_BYTES } else { STREAM_STEP_BYTES })?;
         Ok(true)
     }
 
@@ -460,7 +479,48 @@ impl Stream {
     }
 
     fn more_gzip(&mut self) -> io::Result<bool> {
+        if self.is_peeked() && self.inflate_rest()? {
+            return Ok(true);
+        }
         self.more_gzip_by(STREAM_STEP_BYTES)
+    }
+
+    /// Whether only the beginning of the member was decoded, and the rest can be stepped over if it has this decoded length in all.
+    pub fn can_skip_to(&self, decoded: u64) -> bool {
+        self.is_peeked() && self.promised.is_some_and(|promise| u64::from(promise.decoded) == decoded)
+    }
+
+    fn is_peeked(&self) -> bool {
+        matches!(&self.decoding, Decoding::Gzip(state) if state.peeked)
+    }
+
+    /// The member is wanted after all: decodes it anew as a whole, which is faster than going on in steps. False where that cannot be.
+    fn inflate_rest(&mut self) -> io::Result<bool> {
+        if let Decoding::Gzip(state) = &mut self.decoding {
+            state.peeked = false;
+        }
+        if !self.source.can_go_back() {
+            return Ok(false);
+        }
+        let (raw, position, passed) = (self.source.offset(), self.position, self.member_passed as usize);
+        self.peeked.clear();
+        self.peeked.extend_from_slice(&self.out);
+        self.out.clear();
+        self.source.go_to(self.member_start)?;
+        let before = std::mem::replace(&mut self.decoding, Decoding::Done);
+        if self.inflate_whole()? && passed <= self.out.len() {
+            self.position = passed;
+            if let Decoding::Gzip(state) = before {
+                self.spare = Some(state);
+            }
+            return Ok(true);
+        }
+        self.decoding = before;
+        self.source.go_to(raw)?;
+        self.out.clear();
+        self.out.extend_from_slice(&self.peeked);
+        self.position = position;
+        Ok(false)
     }
 
     fn more_gzip_by(&mut self, step: usize) -> io::Result<bool> {
@@ -519,8 +579,8 @@ impl Stream {
     /// The rest of the current member will not be wanted: jumps over it where its length is promised. Returns false where it has to be
     /// decoded to find its end.
     pub fn skip_member(&mut self, findings: &mut Findings) -> io::Result<bool> {
-        let (Decoding::Gzip(_), Some(promised)) = (&self.decoding, self.promised) else { return Ok(false) };
-        let target = self.member_start + promised;
+        let (Decoding::Gzip(_), Some(promise)) = (&self.decoding, self.promised) else { return Ok(false) };
+        let target = self.member_start + promise.member;
         let mut next = [0u8; 3];
         let there = match self.source.peek(target, &mut next)? {
             Some(0) => {
@@ -531,7 +591,7 @@ impl Stream {
             _ => false,
         };
         if !there || target < self.source.offset() {
-            findings.push(Rule::MemberLengthField, self.member_start, None, format!("{promised}"));
+            findings.push(Rule::MemberLengthField, self.member_start, None, promise.member.to_string());
             self.promised = None;
             return Ok(false);
         }
@@ -662,8 +722,7 @@ fn begins_version(window: &[u8]) -> bool {
 
 struct GzipHeader {
     length: usize,
-    /// From the `sl` field: length of the whole member.
-    member_length: Option<u64>,
+    promise: Option<Promise>,
 }
 
 fn gzip_header(window: &[u8]) -> Option<GzipHeader> {
@@ -671,11 +730,11 @@ fn gzip_header(window: &[u8]) -> Option<GzipHeader> {
         return None;
     }
     let flags = window[3];
-    let (mut length, mut member_length) = (10, None);
+    let (mut length, mut promise) = (10, None);
     if flags & 4 != 0 {
         let extra_length = u16::from_le_bytes([*window.get(10)?, *window.get(11)?]) as usize;
         let extra = window.get(12..12 + extra_length)?;
-        member_length = sl_length(extra);
+        promise = sl_field(extra);
         length = 12 + extra_length;
     }
     for flag in [8, 16] {
@@ -686,19 +745,21 @@ fn gzip_header(window: &[u8]) -> Option<GzipHeader> {
     if flags & 2 != 0 {
         length += 2;
     }
-    (length <= window.len()).then_some(GzipHeader { length, member_length })
+    (length <= window.len()).then_some(GzipHeader { length, promise })
 }
 
 /// `s l LEN=8 member decoded`; wget 1.14 left LEN out.
-fn sl_length(mut extra: &[u8]) -> Option<u64> {
+fn sl_field(mut extra: &[u8]) -> Option<Promise> {
+    let number = |bytes: &[u8], at: usize| u32::from_le_bytes([bytes[at], bytes[at + 1], bytes[at + 2], bytes[at + 3]]);
+    let promise = |data: &[u8]| Some(Promise { member: u64::from(number(data, 0)), decoded: number(data, 4) });
     if extra.len() == 10 && extra.starts_with(b"sl") {
-        return Some(u64::from(u32::from_le_bytes([extra[2], extra[3], extra[4], extra[5]])));
+        return promise(&extra[2..]);
     }
     while let [a, b, l0, l1, rest @ ..] = extra {
         let length = u16::from_le_bytes([*l0, *l1]) as usize;
         let data = rest.get(..length)?;
         if (a, b) == (&b's', &b'l') && length == 8 {
-            return Some(u64::from(u32::from_le_bytes([data[0], data[1], data[2], data[3]])));
+            return promise(data);
         }
         extra = &rest[length..];
     }

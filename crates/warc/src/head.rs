@@ -133,6 +133,8 @@ impl Head {
 
     pub(crate) fn read_warc(&mut self, raw: &[u8]) {
         self.start(raw);
+        // Nearly every head is plain ASCII: one pass over all of it spares looking closely at each line.
+        let odd = raw.iter().fold(false, |odd, &b| odd | ((b < b' ') & (b != b'\r') & (b != b'\n')) | (b >= 0x7f));
         let mut at = 0;
         let mut first = true;
         while at < raw.len() {
@@ -150,7 +152,7 @@ impl Head {
             } else if matches!(line[0], b' ' | b'\t') && !self.fields.is_empty() {
                 self.unfold(at..at + line.len());
             } else {
-                self.add_line(at, line);
+                self.add_line(at, line, odd);
             }
             at = end.map_or(raw.len(), |e| e + 1);
         }
@@ -166,18 +168,18 @@ impl Head {
         self.faults = HeadFaults::default();
     }
 
-    fn add_line(&mut self, at: usize, line: &[u8]) {
+    fn add_line(&mut self, at: usize, line: &[u8], odd: bool) {
         let Some(colon) = memchr::memchr(b':', line).filter(|&c| c > 0) else {
             self.faults.line_without_colon = true;
             return;
         };
         let name = trim(&line[..colon]);
-        self.faults.characters |= name.iter().any(|&b| b <= b' ' || b >= 0x7f) || colon != name.len();
         let value = trim(&line[colon + 1..]);
-        if !value.is_ascii() || value.iter().any(|&b| b < b' ' && b != b'\t') {
-            self.faults.characters |=
-                std::str::from_utf8(value).is_err() || value.iter().any(|&b| b < b' ' && b != b'\t');
+        if odd {
+            let control = line.iter().any(|&b| (b < b' ' && b != b'\t') || b == 0x7f);
+            self.faults.characters |= control || !name.is_ascii() || std::str::from_utf8(value).is_err();
         }
+        self.faults.characters |= colon != name.len() || memchr::memchr2(b' ', b'\t', name).is_some();
         let value_at = at + colon + 1 + offset_in(&line[colon + 1..], value);
         let name_at = at + offset_in(line, name);
         self.fields.push(Field {

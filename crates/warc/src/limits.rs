@@ -9,6 +9,10 @@ pub const ARC_LINE_BYTES_MAX: usize = 64 << 10;
 pub const LOOKAHEAD_BYTES: usize = 4 << 20;
 /// Decoded bytes that a streaming member adds to the window at a time.
 pub const STREAM_STEP_BYTES: usize = 128 << 10;
+/// Decoded bytes of a member whose rest may not be wanted: its head, and usually that of the HTTP message.
+pub const PEEK_BYTES: usize = 2 << 10;
+/// A shorter member is decoded as a whole sooner than stepped over.
+pub const PEEK_MEMBER_BYTES_MIN: u64 = 2 << 10;
 /// Raw bytes read from the file at a time.
 pub const READ_BYTES: usize = 1 << 20;
 /// Raw bytes that must be at hand before a member is inflated in one go; below it the window is filled up first.

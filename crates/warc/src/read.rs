@@ -77,6 +77,9 @@ enum Block {
     Ended,
 }
 
+/// Two line ends.
+const RECORD_END_BYTES: u64 = 4;
+
 /// Where a finished record ends.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct End {
@@ -495,6 +498,9 @@ impl Reader {
             return Ok(());
         };
         self.block = Block::Known(declared);
+        if self.stream.can_skip_to(self.decoded_length(declared)) {
+            return Ok(()); // the member says the same: nothing to doubt, and nothing to decode yet
+        }
         let ahead = declared.saturating_add(BEHIND_BYTES as u64);
         if ahead > LOOKAHEAD_BYTES as u64 {
             return self.plan_long_block(declared);
@@ -517,6 +523,11 @@ impl Reader {
             Some(_) => self.distrust(declared as u64, inside),
             None => Ok(()),
         }
+    }
+
+    /// How long a member is that holds what was read of it, the rest of the block and the record's end.
+    fn decoded_length(&self, left: u64) -> u64 {
+        self.stream.inner().saturating_add(left).saturating_add(RECORD_END_BYTES)
     }
 
     /// A block too long to look behind: a plain file can be asked what stands there, anything else is believed.
@@ -641,6 +652,13 @@ impl Reader {
             return Ok(());
         }
         if let Block::Known(left) = self.block {
+            if left > 0
+                && self.stream.can_skip_to(self.decoded_length(left))
+                && self.stream.skip_member(&mut self.findings)?
+            {
+                self.end_record(left);
+                return Ok(());
+            }
             let passed = self.stream.pass(left)?;
             self.block_bytes += passed;
             self.block = Block::Known(left - passed);
@@ -654,12 +672,18 @@ impl Reader {
         }
         self.damaged |= self.stream.has_fault();
         self.finish_end()?;
+        self.end_record(0);
+        Ok(())
+    }
+
+    fn end_record(&mut self, stepped_over: u64) {
+        self.block = Block::Ended;
+        self.block_bytes += stepped_over;
         let raw_end =
             if self.stream.container() == Container::Plain { self.stream.here() } else { self.stream.raw_end() };
         self.last_end =
             End { length: raw_end.saturating_sub(self.offset), block_bytes: self.block_bytes, damaged: self.damaged };
         self.open = false;
-        Ok(())
     }
 
     /// The line ends behind the block.

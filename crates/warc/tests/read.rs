@@ -362,7 +362,7 @@ fn a_filter_steps_over_members_whose_length_is_known() {
 #[test]
 fn a_length_field_that_lies_is_not_believed() {
     let mut file = tempfile::NamedTempFile::new().unwrap();
-    let lie = |_: u32| sl(33);
+    let lie = |_: u32| sl(5000);
     let bytes: Vec<u8> = (0..4).flat_map(|n| gzip_with_extra(&noisy_page(n), lie)).collect();
     file.write_all(&bytes).unwrap();
     let wanted = Filter { uri_prefix: Some(b"http://a.example/3".to_vec()), ..Filter::default() };
