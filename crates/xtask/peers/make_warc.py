@@ -109,6 +109,8 @@ def main():
     with open(beside, "wb") as out:
         crawl = Crawl(out, options.seed)
         info = crawl.writer.create_warcinfo_record(os.path.basename(options.out), {"software": "make_warc.py"})
+        info.rec_headers.replace_header("WARC-Record-ID", crawl.identity())
+        info.rec_headers.replace_header("WARC-Date", "2024-03-01T00:00:00Z")
         crawl.writer.write_record(info)
         round_number = 0
         while out.tell() < options.bytes:
