@@ -101,6 +101,8 @@ pub(crate) struct Shared {
     pub tables: Mutex<Tables>,
     /// Held while segments are rewritten: by a removal, or by the keeper that finishes one.
     pub rewriting: Mutex<()>,
+    /// Held by whoever adds files to collections.
+    pub adding: Mutex<()>,
 }
 
 /// An append that is on its way to the disk.

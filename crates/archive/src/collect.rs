@@ -9,7 +9,7 @@
 use std::fs::File;
 use std::io::BufRead;
 use std::path::{Path, PathBuf};
-use std::sync::PoisonError;
+use std::sync::{MutexGuard, PoisonError};
 
 use skep_warc::{Options, Reader};
 
@@ -29,6 +29,8 @@ use crate::views::Views;
 /// Files on their way into the archive.
 pub struct Additions<'a> {
     shared: &'a Shared,
+    /// Numbers are given out and entered by one at a time.
+    _turn: MutexGuard<'a, ()>,
     collections: Collections,
     next: u32,
     finished: Vec<CollectionFile>,
@@ -55,11 +57,12 @@ pub struct Adding {
 }
 
 impl Archive {
-    /// Begins to add files.
+    /// Begins to add files, as soon as nobody else does.
     pub fn additions(&self) -> Result<Additions<'_>> {
+        let turn = self.shared.adding.lock().unwrap_or_else(PoisonError::into_inner);
         let collections = self.collections();
         let next = collections.files().last().map_or(1, |file| file.number.saturating_add(1));
-        Ok(Additions { shared: &self.shared, collections, next, finished: Vec::new() })
+        Ok(Additions { shared: &self.shared, _turn: turn, collections, next, finished: Vec::new() })
     }
 }
 
@@ -228,7 +231,11 @@ fn copy_in(layout: &Layout, from: &Path, number: u32) -> Result<PathBuf> {
         std::fs::copy(from, &to)?;
         File::open(&to)?.sync_all()
     };
-    copy().map_err(|error| Error::io("cannot copy to", &to, error))?;
+    copy().map_err(|error| {
+        // Half a copy takes the room that is missing.
+        let _told_anyway = std::fs::remove_file(&to);
+        Error::io("cannot copy to", &to, error)
+    })?;
     settings::sync_folder_of(&to)?;
     Ok(inside)
 }

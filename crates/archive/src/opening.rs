@@ -85,6 +85,7 @@ impl Archive {
             views,
             tables: Mutex::new(Tables::default()),
             rewriting: Mutex::new(()),
+            adding: Mutex::new(()),
         });
         let threads = start(&shared, book)?;
         let keeper = match shared.read_only {
