@@ -161,6 +161,15 @@ impl std::error::Error for Error {
 
 impl From<fjall::Error> for Error {
     fn from(error: fjall::Error) -> Error {
-        Error::Views { what: error.to_string() }
+        let io = match &error {
+            fjall::Error::Io(io) | fjall::Error::Storage(fjall::LsmError::Io(io)) => Some(io),
+            _ => None,
+        };
+        match io.map(io::Error::kind) {
+            Some(io::ErrorKind::StorageFull | io::ErrorKind::QuotaExceeded) => {
+                Error::DiskFull { path: "the views".into() }
+            }
+            _ => Error::Views { what: error.to_string() },
+        }
     }
 }

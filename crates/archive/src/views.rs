@@ -113,7 +113,7 @@ pub struct Views {
 impl Views {
     /// Opens the store in `folder`, making it if need be.
     pub fn open(folder: &Path, registered: Vec<Box<dyn View>>) -> Result<Views> {
-        crate::settings::create_folder(folder)?;
+        let making = begin_making(folder)?;
         let store = Database::builder(folder.join("store")).worker_threads(2).open()?;
         let hidden = Arc::new(Hidden::default());
         let views = Views {
@@ -128,6 +128,9 @@ impl Views {
         };
         for item in views.keyspace(HIDDEN)?.iter() {
             hidden.hide(position_of(&item.key()?));
+        }
+        if let Some(making) = making {
+            std::fs::remove_file(&making).map_err(|error| Error::io("cannot delete", &making, error))?;
         }
         Ok(views)
     }
@@ -322,6 +325,21 @@ impl Batch<'_> {
         self.views.hidden.hide(self.hide);
         Ok(())
     }
+}
+
+/// A store that was not made to its end, because the disk was full or the process was killed, cannot be opened again: it is
+/// made anew. While a store is being made, a file beside it says so; its path is returned, to be deleted in the end.
+fn begin_making(folder: &Path) -> Result<Option<PathBuf>> {
+    let making = folder.join("making");
+    if making.exists() {
+        std::fs::remove_dir_all(folder).map_err(|error| Error::io("cannot delete", folder, error))?;
+    }
+    if folder.join("store").exists() {
+        return Ok(None);
+    }
+    crate::settings::create_folder(folder)?;
+    std::fs::write(&making, "").map_err(|error| Error::io("cannot write", &making, error))?;
+    Ok(Some(making))
 }
 
 /// Whether the captures view lists it: it brought a body, or a recorded revisit.
