@@ -12,6 +12,7 @@ use std::pin::Pin;
 use std::sync::Arc;
 use std::task::{Context, Poll};
 use std::thread::JoinHandle;
+use std::time::Duration;
 
 use bytes::Bytes;
 use http_body_util::{BodyExt, Full, Limited};
@@ -90,13 +91,20 @@ impl Answering {
 /// A socket being served. Dropping it stops listening; requests under way are cut off.
 pub struct Server {
     path: PathBuf,
-    stop: Option<oneshot::Sender<()>>,
+    stop: Option<oneshot::Sender<Duration>>,
     thread: Option<JoinHandle<()>>,
+}
+
+impl Server {
+    /// Stops listening, and lets requests under way come to their end for so long.
+    pub fn finish(mut self, within: Duration) {
+        let _already_stopped = self.stop.take().map(|stop| stop.send(within));
+    }
 }
 
 impl Drop for Server {
     fn drop(&mut self) {
-        let _already_stopped = self.stop.take().map(|stop| stop.send(()));
+        let _already_stopped = self.stop.take().map(|stop| stop.send(Duration::ZERO));
         let _nothing_to_report = self.thread.take().map(JoinHandle::join);
         // Gone already if the folder was deleted.
         let _best_effort = std::fs::remove_file(&self.path);
@@ -107,14 +115,17 @@ impl Drop for Server {
 pub fn serve(path: &Path, handler: Handler) -> Result<Server> {
     let wrong = |error| Error::io("cannot listen at", path, error);
     let listener = bind(path).map_err(wrong)?;
-    let runtime = tokio::runtime::Builder::new_current_thread().enable_io().build().map_err(wrong)?;
+    let runtime = tokio::runtime::Builder::new_current_thread().enable_io().enable_time().build().map_err(wrong)?;
     let (stop, stopped) = oneshot::channel();
     let thread = std::thread::Builder::new().name("skep-control".into()).spawn(move || {
         runtime.block_on(async {
-            tokio::select! {
-                () = accept(listener, handler) => {}
-                _ = stopped => {}
-            }
+            let at_once = Arc::new(Semaphore::new(ASKS_AT_ONCE_MAX));
+            let within = tokio::select! {
+                () = accept(listener, handler, at_once.clone()) => Duration::ZERO,
+                within = stopped => within.unwrap_or_default(),
+            };
+            // When every place is free again, everybody has been answered.
+            let _or_cut_off = tokio::time::timeout(within, at_once.acquire_many(ASKS_AT_ONCE_MAX as u32)).await;
         });
         // A handler that still runs finishes on its own; nobody hears it any more.
         runtime.shutdown_background();
@@ -148,9 +159,8 @@ fn short(folder: &std::fs::File, name: &str) -> PathBuf {
     PathBuf::from(format!("/proc/self/fd/{}/{name}", folder.as_raw_fd()))
 }
 
-async fn accept(listener: std::os::unix::net::UnixListener, handler: Handler) {
+async fn accept(listener: std::os::unix::net::UnixListener, handler: Handler, at_once: Arc<Semaphore>) {
     let Ok(listener) = UnixListener::from_std(listener) else { return };
-    let at_once = Arc::new(Semaphore::new(ASKS_AT_ONCE_MAX));
     loop {
         let Ok(permit) = at_once.clone().acquire_owned().await else { return };
         let Ok((stream, _)) = listener.accept().await else { continue };
