@@ -9,6 +9,8 @@ use std::io::Read;
 use std::os::unix::fs::FileExt;
 use std::sync::{Arc, PoisonError};
 
+use skep_warc::deflate::Level;
+
 use crate::archive::Shared;
 use crate::capture::Position;
 use crate::catalog::{Segment, State};
@@ -19,7 +21,7 @@ use crate::finding::Finding;
 use crate::follow::SegmentCommit;
 use crate::layout::{Found, SegmentId, sidecar_of};
 use crate::recover::covered;
-use crate::rewrite;
+use crate::rewrite::{self, RewritePlan};
 use crate::sidecar::{Entry, Note};
 
 /// Works on segments that nobody appends to.
@@ -98,26 +100,51 @@ impl Keeper {
         for (id, records) in by_segment {
             let segment = self.shared.catalog().get(id).cloned();
             let Some(segment) = segment else { continue };
-            if let Err(error) = self.rewrite(&segment, &records) {
+            if let Err(error) = self.replace(&segment, &records, None) {
                 findings.push(undone(&segment, "removal", &error));
             }
         }
         findings
     }
 
-    fn rewrite(&self, segment: &Segment, records: &[u32]) -> Result<()> {
+    /// Rewrites a segment of ours as planned. Whatever stops it, the segment is either the old one or the new one.
+    pub fn rewrite(&self, id: SegmentId, plan: &RewritePlan) -> Result<Segment> {
+        let refuse = |why: String| Err(Error::Refused { why });
+        if id.writer != self.shared.identity.writer() {
+            return refuse(format!("segment {id} is another writer's; only its own writer rewrites it"));
+        }
+        if *plan == RewritePlan::default() {
+            return refuse("a plan to rewrite a segment that changes nothing".into());
+        }
+        let _one_at_a_time = self.shared.rewriting.lock().unwrap_or_else(PoisonError::into_inner);
+        self.shared.following.settle()?;
+        for record in &plan.blank {
+            let position = Position { writer: id.writer, segment: id.number, record: *record };
+            if !self.shared.views.is_hidden(position) {
+                return refuse(format!("no removal names {position}, so nothing says why it should be blank"));
+            }
+        }
+        let segment = self.shared.catalog().get(id).cloned();
+        let segment = segment.ok_or_else(|| Error::NotFound { what: format!("segment {id}") })?;
+        self.replace(&segment, &plan.blank, plan.level)
+    }
+
+    /// Puts the next generation in the place of a segment.
+    fn replace(&self, segment: &Segment, blank: &[u32], level: Option<Level>) -> Result<Segment> {
         self.shared.seal(Some(segment.name.id))?;
         self.shared.following.settle()?;
-        let removals = self.removals_of(segment.name.id, records)?;
-        let rewritten = rewrite::rewrite(segment, &removals, &self.shared.identity, (self.shared.clock)())?;
+        let removals = self.removals_of(segment.name.id, blank)?;
+        let (identity, now) = (&self.shared.identity, (self.shared.clock)());
+        let rewritten = rewrite::rewrite(segment, &removals, level, identity, now)?;
         // From here on the new file counts; whoever has the old one open reads on in it.
         let mut catalog = self.shared.catalog.write().unwrap_or_else(PoisonError::into_inner);
         catalog.set(rewritten.segment.clone());
         drop(catalog);
-        let rewrite::Rewritten { commit, old, .. } = rewritten;
+        let rewrite::Rewritten { segment, commit, old } = rewritten;
         self.shared.following.put(vec![commit], |_| ())?;
         self.shared.following.settle()?;
-        rewrite::delete_generation(&old)
+        rewrite::delete_generation(&old)?;
+        Ok(segment)
     }
 
     /// Which removal asked for each record.

@@ -60,7 +60,7 @@ pub use own::{Bytes, CHECKS, Encoded, HEARD};
 pub use read::Stored;
 pub use remove::{Removal, Selector};
 pub use removing::Removed;
-pub use rewrite::REMOVED_BY;
+pub use rewrite::{REMOVED_BY, RewritePlan};
 pub use sidecar::{Entry, Note};
 pub use skep_url::Key;
 pub use views::{Batch, Mark, SeenRecord, View, Views, cannot_fold, is_listed};

@@ -1,8 +1,9 @@
-//! Rewriting: the one way in which bytes disappear. A segment is written again with some records blank; everything else
-//! keeps its bytes, its order and its number.
+//! Rewriting: the one way in which bytes disappear. A segment is written again with some records blank, or compressed at
+//! another level; heads and blocks of everything else keep their bytes, and all records their order and number.
 //!
 //! ```text
-//!  NAME.warc.gz        ─▶  write NAME.g1.warc.gz.part: ranges copied, blank records encoded, a new closing record
+//!  NAME.warc.gz        ─▶  write NAME.g1.warc.gz.part: records copied or compressed again, blank ones encoded,
+//!                          a new closing record
 //!                          write NAME.g1.idx; sync both
 //!                          rename to NAME.g1.warc.gz, sync the folder        from here on the new one counts
 //!                          views apply the new one; delete the old one
@@ -23,6 +24,9 @@ use std::io::{BufWriter, Write};
 use std::os::unix::fs::FileExt;
 use std::path::{Path, PathBuf};
 
+use skep_warc::deflate::Level;
+use skep_warc::write::{Compression, Encoder, WriteError};
+
 use crate::catalog::{Segment, State};
 use crate::closing::Closing;
 use crate::error::{Error, Result};
@@ -37,6 +41,15 @@ use crate::sidecar::{Entry, Note, SidecarReader, SidecarWriter};
 /// The field that marks a blank record and names the removal.
 pub const REMOVED_BY: &str = "WARC-Removed-By";
 
+/// How a segment is to be written again.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct RewritePlan {
+    /// Records that lose their block. A removal must name each of them: it says why.
+    pub blank: Vec<u32>,
+    /// Compress every record again, at this level.
+    pub level: Option<Level>,
+}
+
 /// What becomes of a stretch of records.
 #[derive(Debug, PartialEq, Eq)]
 pub enum Step {
@@ -49,18 +62,21 @@ pub enum Step {
     },
     /// The entry of this index becomes blank.
     Blank(usize),
+    /// The entry of this index is compressed again.
+    Again(usize),
 }
 
 /// What to do with each record of a sealed segment so that those in `removed` lose their block. The closing record is left
-/// out: it is written anew. Blank records stay as they are.
-pub fn plan(entries: &[Entry], mut removed: impl FnMut(&Entry) -> bool) -> Vec<Step> {
+/// out: it is written anew. Blank records stay blank. With `again`, what is kept is compressed again.
+pub fn plan(entries: &[Entry], again: bool, mut removed: impl FnMut(&Entry) -> bool) -> Vec<Step> {
     let mut steps = Vec::new();
     for (index, entry) in entries.iter().enumerate() {
+        // Record 0 says what the file is; nothing of the web is in it.
+        let blank = entry.record > 0 && entry.note != Note::Blank && removed(entry);
         match entry.note {
             Note::Closing => {}
-            Note::Blank => copy(&mut steps, entry),
-            // Record 0 says what the file is; nothing of the web is in it.
-            _ if entry.record > 0 && removed(entry) => steps.push(Step::Blank(index)),
+            _ if blank => steps.push(Step::Blank(index)),
+            _ if again => steps.push(Step::Again(index)),
             _ => copy(&mut steps, entry),
         }
     }
@@ -110,21 +126,24 @@ pub struct Rewritten {
 }
 
 /// Writes the next generation of a sealed segment, in which the records that `removals` names are blank: record number to
-/// the id of its removal. When this returns the new file is sealed, synced and in its place; the old one still stands.
+/// the id of its removal. With a `level` the others are compressed again. When this returns the new file is sealed, synced
+/// and in its place; the old one still stands.
 pub fn rewrite(
     segment: &Segment,
     removals: &BTreeMap<u32, String>,
+    level: Option<Level>,
     identity: &Identity,
     now_ms: i64,
 ) -> Result<Rewritten> {
     let entries = sealed_entries(segment)?;
-    let steps = plan(&entries, |entry| removals.contains_key(&entry.record));
+    let steps = plan(&entries, level.is_some(), |entry| removals.contains_key(&entry.record));
     let replaces = closing_of(segment, &entries)?.blake3;
     let name = SegmentName { generation: segment.name.generation + 1, ..segment.name };
     let path = segment.path.with_file_name(name.to_string());
     let part = part_of(&path);
     let from = File::open(&segment.path).map_err(|error| Error::io("cannot open", &segment.path, error))?;
     let mut output = Output::create(&part)?;
+    let mut encoder = Encoder::new(Compression::Gzip(level.unwrap_or_default()));
     let mut written = Vec::with_capacity(entries.len());
     let mut index = 0;
     for step in &steps {
@@ -145,7 +164,14 @@ pub fn rewrite(
                 let removal = removals.get(&entry.record).map(String::as_str).unwrap_or_default();
                 let member = own::encode_head(&blank_head(stored.record()?.head().raw(), removal));
                 written.push(Entry::place(name.id, entry.record, output.bytes, member.len() as u64, Note::Blank));
-                output.write(&member)?;
+                output.put(&member)?;
+                index = at + 1;
+            }
+            Step::Again(at) => {
+                let (entry, offset) = (&entries[at], output.bytes);
+                compress_again(&segment.path, entry, &mut encoder, &mut output)?;
+                let length = output.bytes - offset;
+                written.push(Entry::place(name.id, entry.record, offset, length, entry.note.clone()));
                 index = at + 1;
             }
         }
@@ -165,7 +191,7 @@ pub fn rewrite(
     let member = closing.encode(identity, now_ms)?;
     let place = (written.len() as u32, output.bytes, member.len() as u64);
     written.push(Entry::place(name.id, place.0, place.1, place.2, Note::Closing));
-    output.write(&member)?;
+    output.put(&member)?;
     output.finish()?;
 
     let sidecar = sidecar_of(&path);
@@ -178,6 +204,26 @@ pub fn rewrite(
     let sidecar_bytes = Some(writer.length());
     let commit = SegmentCommit { name, path, entries: written, sealed: true, sidecar_bytes };
     Ok(Rewritten { segment: segment_now, commit, old: segment.path.clone() })
+}
+
+/// Writes a record with the head and block it has, in a new member. One that is not whole is left to those who repair: the
+/// new seal must not vouch for it.
+fn compress_again(path: &Path, entry: &Entry, encoder: &mut Encoder, output: &mut Output) -> Result<()> {
+    let damaged = |what: &str| Error::damaged(path, entry.offset, what.to_string(), "`skep check` says more");
+    let mut stored = Stored::open(path, entry.offset, entry.length)?;
+    let mut record = stored.record()?;
+    let head = record.head().raw().to_vec();
+    let length = record.head().content_length().ok_or_else(|| damaged("the record does not say how long it is"))?;
+    let to = output.path.clone();
+    encoder.raw_stream(&head, &mut record, length, output).map_err(|error| match error {
+        WriteError::Io(error) => Error::io("cannot write", &to, error),
+        other => damaged(&other.to_string()),
+    })?;
+    match record.finish() {
+        Ok(end) if !end.damaged => Ok(()),
+        Ok(_) => Err(damaged("the record is not whole")),
+        Err(error) => Err(Error::io("cannot read", path, error)),
+    }
 }
 
 /// Deletes a replaced segment file and its sidecar, the segment first: a sidecar alone is nothing.
@@ -238,10 +284,8 @@ impl Output {
         Ok(Output { path: path.to_path_buf(), file, hasher: blake3::Hasher::new(), bytes: 0 })
     }
 
-    fn write(&mut self, bytes: &[u8]) -> Result<()> {
-        self.hasher.update(bytes);
-        self.bytes += bytes.len() as u64;
-        self.file.write_all(bytes).map_err(|error| Error::io("cannot write", &self.path, error))
+    fn put(&mut self, bytes: &[u8]) -> Result<()> {
+        self.write_all(bytes).map_err(|error| Error::io("cannot write", &self.path, error))
     }
 
     fn copy(&mut self, from: &File, name: &Path, start: u64, to: u64) -> Result<()> {
@@ -250,7 +294,7 @@ impl Output {
         while at < to {
             let part = (to - at).min(buffer.len() as u64) as usize;
             from.read_exact_at(&mut buffer[..part], at).map_err(|error| Error::io("cannot read", name, error))?;
-            self.write(&buffer[..part])?;
+            self.put(&buffer[..part])?;
             at += part as u64;
         }
         Ok(())
@@ -263,6 +307,19 @@ impl Output {
             .map_err(std::io::IntoInnerError::into_error)
             .and_then(|file| file.sync_all())
             .map_err(|error| Error::io("cannot write", &path, error))
+    }
+}
+
+impl Write for Output {
+    fn write(&mut self, bytes: &[u8]) -> std::io::Result<usize> {
+        let count = self.file.write(bytes)?;
+        self.hasher.update(&bytes[..count]);
+        self.bytes += count as u64;
+        Ok(count)
+    }
+
+    fn flush(&mut self) -> std::io::Result<()> {
+        self.file.flush()
     }
 }
 
@@ -287,13 +344,13 @@ mod tests {
             entry(4, Note::Blank),
             entry(5, Note::Closing),
         ];
-        assert_eq!(plan(&entries, |_| false), [Step::Copy { from: 0, to: 50 }]);
+        assert_eq!(plan(&entries, false, |_| false), [Step::Copy { from: 0, to: 50 }]);
         assert_eq!(
-            plan(&entries, |entry| entry.record == 2),
+            plan(&entries, false, |entry| entry.record == 2),
             [Step::Copy { from: 0, to: 20 }, Step::Blank(2), Step::Copy { from: 30, to: 50 }]
         );
         assert_eq!(
-            plan(&entries, |_| true),
+            plan(&entries, false, |_| true),
             [
                 Step::Copy { from: 0, to: 10 },
                 Step::Blank(1),
@@ -301,6 +358,10 @@ mod tests {
                 Step::Blank(3),
                 Step::Copy { from: 40, to: 50 }
             ]
+        );
+        assert_eq!(
+            plan(&entries, true, |entry| entry.record == 2),
+            [Step::Again(0), Step::Again(1), Step::Blank(2), Step::Again(3), Step::Again(4)]
         );
     }
 

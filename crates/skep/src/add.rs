@@ -9,7 +9,7 @@ use serde::{Deserialize, Serialize};
 use serde_json::json;
 use skep_archive::{Added, Adding, Addition, Additions, Archive, Note, cdxj, describe};
 use skep_warc::wacz;
-use std::collections::{HashMap, VecDeque};
+use std::collections::{HashMap, HashSet, VecDeque};
 use std::io::{BufRead, BufReader};
 use std::path::{Path, PathBuf};
 
@@ -66,7 +66,12 @@ pub fn run(typed: Typed, place: &Place) -> Result<Exit> {
     let mut files = Vec::new();
     for path in &typed.files {
         let path = path.canonicalize().map_err(|error| Failure::reading(path, error))?;
-        if path.is_dir() { find_below(&path, &mut files)? } else { files.push(path) }
+        match path.metadata().map_err(|error| Failure::reading(&path, error))? {
+            meta if meta.is_dir() => find_below(&path, &place.archive, &mut files)?,
+            meta if meta.is_file() => files.push(path),
+            // A pipe would be waited for, a device read for ever, and neither could be read a second time.
+            _ => return Err(Failure::new(format!("{} is not a file", path.display()))),
+        }
     }
     if files.is_empty() {
         return Err(
@@ -80,18 +85,26 @@ pub fn run(typed: Typed, place: &Place) -> Result<Exit> {
     exit
 }
 
-/// Archive files below a folder, in the order of their names.
-fn find_below(folder: &Path, files: &mut Vec<PathBuf>) -> Result<()> {
+/// Archive files below a folder, in the order of their names. Links may lead in circles; and what the archive keeps itself is not from
+/// elsewhere.
+fn find_below(folder: &Path, archive: &Path, files: &mut Vec<PathBuf>) -> Result<()> {
+    let mut seen: HashSet<PathBuf> = archive.canonicalize().into_iter().collect();
     let mut waiting = VecDeque::from([folder.to_path_buf()]);
     let mut found = Vec::new();
     while let Some(folder) = waiting.pop_front() {
+        let folder = folder.canonicalize().map_err(|error| Failure::reading(&folder, error))?;
+        if !seen.insert(folder.clone()) {
+            continue;
+        }
         let failed = |error| Failure::reading(&folder, error);
         for entry in std::fs::read_dir(&folder).map_err(failed)? {
             let path = entry.map_err(failed)?.path();
             let name = path.file_name().map(|n| n.to_string_lossy().to_lowercase()).unwrap_or_default();
             if path.is_dir() {
                 waiting.push_back(path);
-            } else if ENDINGS.iter().any(|e| name.strip_suffix(e).is_some_and(|stem| stem.ends_with('.'))) {
+            } else if path.is_file()
+                && ENDINGS.iter().any(|e| name.strip_suffix(e).is_some_and(|stem| stem.ends_with('.')))
+            {
                 found.push(path);
             }
         }

@@ -1,6 +1,6 @@
 //! `skep captures`: what the archive has of a URL, a host, a domain.
 
-use crate::failure::{Failure, Result};
+use crate::failure::{Failure, Result, say};
 use crate::job::{self, Exit, Tell};
 use crate::owner::{self, Place};
 use crate::show::{self, Column, Screen};
@@ -107,7 +107,7 @@ pub fn run(typed: Typed, place: &Place) -> Result<Exit> {
     let exit = owner::perform(&place.archive, false, &job::Job::Captures(job), &mut screen)?;
     screen.finish()?;
     if exit == Exit::No {
-        eprintln!("{what}");
+        say(&what);
     }
     Ok(exit)
 }

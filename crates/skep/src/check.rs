@@ -1,6 +1,6 @@
 //! `skep check`: is everything what it says it is?
 
-use crate::failure::{Failure, Result};
+use crate::failure::{Failure, Result, say};
 use crate::job::{self, Exit, Tell};
 use crate::owner::{self, Place};
 use crate::show::{self, Column, Screen};
@@ -57,16 +57,13 @@ pub fn run(typed: Typed, place: &Place) -> Result<Exit> {
                 Ok(if again == Exit::Done { Exit::Undone } else { Exit::No })
             })?;
             screen.finish()?;
-            eprintln!(
-                "{}",
-                if exit == Exit::Undone {
-                    "repaired: sidecars and views were written again"
-                } else {
-                    "some of it cannot be repaired from here"
-                }
-            );
+            say(if exit == Exit::Undone {
+                "repaired: sidecars and views were written again"
+            } else {
+                "some of it cannot be repaired from here"
+            });
         } else if exit == Exit::Done {
-            eprintln!("nothing is wrong");
+            say("nothing is wrong");
         }
         return Ok(exit);
     }
@@ -80,17 +77,17 @@ pub fn run(typed: Typed, place: &Place) -> Result<Exit> {
             exit = Exit::No;
         }
         screen.finish()?;
-        eprintln!(
+        say(&format!(
             "{}: {} records, {} block and {} payload digests verified, {}",
             path.display(),
             summary.records,
             summary.blocks,
             summary.payloads,
             if summary.wrong == 0 { "nothing is wrong".to_owned() } else { format!("{} findings", summary.wrong) }
-        );
+        ));
         if typed.repair && summary.wrong > 0 {
             let (beside, records, truncated) = repair_file(path)?;
-            eprintln!("{}: {records} records, {truncated} of them not whole", beside.display());
+            say(&format!("{}: {records} records, {truncated} of them not whole", beside.display()));
         }
     }
     Ok(if exit == Exit::No && typed.repair { Exit::Undone } else { exit })
@@ -238,8 +235,17 @@ fn repair_file(path: &Path) -> Result<(PathBuf, u64, u64)> {
     })?;
     let mut reader = Reader::open(path, Options::recover()).map_err(failed)?;
     let mut out = BufWriter::new(file);
-    let repaired = repair(&mut reader, &mut out).map_err(writing)?;
-    out.flush().map_err(writing)?;
-    out.get_ref().sync_all().map_err(writing)?;
-    Ok((beside, repaired.records, repaired.truncated))
+    let written = repair(&mut reader, &mut out).and_then(|repaired| {
+        out.flush()?;
+        out.get_ref().sync_all()?;
+        Ok(repaired)
+    });
+    match written {
+        Ok(repaired) => Ok((beside, repaired.records, repaired.truncated)),
+        Err(error) => {
+            // Half a repair would stand in the way of the next one. It is ours: it was made a moment ago.
+            let _told_anyway = std::fs::remove_file(&beside);
+            Err(writing(error))
+        }
+    }
 }

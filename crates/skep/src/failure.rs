@@ -1,7 +1,7 @@
 //! What a person is told when something cannot be done: what, because of what, and what to type next.
 
 use std::fmt::Display;
-use std::io;
+use std::io::{self, Write};
 
 /// An error on its way to the person who typed the command.
 #[derive(Debug, Default)]
@@ -31,12 +31,12 @@ impl Failure {
     }
 
     pub fn print(&self) {
-        eprintln!("error: {}", self.what);
+        say(&format!("error: {}", self.what));
         if let Some(why) = &self.because {
-            eprintln!("  because: {why}");
+            say(&format!("  because: {why}"));
         }
         if let Some(hint) = &self.hint {
-            eprintln!("hint: {hint}");
+            say(&format!("hint: {hint}"));
         }
     }
 
@@ -44,6 +44,18 @@ impl Failure {
     pub fn reading(path: &std::path::Path, error: io::Error) -> Failure {
         Failure::new(format!("cannot read {}", path.display())).because(error)
     }
+}
+
+/// Tells a person. What comes out of files is shown without its control characters; that nobody listens is no failure.
+pub fn say(text: &str) {
+    let mut line: String = text.chars().map(printable).collect();
+    line.push('\n');
+    let _nobody_listens = io::stderr().write_all(line.as_bytes());
+}
+
+/// A character as a terminal may get it.
+pub fn printable(c: char) -> char {
+    if c.is_control() { '\u{fffd}' } else { c }
 }
 
 /// Writing to standard output failed.

@@ -1,7 +1,7 @@
 //! `skep get`: one capture, out of its file.
 
 use crate::captures::{Matching, Objects, match_of};
-use crate::failure::{Failure, Result};
+use crate::failure::{Failure, Result, say};
 use crate::job::{self, Exit, Tell};
 use crate::owner::{self, Place};
 use crate::show::Screen;
@@ -84,7 +84,7 @@ pub fn run(typed: Typed, place: &Place) -> Result<Exit> {
     let exit = owner::perform(&place.archive, false, &job::Job::Get(job), &mut screen)?;
     screen.finish()?;
     if exit == Exit::No {
-        eprintln!("{what}");
+        say(&what);
     }
     Ok(exit)
 }
@@ -114,22 +114,23 @@ pub fn perform(archive: &Archive, job: &Job, tell: &mut dyn Tell) -> Result<Exit
             object["headers"] = headers(&mut stored)?;
             tell.line(object)?;
         }
-        Form::Headers => tell.bytes(&http_head(&mut stored)?)?,
-        Form::Raw | Form::Body => {
-            if job.form == Form::Raw && original.is_some() {
-                tell.bytes(&http_head(&mut stored)?)?;
-            }
-            let mut holder = match &original {
-                Some(original) => archive.read_capture(original)?,
-                None => stored,
+        Form::Headers | Form::Raw | Form::Body => {
+            let part = match job.form {
+                Form::Headers => Part::Head,
+                Form::Raw => Part::Whole,
+                _ => Part::Decoded,
             };
-            tell_message(
-                &mut holder,
-                job.form == Form::Raw,
-                original.is_some(),
-                capture.is_http() || original.is_some(),
-                tell,
-            )?;
+            let Some(original) = original else { return tell_message(&mut stored, part, capture.is_http(), tell) };
+            // What came this time is the head, unless whoever wrote the revisit did not keep it.
+            let part = match (part, capture.is_http()) {
+                (Part::Head, true) => return tell_message(&mut stored, part, true, tell),
+                (Part::Whole, true) => {
+                    tell_message(&mut stored, Part::Head, true, tell)?;
+                    Part::Body
+                }
+                (part, _) => part,
+            };
+            return tell_message(&mut archive.read_capture(&original)?, part, original.is_http(), tell);
         }
     }
     Ok(Exit::Done)
@@ -217,24 +218,36 @@ fn tell_all(from: &mut dyn Read, path: &std::path::Path, tell: &mut dyn Tell) ->
     }
 }
 
-/// The HTTP message of a record: as received, or its body decoded.
-fn tell_message(stored: &mut Stored, raw: bool, body_only: bool, http: bool, tell: &mut dyn Tell) -> Result<()> {
+/// What of a message is wanted.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Part {
+    Head,
+    Whole,
+    /// The body as it came.
+    Body,
+    /// The body without its encodings.
+    Decoded,
+}
+
+/// A part of the HTTP message of a record. A record without one is all body.
+fn tell_message(stored: &mut Stored, part: Part, http: bool, tell: &mut dyn Tell) -> Result<Exit> {
     let path = stored.path().to_path_buf();
     let mut record = stored.record()?;
-    if !http || (raw && !body_only) {
-        return tell_all(&mut record, &path, tell);
+    if part == Part::Whole || !http {
+        if part != Part::Head {
+            tell_all(&mut record, &path, tell)?;
+        }
+        return Ok(Exit::Done);
     }
     let (head, begun) = read_head(&mut record, &path)?;
-    let Some((head, begun)) = head.map(|head| (head, begun.clone())) else {
-        tell.bytes(&begun)?;
-        return tell_all(&mut record, &path, tell);
-    };
-    let rest = std::io::Cursor::new(begun).chain(record);
-    if raw {
-        return tell_all(&mut { rest }, &path, tell);
+    let mut rest = std::io::Cursor::new(begun).chain(record);
+    match (head, part) {
+        (None, Part::Head) => {}
+        (Some(head), Part::Head) => tell.bytes(head.raw())?,
+        (Some(head), Part::Decoded) => tell_all(&mut coding::decode(&head, rest, Bounds::default()), &path, tell)?,
+        _ => tell_all(&mut rest, &path, tell)?,
     }
-    let mut decoded = coding::decode(&head, rest, Bounds::default());
-    tell_all(&mut decoded, &path, tell)
+    Ok(Exit::Done)
 }
 
 /// The head of the message and what of the body was read with it; no head where there is none, then all that was read.
@@ -253,13 +266,6 @@ fn read_head(record: &mut dyn BufRead, path: &std::path::Path) -> Result<(Option
             Parsed::NeedMore => {}
         }
     }
-}
-
-fn http_head(stored: &mut Stored) -> Result<Vec<u8>> {
-    let path = stored.path().to_path_buf();
-    let mut record = stored.record()?;
-    let (head, _) = read_head(&mut record, &path)?;
-    Ok(head.map(|head| head.raw().to_vec()).unwrap_or_default())
 }
 
 fn headers(stored: &mut Stored) -> Result<Value> {

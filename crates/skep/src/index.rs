@@ -1,6 +1,6 @@
 //! `skep index`: a CDXJ index of files, on standard output.
 
-use crate::failure::{Failure, Result, output};
+use crate::failure::{Failure, Result, output, say};
 use crate::job::Exit;
 use clap::{Args, ValueEnum};
 use indicatif::{ProgressBar, ProgressStyle};
@@ -70,7 +70,7 @@ pub fn run(typed: Typed) -> Result<Exit> {
             lines.extend(of_file)?;
         }
         for finding in findings.iter().filter(|f| f.rule.severity() > Severity::Notice) {
-            eprintln!("{}: {finding}", path.display());
+            say(&format!("{}: {finding}", path.display()));
             wrong = true;
         }
     }

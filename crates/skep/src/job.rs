@@ -17,6 +17,13 @@ pub enum Job {
     Stats(stats::Job),
 }
 
+impl Job {
+    /// Whether it changes the archive.
+    pub fn writes(&self) -> bool {
+        matches!(self, Job::Add(_) | Job::Remove(_))
+    }
+}
+
 /// How it ended.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub enum Exit {

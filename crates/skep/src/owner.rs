@@ -1,13 +1,13 @@
 //! One process owns an archive. A command asks the owner, if there is one; else it becomes the owner for as long as it runs and answers
 //! others meanwhile.
 
-use crate::failure::{Failure, Result};
+use crate::failure::{Failure, Result, say};
 use crate::job::{self, Exit, Job, Tell};
 use serde_json::{Value, json};
 use skep_archive::control::{self, Answer, Answering, Ask};
 use skep_archive::{Archive, OpenOptions};
 use std::path::{Path, PathBuf};
-use std::sync::Arc;
+use std::sync::{Arc, Condvar, Mutex, PoisonError};
 use std::time::{Duration, Instant};
 
 /// Which archive, and how answers are wanted.
@@ -19,7 +19,12 @@ pub struct Place {
 /// How long to wait for an owner that is just starting, or just stopping.
 const HANDOVER: Duration = Duration::from_secs(10);
 const HANDOVER_STEP: Duration = Duration::from_millis(20);
+/// How long an owner that is done waits for those who are still reading its answer. Shorter than others wait for the handover.
+const READERS_WAIT: Duration = Duration::from_secs(5);
+const _: () = assert!(READERS_WAIT.as_millis() < HANDOVER.as_millis());
 const JOBS: &str = "/api/v1/jobs";
+/// The status of an answer from an owner that is on its way out.
+const LEAVING: u16 = 503;
 
 /// Does a job: by the owner of the archive, or as its owner.
 pub fn perform(folder: &Path, create: bool, job: &Job, tell: &mut dyn Tell) -> Result<Exit> {
@@ -39,15 +44,19 @@ pub fn perform(folder: &Path, create: bool, job: &Job, tell: &mut dyn Tell) -> R
 /// Serves others while `work` runs, then closes the archive.
 pub fn as_owner(archive: Archive, work: impl FnOnce(&Archive) -> Result<Exit>) -> Result<Exit> {
     for finding in archive.opened() {
-        eprintln!("note: {finding}");
+        say(&format!("note: {finding}"));
     }
     let socket = archive.layout().control();
     let archive = Arc::new(archive);
-    let shared = Arc::clone(&archive);
-    let server =
-        control::serve(&socket, Arc::new(move |ask: Ask, answer: &mut Answering| answer_to(&shared, &ask, answer)))?;
+    let guests = Arc::new(Guests::default());
+    let (shared, counted) = (Arc::clone(&archive), Arc::clone(&guests));
+    let server = control::serve(
+        &socket,
+        Arc::new(move |ask: Ask, answer: &mut Answering| answer_to(&shared, &counted, &ask, answer)),
+    )?;
     let result = work(&archive);
-    drop(server);
+    guests.wait();
+    server.finish(READERS_WAIT);
     // A request under way may still hold the archive; closing waits for what was appended either way.
     match Arc::try_unwrap(archive) {
         Ok(archive) => archive.close()?,
@@ -56,12 +65,46 @@ pub fn as_owner(archive: Archive, work: impl FnOnce(&Archive) -> Result<Exit>) -
     result
 }
 
+/// Those for whom this process is writing. It does not leave before they are done; one who comes later asks the next owner.
+#[derive(Default)]
+struct Guests {
+    writing: Mutex<(usize, Leaving)>,
+    fewer: Condvar,
+}
+
+type Leaving = bool;
+
+impl Guests {
+    /// Does the work, unless this process is leaving.
+    fn write(&self, work: impl FnOnce()) -> bool {
+        let mut writing = self.writing.lock().unwrap_or_else(PoisonError::into_inner);
+        if writing.1 {
+            return false;
+        }
+        writing.0 += 1;
+        drop(writing);
+        work();
+        self.writing.lock().unwrap_or_else(PoisonError::into_inner).0 -= 1;
+        self.fewer.notify_all();
+        true
+    }
+
+    fn wait(&self) {
+        let writing = self.writing.lock().unwrap_or_else(PoisonError::into_inner);
+        let busy = self.fewer.wait_while(writing, |(count, _)| *count > 0);
+        busy.unwrap_or_else(PoisonError::into_inner).1 = true;
+    }
+}
+
 /// `None` if nobody owns the archive.
 fn ask(folder: &Path, job: &Job, tell: &mut dyn Tell) -> Result<Option<Exit>> {
     let socket = folder.join("control");
     let body = serde_json::to_vec(job).map_err(|error| Failure::new("the request cannot be written").because(error))?;
     // A socket that nobody answers, or that breaks off before the first line, is that of an owner on its way out.
     let Ok(Some(mut answer)) = control::ask(&socket, Ask::post(JOBS, body)) else { return Ok(None) };
+    if answer.status() == LEAVING {
+        return Ok(None);
+    }
     hear(&mut answer, tell)
 }
 
@@ -102,7 +145,7 @@ fn hear(answer: &mut Answer, tell: &mut dyn Tell) -> Result<Option<Exit>> {
     }
 }
 
-fn answer_to(archive: &Archive, ask: &Ask, answer: &mut Answering) {
+fn answer_to(archive: &Archive, guests: &Guests, ask: &Ask, answer: &mut Answering) {
     if (ask.method.as_str(), ask.path.as_str()) != ("POST", JOBS) {
         let _ = answer.begin(404, "application/json");
         let _ = answer.line(&json!({ "error": format!("there is no {} {}", ask.method, ask.path) }).to_string());
@@ -116,8 +159,17 @@ fn answer_to(archive: &Archive, ask: &Ask, answer: &mut Answering) {
             return;
         }
     };
+    let mut asked = || perform_for(archive, &job, answer);
+    if !job.writes() {
+        asked();
+    } else if !guests.write(asked) {
+        let _ = answer.begin(LEAVING, "application/json");
+    }
+}
+
+fn perform_for(archive: &Archive, job: &Job, answer: &mut Answering) {
     let mut line = Line { answer };
-    let last = match job::perform(archive, &job, &mut line) {
+    let last = match job::perform(archive, job, &mut line) {
         Ok(exit) => json!({ "tell": "exit", "value": exit }),
         Err(failure) => {
             json!({ "tell": "failure", "what": failure.what, "because": failure.because, "hint": failure.hint })

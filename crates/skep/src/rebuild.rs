@@ -1,10 +1,14 @@
 //! `skep rebuild`: drops the views and builds them again.
 
-use crate::failure::Result;
-use crate::job::Exit;
+use crate::failure::{Result, say};
+use crate::job::{Exit, Tell};
 use crate::owner::{self, Place};
+use crate::show::{self, Column, Screen};
 use clap::Args;
+use serde_json::json;
+use skep_archive::captures::Match;
 use skep_archive::{Archive, OpenOptions};
+use std::ops::ControlFlow;
 
 /// Drop the views and build them again from the records
 #[derive(Args)]
@@ -17,28 +21,28 @@ pub struct Typed {
     pub reparse: bool,
 }
 
+const COLUMNS: &[Column] = &[("rebuilt", |v| {
+    let [captures, segments, files] = ["captures", "segments", "files"].map(|name| show::text(v, name));
+    format!("{captures} captures of {segments} segments and {files} added files")
+})];
+
 pub fn run(typed: &Typed, place: &Place) -> Result<Exit> {
     let archive = Archive::rebuild(&place.archive, OpenOptions::default(), typed.reparse)?;
     owner::as_owner(archive, |archive| {
         archive.settle()?;
-        let facts = archive.views().captures.facts();
+        let mut captures: u64 = 0;
+        archive.views().captures.each(&Match::All, |_| {
+            captures += 1;
+            ControlFlow::Continue(())
+        })?;
         let undone = archive.finish_opening();
         for finding in undone.iter().filter(|f| !f.mended) {
-            eprintln!("left undone: {finding}");
+            say(&format!("left undone: {finding}"));
         }
-        let captures = facts.in_runs + facts.fresh;
-        if place.json {
-            println!(
-                "{}",
-                serde_json::json!({ "captures": captures, "segments": archive.segments().len(), "files": archive.collections().files().len() })
-            );
-        } else {
-            println!(
-                "{captures} captures of {} segments and {} added files",
-                archive.segments().len(),
-                archive.collections().files().len()
-            );
-        }
+        let (segments, files) = (archive.segments().len(), archive.collections().files().len());
+        let mut screen = Screen::new(place.json, COLUMNS);
+        screen.line(json!({ "captures": captures, "segments": segments, "files": files }))?;
+        screen.finish()?;
         Ok(if undone.iter().all(|f| f.mended) { Exit::Done } else { Exit::Undone })
     })
 }

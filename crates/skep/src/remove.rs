@@ -1,6 +1,6 @@
 //! `skep remove`: takes records out of every answer, and their bytes out of the archive's own segments.
 
-use crate::failure::{Failure, Result};
+use crate::failure::{Failure, Result, say};
 use crate::job::{self, Exit, Tell};
 use crate::owner::{self, Place};
 use crate::show::{self, Screen};
@@ -75,7 +75,7 @@ pub fn run(typed: Typed, place: &Place) -> Result<Exit> {
     let exit = owner::perform(&place.archive, false, &job::Job::Remove(job), &mut screen)?;
     screen.finish()?;
     if exit == Exit::No {
-        eprintln!("nothing to remove");
+        say("nothing to remove");
     }
     Ok(exit)
 }

@@ -1,6 +1,6 @@
 //! Printing: tables for people, one object a line for machines, progress only on a terminal.
 
-use crate::failure::{self, Result, output};
+use crate::failure::{self, Result, output, printable, say};
 use crate::job::Tell;
 use indicatif::{ProgressBar, ProgressStyle};
 use serde_json::Value;
@@ -67,7 +67,7 @@ impl Screen {
         let mut line = String::new();
         for (i, (cell, width)) in row.iter().zip(&self.widths).enumerate() {
             // Control characters of a hostile URL must not reach the terminal.
-            line.extend(cell.chars().map(|c| if c.is_control() { '\u{fffd}' } else { c }));
+            line.extend(cell.chars().map(printable));
             if i < last {
                 line.extend(std::iter::repeat_n(' ', width.saturating_sub(cell.chars().count()) + 2));
             }
@@ -91,8 +91,8 @@ impl Tell for Screen {
 
     fn talk(&mut self, text: &str) {
         match &self.bar {
-            Some(bar) => bar.println(text),
-            None => eprintln!("{text}"),
+            Some(bar) => bar.println(text.chars().map(printable).collect::<String>()),
+            None => say(text),
         }
     }
 

@@ -1,6 +1,6 @@
 //! `skep stats`: what an archive, or a collection in it, amounts to.
 
-use crate::failure::{Failure, Result};
+use crate::failure::{Failure, Result, printable, say};
 use crate::job::{self, Exit, Tell};
 use crate::owner::{self, Place};
 use crate::show::{self, Screen};
@@ -64,7 +64,7 @@ impl Tell for Collected {
         Ok(())
     }
     fn talk(&mut self, text: &str) {
-        eprintln!("{text}");
+        say(text);
     }
     fn progress(&mut self, _: u64, _: u64) {}
 }
@@ -226,7 +226,7 @@ fn table(stats: &Value) -> String {
         }
         out += &format!("\n{title}\n");
         for (value, count) in rows.iter().take(if by_count { ROWS_SHOWN } else { usize::MAX }) {
-            let shown: String = value.chars().map(|c| if c.is_control() { '\u{fffd}' } else { c }).take(40).collect();
+            let shown: String = value.chars().map(printable).take(40).collect();
             out += &format!("  {shown:<40}{count:>12}\n");
         }
         if by_count && rows.len() > ROWS_SHOWN {
