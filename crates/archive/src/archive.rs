@@ -19,6 +19,7 @@ use crate::limits::{APPEND_RECORDS_MAX, DISK_RESERVE_BYTES, SEGMENT_BYTES_MAX};
 use crate::lock::Lock;
 use crate::queue::Lane;
 use crate::read::{Stored, Tables};
+use crate::rewrite::RewritePlan;
 use crate::views::{View, Views};
 
 /// Milliseconds since 1970, from wherever the caller takes the time.
@@ -183,6 +184,13 @@ impl Archive {
         let (tell, answer) = sync_channel(1);
         self.shared.order(Work::Double(Box::new(move |result| drop(tell.send(result)))))?;
         answer.recv().unwrap_or(Err(Error::NotWritable { why: "the archive is being closed" }))
+    }
+
+    /// Writes a segment of ours again: with some records blank, or compressed at another level. Closes it first if it is
+    /// open. Positions, order, heads and the blocks that stay are what they were; the closing record names what it
+    /// replaces. Returns the new generation, which counts from now on, also after a crash at any moment.
+    pub fn rewrite(&self, segment: SegmentId, plan: &RewritePlan) -> Result<Segment> {
+        self.shared.keeper().rewrite(segment, plan)
     }
 
     /// Waits until the views have seen everything acknowledged so far.
