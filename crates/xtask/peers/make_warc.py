@@ -1,4 +1,4 @@
-"""Writes a folder of real pages as one .warc.gz: request, response and metadata records, one gzip member each.
+"""Writes the HTML pages of a folder as one .warc.gz: request, response and metadata records, one gzip member each.
 
     make_warc.py FOLDER OUT.warc.gz --bytes 500000000 [--seed 1]
 
@@ -31,7 +31,8 @@ def pages(folder):
             folders.sort()
             for name in sorted(names):
                 path = os.path.join(place, name)
-                if os.path.isfile(path) and not os.path.islink(path) and os.path.getsize(path) <= BODY_BYTES_MAX:
+                page = name.lower().endswith((".html", ".htm"))
+                if page and os.path.isfile(path) and not os.path.islink(path) and os.path.getsize(path) <= BODY_BYTES_MAX:
                     yield host, os.path.relpath(path, top), path
 
 

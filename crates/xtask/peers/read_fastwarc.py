@@ -8,12 +8,18 @@ Prints `records= bytes=` (of block bytes). With --digests, records whose block d
 
 import sys
 
+from fastwarc.stream_io import FileStream
 from fastwarc.warc import ArchiveIterator
 
 digests = "--digests" in sys.argv[2:]
 payload = "--payload" in sys.argv[2:]
 records = count = 0
-for record in ArchiveIterator(sys.argv[1], parse_http=False, verify_digests=digests, inplace=True):
+settings = {"parse_http": False, "verify_digests": digests}
+try:
+    archive = ArchiveIterator(sys.argv[1], inplace=True, **settings)
+except TypeError:  # before 1.0 there was no such setting, and files were opened by the caller
+    archive = ArchiveIterator(FileStream(sys.argv[1], "rb"), **settings)
+for record in archive:
     records += 1
     length = record.content_length
     if payload and record.is_http and "WARC-Payload-Digest" in record.headers:

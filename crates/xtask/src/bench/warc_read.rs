@@ -10,6 +10,7 @@ use crate::needs;
 use crate::table::{Table, count, megabytes, ratio, verdict};
 use crate::workspace::Workspace;
 use anyhow::{Result, bail};
+use std::path::PathBuf;
 use std::process::Command;
 
 /// What is asked: times FastWARC with digests and without, times warcio, and cores in use out of two.
@@ -40,6 +41,14 @@ pub fn run(workspace: &Workspace, options: &Options) -> Result<()> {
     let verified = best(&ours(&["--digests"]), options.runs, None)?;
     let fast_blocks = best(&theirs("read_fastwarc.py", &["--digests"]), options.runs, None)?;
     let fast_verified = best(&theirs("read_fastwarc.py", &["--digests", "--payload"]), options.runs, None)?;
+    let older = older_fastwarc(workspace)?;
+    let before = |arguments: &[&str]| {
+        let mut command = theirs("read_fastwarc.py", arguments);
+        command.env("PYTHONPATH", &older);
+        command
+    };
+    let fast_before = best(&before(&[]), options.runs, None)?;
+    let fast_before_blocks = best(&before(&["--digests"]), options.runs, None)?;
     // Slow and steady: once is enough.
     let warcio = best(&theirs("read_warcio.py", &[]), 1, None)?;
     let warcio_verified = best(&theirs("read_warcio.py", &["--digests"]), 1, None)?;
@@ -49,10 +58,12 @@ pub fn run(workspace: &Workspace, options: &Options) -> Result<()> {
         ("skep, two threads, digests", &parallel, None),
         ("skep", &plain, None),
         ("FastWARC", &fast, Some(&plain)),
+        (OLDER, &fast_before, Some(&plain)),
         ("warcio", &warcio, Some(&plain)),
         ("skep, digests", &verified, None),
         ("FastWARC, block digests alone", &fast_blocks, Some(&verified)),
         ("FastWARC, digests", &fast_verified, Some(&verified)),
+        ("the same before 1.0, block digests alone", &fast_before_blocks, Some(&verified)),
         ("warcio, digests", &warcio_verified, Some(&verified)),
     ];
     let records = plain.figure("records")?;
@@ -77,6 +88,8 @@ pub fn run(workspace: &Workspace, options: &Options) -> Result<()> {
     let cores = parallel.cpu.as_secs_f64() / parallel.wall.as_secs_f64();
     println!("\nbeside FastWARC with digests  {}", verdict(times(&verified, &fast_verified), ASKED_DIGESTS));
     println!("beside FastWARC without       {}", verdict(times(&plain, &fast), ASKED_PLAIN));
+    println!("beside {OLDER} with digests {}", verdict(times(&verified, &fast_before_blocks), ASKED_DIGESTS));
+    println!("beside {OLDER} without {}", verdict(times(&plain, &fast_before), ASKED_PLAIN));
     println!("beside warcio                 {}", verdict(times(&plain, &warcio), ASKED_WARCIO));
     println!("two threads keep {cores:.2} cores busy: {}", verdict(cores, ASKED_CORES));
     if options.instructions {
@@ -84,6 +97,31 @@ pub fn run(workspace: &Workspace, options: &Options) -> Result<()> {
         println!("instructions with digests: {} ({} per record)", count(counted), count(counted / records.max(1)));
     }
     Ok(())
+}
+
+/// The last FastWARC in C++ over zlib; from 1.0 on it is another program, in Rust over zlib-rs.
+const OLDER: &str = "FastWARC 0.15.2";
+
+/// Installs it beside the pinned one; the folder goes first on the path of those who want it.
+fn older_fastwarc(workspace: &Workspace) -> Result<PathBuf> {
+    let folder = workspace.target().join("peers/fastwarc-0.15.2");
+    if !folder.join("fastwarc").is_dir() {
+        let mut pip = Command::new(workspace.python());
+        pip.args([
+            "-m",
+            "pip",
+            "--disable-pip-version-check",
+            "install",
+            "--quiet",
+            "--no-deps",
+            "FastWARC==0.15.2",
+            "--target",
+        ]);
+        if !pip.arg(&folder).status()?.success() {
+            bail!("pip could not install FastWARC 0.15.2");
+        }
+    }
+    Ok(folder)
 }
 
 fn rate(run: &Run, records: u64) -> f64 {
