@@ -10,6 +10,7 @@
 //! ```
 
 use crate::deflate::{self, InflateError, Inflater};
+use crate::dictionary;
 use crate::finding::{Findings, Rule};
 use crate::limits::*;
 use crate::source::Source;
@@ -90,6 +91,13 @@ impl Stream {
         source.fill(4)?;
         let container = sniff(source.window());
         let mut stream = Stream::new(source, container);
+        if container == Container::Zstd
+            && stream.source.offset() > 0
+            && let Some(dictionary) = dictionary::of_file(&stream.source)?
+        {
+            // One that cannot be loaded makes the first frame fail, which is told.
+            let _ = stream.zstd.get_or_insert_with(new_zstd).load_dictionary(&dictionary);
+        }
         match container {
             Container::Plain => stream.decoding = Decoding::Plain,
             _ => {
@@ -622,19 +630,12 @@ impl Stream {
             return Ok(false);
         };
         let first = offset == 0 || self.zstd.is_none();
-        if head == ZSTD_DICTIONARY_MAGIC && first {
+        if head == dictionary::MAGIC && first {
             if length > ZSTD_DICTIONARY_BYTES_MAX {
                 findings.push(Rule::DictionaryMissing, offset, None, format!("{length} bytes are more than accepted"));
             } else {
                 self.source.fill(8 + length)?;
-                let frame = self.source.window().get(8..8 + length).map(<[u8]>::to_vec);
-                let dictionary = frame.and_then(|frame| {
-                    if frame.starts_with(&ZSTD_MAGIC) {
-                        zstd::bulk::decompress(&frame, ZSTD_DICTIONARY_BYTES_MAX).ok()
-                    } else {
-                        Some(frame)
-                    }
-                });
+                let dictionary = self.source.window().get(8..8 + length).and_then(dictionary::unpack);
                 let context = self.zstd.get_or_insert_with(new_zstd);
                 if dictionary.is_none_or(|d| context.load_dictionary(&d).is_err()) {
                     findings.push(Rule::DictionaryMissing, offset, None, "cannot be loaded");
@@ -694,7 +695,6 @@ impl Stream {
 
 const GZIP_MAGIC: [u8; 3] = [0x1f, 0x8b, 8];
 const ZSTD_MAGIC: [u8; 4] = [0x28, 0xb5, 0x2f, 0xfd];
-const ZSTD_DICTIONARY_MAGIC: [u8; 4] = [0x5d, 0x2a, 0x4d, 0x18];
 
 fn new_zstd() -> zstd_safe::DCtx<'static> {
     let mut context = zstd_safe::DCtx::create();

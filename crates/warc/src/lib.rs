@@ -22,6 +22,7 @@ pub mod coding;
 mod container;
 pub mod date;
 pub mod deflate;
+mod dictionary;
 pub mod digest;
 mod find;
 mod finding;
