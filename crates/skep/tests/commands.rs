@@ -71,7 +71,7 @@ fn every_kind_of_file_can_be_added_and_read_back() {
     site.write("all/readme.txt", "not an archive file");
     let added = site.skep(&["add", "--json", "all"]).exits(0);
     assert_eq!(added.each("result"), ["added"; 7]);
-    for host in ["plain", "gzip", "zstd", "arc", "arc-gz", "wacz"] {
+    for host in ["plain", "gzip", "zstd", "dictionary", "arc", "arc-gz", "wacz"] {
         let host = format!("{host}.example");
         assert_eq!(site.skep(&["get", &host]).exits(0).text(), host);
         let record = site.skep(&["get", &host, "--warc"]).exits(0).text();
