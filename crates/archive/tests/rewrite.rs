@@ -149,7 +149,7 @@ fn a_damaged_record_is_not_sealed_again() {
     std::fs::write(&segment.path, &bytes).unwrap();
     let error = archive.rewrite(first(&archive), &smallest()).unwrap_err();
     assert!(matches!(error, Error::Damaged { .. } | Error::Io { .. } | Error::Record { .. }), "{error:?}");
-    assert_eq!(archive.segments(), [segment.clone()]);
+    assert_eq!(archive.segments(), std::slice::from_ref(&segment));
     assert_eq!(std::fs::read(&segment.path).unwrap(), bytes);
 }
 
