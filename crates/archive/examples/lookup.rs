@@ -1,7 +1,7 @@
 //! Builds a captures view of many made-up captures and measures it; prints one JSON object.
 //!
 //! ```text
-//! cargo run --release -p skep-archive --example lookup -- DIR [--captures N] [--look-ups N] \
+//! cargo run --release -p skep-archive --example lookup -- DIR [--captures N] [--look-ups N] [--cache-mb N] \
 //!     [--versions-max N] [--cdxj FILE] [--urls FILE]
 //! ```
 //!
@@ -38,6 +38,7 @@ struct Arguments {
     folder: PathBuf,
     captures: u64,
     look_ups: u64,
+    cache_bytes: u64,
     versions_max: u64,
     cdxj: Option<PathBuf>,
     urls: Option<PathBuf>,
@@ -49,6 +50,7 @@ fn arguments() -> Result<Arguments, String> {
         folder: PathBuf::new(),
         captures: 10_000_000,
         look_ups: 200_000,
+        cache_bytes: 64 << 20,
         versions_max: 50,
         cdxj: None,
         urls: None,
@@ -58,6 +60,7 @@ fn arguments() -> Result<Arguments, String> {
         let number = |text: String| text.parse::<u64>().map_err(|error| format!("{text}: {error}"));
         match argument.as_str() {
             "--captures" => arguments.captures = number(value()?)?.max(1),
+            "--cache-mb" => arguments.cache_bytes = number(value()?)? << 20,
             "--look-ups" => arguments.look_ups = number(value()?)?.max(1),
             "--versions-max" => arguments.versions_max = number(value()?)?.max(1),
             "--cdxj" => arguments.cdxj = Some(value()?.into()),
@@ -275,7 +278,7 @@ fn main() -> Result<(), Box<dyn Error>> {
     let world = World::new(arguments.captures, arguments.versions_max);
     let runs = arguments.folder.join("captures");
     let store = fjall::Database::builder(arguments.folder.join("store")).open()?;
-    let captures = Captures::open(&store, &runs, Arc::new(Hidden::default()))?;
+    let captures = Captures::open_with_cache(&store, &runs, Arc::new(Hidden::default()), arguments.cache_bytes)?;
 
     let (mut build_s, mut build_cpu_s) = (0.0, 0.0);
     if captures.facts().in_runs == 0 {

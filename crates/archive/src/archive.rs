@@ -15,7 +15,7 @@ use crate::follow::Following;
 use crate::identity::Identity;
 use crate::keeper::Keeper;
 use crate::layout::{Layout, SegmentId, SegmentName, sidecar_of};
-use crate::limits::{APPEND_RECORDS_MAX, DISK_RESERVE_BYTES, SEGMENT_BYTES_MAX};
+use crate::limits::{APPEND_RECORDS_MAX, BLOCK_CACHE_BYTES, DISK_RESERVE_BYTES, SEGMENT_BYTES_MAX};
 use crate::lock::Lock;
 use crate::queue::Lane;
 use crate::read::{Stored, Tables};
@@ -37,6 +37,8 @@ pub struct OpenOptions {
     pub segment_bytes_max: u64,
     /// Space left free on the disk.
     pub disk_reserve_bytes: u64,
+    /// Memory for decoded blocks of the captures view: what a busy server has more of than a command.
+    pub cache_bytes: u64,
     /// The time.
     pub clock: Clock,
     /// The writer's secret, for an archive that has none yet; by default a random one.
@@ -53,6 +55,7 @@ impl Default for OpenOptions {
             bits: 0,
             segment_bytes_max: SEGMENT_BYTES_MAX,
             disk_reserve_bytes: DISK_RESERVE_BYTES,
+            cache_bytes: BLOCK_CACHE_BYTES,
             clock: Arc::new(system_clock),
             secret: None,
             views: Vec::new(),

@@ -58,7 +58,7 @@ impl Archive {
     fn open_locked(layout: Layout, lock: Lock, options: OpenOptions) -> Result<Archive> {
         let settings = settings_of(&layout, &options)?;
         let identity = Arc::new(identity_of(&layout, &options)?);
-        let views = Arc::new(Views::open(&layout.views(), options.views)?);
+        let views = Arc::new(Views::open(&layout.views(), options.views, options.cache_bytes)?);
         let mut findings = Vec::new();
         let mut replay = Replay::new(&views);
         let writer = (!options.read_only).then(|| identity.writer());

@@ -111,8 +111,8 @@ pub struct Views {
 }
 
 impl Views {
-    /// Opens the store in `folder`, making it if need be.
-    pub fn open(folder: &Path, registered: Vec<Box<dyn View>>) -> Result<Views> {
+    /// Opens the store in `folder`, making it if need be. The captures view keeps at most `cache_bytes` of decoded blocks in memory.
+    pub fn open(folder: &Path, registered: Vec<Box<dyn View>>, cache_bytes: u64) -> Result<Views> {
         let making = begin_making(folder)?;
         let store = Database::builder(folder.join("store")).worker_threads(2).open()?;
         let hidden = Arc::new(Hidden::default());
@@ -122,7 +122,7 @@ impl Views {
             named: Mutex::new(HashMap::new()),
             hidden: hidden.clone(),
             registered,
-            captures: Captures::open(&store, &folder.join(captures::KEYSPACE), hidden.clone())?,
+            captures: Captures::open_with_cache(&store, &folder.join(captures::KEYSPACE), hidden.clone(), cache_bytes)?,
             digests: Digests::open(&store, &folder.join(digests::KEYSPACE), hidden.clone())?,
             store,
         };

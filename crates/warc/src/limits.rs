@@ -10,7 +10,7 @@ pub const LOOKAHEAD_BYTES: usize = 4 << 20;
 /// Decoded bytes that a streaming member adds to the window at a time.
 pub const STREAM_STEP_BYTES: usize = 128 << 10;
 /// Decoded bytes of a member whose rest may not be wanted: its head, and usually that of the HTTP message.
-pub const PEEK_BYTES: usize = 2 << 10;
+pub const PEEK_BYTES: usize = 1200;
 /// A shorter member is decoded as a whole sooner than stepped over.
 pub const PEEK_MEMBER_BYTES_MIN: u64 = 2 << 10;
 /// Raw bytes read from the file at a time.

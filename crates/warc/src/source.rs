@@ -126,6 +126,14 @@ impl Source {
 
     /// Bytes at `offset` without moving the window; `None` where the source cannot look ahead, fewer bytes at the end.
     pub fn peek(&self, offset: u64, into: &mut [u8]) -> io::Result<Option<usize>> {
+        let kept_from = self.offset - self.start as u64;
+        if let Some(at) = offset.checked_sub(kept_from)
+            && let Some(here) =
+                usize::try_from(at).ok().and_then(|at| self.buffer[..self.end].get(at..at.checked_add(into.len())?))
+        {
+            into.copy_from_slice(here);
+            return Ok(Some(into.len()));
+        }
         let Inner::File(file) = &self.inner else { return Ok(None) };
         let most = usize::try_from(self.limit.saturating_sub(offset)).unwrap_or(usize::MAX).min(into.len());
         let mut done = 0;

@@ -17,6 +17,8 @@ pub const LOOKUP_CAPTURES: u64 = 10_000_000;
 /// Look-ups of each kind that we are measured with.
 pub const LOOKUPS: u64 = 200_000;
 
+/// Memory for decoded blocks while look-ups are measured, well within the 512 MB that are allowed in all.
+pub const LOOKUP_CACHE_MB: u64 = 440;
 /// How long a peer is measured with each kind of look-up: it may not come to the end of the list.
 pub const LOOKUP_PEER_SECONDS: u64 = 20;
 

@@ -27,6 +27,7 @@ pub fn run(workspace: &Workspace, options: &Options) -> Result<()> {
     let look_up = || {
         let mut command = Command::new(&lookup);
         command.arg(folder.join("view")).args(["--captures", &captures.to_string()]);
+        command.args(["--cache-mb", &limits::LOOKUP_CACHE_MB.to_string()]);
         command.args(["--look-ups", &limits::LOOKUPS.to_string()]);
         command
     };
