@@ -36,6 +36,7 @@ fn main() {
     let mut additions = archive.additions().unwrap();
     additions.add(&foreign, "fixture", true, &mut |_| ()).unwrap();
     additions.commit().unwrap();
+    drop(additions);
     archive.close().unwrap();
 
     let archive = Archive::open(&dir, with_slices()).unwrap();

@@ -18,6 +18,8 @@ use crate::collections::{Candidate, CollectionFile, Collections, Verdict};
 use crate::describe::describe;
 use crate::error::{Error, Result};
 use crate::finding::Finding;
+use crate::identity::hex;
+use crate::keeper::hash;
 use crate::layout::{Layout, part_of};
 use crate::limits::REPLAY_BATCH_ENTRIES;
 use crate::recover::Covered;
@@ -78,15 +80,19 @@ impl<'a> Additions<'a> {
                 let number = self.next;
                 self.next += 1;
                 let layout = &self.shared.layout;
+                let (path, blake3) = match copy {
+                    true => copy_in(layout, &candidate.path, number).map(|(path, hash)| (path, Some(hash)))?,
+                    false => (candidate.path.clone(), None),
+                };
                 let file = CollectionFile {
                     number,
                     collection: collection.to_string(),
-                    path: if copy { copy_in(layout, &candidate.path, number)? } else { candidate.path.clone() },
+                    path,
                     from: candidate.path,
                     size: candidate.size,
                     modified_ms: candidate.modified_ms,
                     kind: kind.to_string(),
-                    blake3: None,
+                    blake3,
                 };
                 Ok(Addition::New(Adding::begin(layout, file)?))
             }
@@ -221,23 +227,25 @@ fn kind_of(path: &Path) -> Result<&'static str> {
     }
 }
 
-/// Copies a file under `collections/files`; returns its path inside the archive.
-fn copy_in(layout: &Layout, from: &Path, number: u32) -> Result<PathBuf> {
+/// Copies a file under `collections/files`; returns its path inside the archive and the BLAKE3 of its bytes.
+fn copy_in(layout: &Layout, from: &Path, number: u32) -> Result<(PathBuf, String)> {
     let name = from.file_name().map(|name| name.to_string_lossy().into_owned()).unwrap_or_default();
     let inside = Path::new("collections").join("files").join(format!("{number}-{name}"));
     let to = layout.root().join(&inside);
     settings::create_folder(&layout.collections().join("files"))?;
-    let copy = || -> std::io::Result<()> {
-        std::fs::copy(from, &to)?;
-        File::open(&to)?.sync_all()
+    let copy = || -> std::io::Result<[u8; 32]> {
+        let bytes = std::fs::copy(from, &to)?;
+        let copied = File::open(&to)?;
+        copied.sync_all()?;
+        hash(&copied, bytes)
     };
-    copy().map_err(|error| {
+    let hash = copy().map_err(|error| {
         // Half a copy takes the room that is missing.
         let _told_anyway = std::fs::remove_file(&to);
         Error::io("cannot copy to", &to, error)
     })?;
     settings::sync_folder_of(&to)?;
-    Ok(inside)
+    Ok((inside, hex(&hash)))
 }
 
 /// Lets the views fold a file of a collection, unless they have.

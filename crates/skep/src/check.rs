@@ -17,7 +17,8 @@ use std::path::{Path, PathBuf};
 #[derive(Args)]
 #[command(after_help = "\
 With files: every record is held against the WARC (or ARC) standard, its digests are computed, the HTTP message is looked at. Each finding
-names file and offset. Without files: the archive's own segments, seals, sidecars and removals, and whether added files are unchanged.
+names file and offset. Without files: the archive's own segments in the same way, their seals, sidecars and removals, and copies of added
+files; of files that were added in place, whether they are unchanged.
 --repair writes NAME.repaired.warc.gz beside the file, with every record that can be had, and never over it; for the archive it writes
 sidecars and views again.
 Exit codes: 0 nothing found, 1 findings, 3 repaired. Notices alone are no findings.")]
