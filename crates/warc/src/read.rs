@@ -7,66 +7,15 @@
 use crate::container::{Container, Stream};
 use crate::find::{Family, begins_head, find_record, first_line, head_end, trim_record_end};
 use crate::finding::{Finding, Findings, Rule};
-use crate::head::{Head, RecordKind};
+use crate::head::Head;
 use crate::limits::*;
+use crate::options::Options;
 use crate::source::Source;
 use crate::{arc, rules};
 use memchr::memmem;
 use std::fs::File;
 use std::io::{self, BufRead, Read};
 use std::path::Path;
-
-/// Which records are wanted. Everything else is passed over, where the file allows it without inflating the block: a member whose
-/// length is known from its `sl` field is jumped over after its head.
-#[derive(Clone, Debug, Default)]
-pub struct Filter {
-    /// Only these types; empty means all.
-    pub kinds: Vec<RecordKind>,
-    /// Only targets that begin with this.
-    pub uri_prefix: Option<Vec<u8>>,
-    /// Not before (milliseconds since 1970).
-    pub from_ms: Option<i64>,
-    /// Not after.
-    pub to_ms: Option<i64>,
-}
-
-impl Filter {
-    fn is_empty(&self) -> bool {
-        self.kinds.is_empty() && self.uri_prefix.is_none() && self.from_ms.is_none() && self.to_ms.is_none()
-    }
-
-    /// Whether a record with this head is wanted.
-    pub fn wants(&self, head: &Head) -> bool {
-        (self.kinds.is_empty() || self.kinds.contains(&head.kind()))
-            && self.uri_prefix.as_ref().is_none_or(|p| head.target_uri().is_some_and(|uri| uri.starts_with(p)))
-            && self.from_ms.is_none_or(|from| head.date_ms().is_some_and(|t| t >= from))
-            && self.to_ms.is_none_or(|to| head.date_ms().is_some_and(|t| t <= to))
-    }
-}
-
-/// How to read.
-#[derive(Clone, Debug, Default)]
-pub struct Options {
-    /// Report every violation of the standard, not only what concerns getting at the records.
-    pub strict: bool,
-    /// Which records are wanted.
-    pub filter: Filter,
-}
-
-impl Options {
-    /// Get every record that can be had; report what was skipped.
-    pub fn recover() -> Options {
-        Options::default()
-    }
-    /// The same, and report every violation of the standard.
-    pub fn strict() -> Options {
-        Options { strict: true, ..Options::default() }
-    }
-    /// Only records that pass `filter`.
-    pub fn filtered(self, filter: Filter) -> Options {
-        Options { filter, ..self }
-    }
-}
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Block {

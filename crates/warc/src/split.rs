@@ -5,7 +5,8 @@
 //! there.
 
 use crate::limits::PART_BYTES_MIN;
-use crate::read::{Options, Reader};
+use crate::options::Options;
+use crate::read::Reader;
 use std::fs::File;
 use std::io;
 use std::path::Path;

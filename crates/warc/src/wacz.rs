@@ -1,6 +1,7 @@
 //! WARC files inside a WACZ package (a ZIP file): read in place.
 
-use crate::read::{Options, Reader};
+use crate::options::Options;
+use crate::read::Reader;
 use std::fs::File;
 use std::io::{self, BufReader, Read, Seek, SeekFrom};
 use std::path::Path;
