@@ -11,6 +11,7 @@
 //!  signature: <128 digits>                  over all lines before this one
 //! ```
 
+use skep_url::{Match, Scan};
 use skep_warc::date::rfc3339;
 use skep_warc::write::{Record, RecordId};
 
@@ -30,7 +31,8 @@ pub const TITLE: &str = "skep-removal: ";
 pub enum Selector {
     /// Every record about this URL, by key.
     Url(String),
-    /// Every record about a URL whose key begins like that of this one.
+    /// Every record about a URL whose key begins like that of this one; if this one is no more than a public suffix
+    /// (`http://co.uk`), or says `*.example.com` itself, every record of the hosts below it.
     Prefix(String),
     /// Every record with this payload, and the other records of those fetches.
     Digest(Digest),
@@ -51,8 +53,8 @@ impl std::fmt::Display for Selector {
 pub enum Matcher {
     /// Keys equal to this.
     Key(Vec<u8>),
-    /// SURTs that begin with this, in one site or all.
-    Surt(String),
+    /// SURTs of this range, in one site or all.
+    Scan(Scan),
     /// Payloads equal to this.
     Digest(Digest),
 }
@@ -62,7 +64,7 @@ impl Matcher {
     pub fn new(selector: &Selector) -> Matcher {
         match selector {
             Selector::Url(url) => Matcher::Key(skep_url::Key::of(url).as_bytes().to_vec()),
-            Selector::Prefix(prefix) => Matcher::Surt(surt_prefix(prefix)),
+            Selector::Prefix(prefix) => Matcher::Scan(below(prefix)),
             Selector::Digest(digest) => Matcher::Digest(*digest),
         }
     }
@@ -71,20 +73,18 @@ impl Matcher {
     pub fn matches(&self, capture: &Capture) -> bool {
         match self {
             Matcher::Key(key) => capture.key.as_bytes() == key,
-            Matcher::Surt(surt) => capture.key.surt().starts_with(surt.as_str()),
+            Matcher::Scan(scan) => scan.contains_key(&capture.key),
             Matcher::Digest(digest) => capture.digest.as_ref() == Some(digest),
         }
     }
 }
 
-/// The SURT that all URLs under `prefix` begin with. A prefix that ends with a slash keeps it, although the SURT of a URL
-/// drops it.
-fn surt_prefix(prefix: &str) -> String {
-    let surt = skep_url::Key::of(prefix).surt().to_string();
-    match prefix.ends_with('/') && !surt.ends_with('/') {
-        true => surt + "/",
-        false => surt,
-    }
+/// Everything below a prefix. A public suffix alone has no pages of its own: what is meant is all sites below it.
+fn below(prefix: &str) -> Scan {
+    let scan = Scan::of(prefix, Match::Prefix);
+    let host_only = scan.kind == Match::Prefix && scan.start.ends_with(")/") && !prefix.ends_with('/');
+    let domain = Scan::of(prefix, Match::Domain);
+    if host_only && domain.site_hash.is_none() { domain } else { scan }
 }
 
 /// What a removal record says.
@@ -174,8 +174,12 @@ mod tests {
 
     #[test]
     fn prefixes_end_where_they_say() {
-        assert_eq!(surt_prefix("http://example.com/a"), "com,example)/a");
-        assert_eq!(surt_prefix("http://example.com/a/"), "com,example)/a/");
-        assert_eq!(surt_prefix("http://example.com/"), "com,example)/");
+        let means = |prefix: &str, surt: &str| below(prefix).contains(surt);
+        assert!(means("http://example.com/a", "com,example)/ab") && !means("http://example.com/a/", "com,example)/ab"));
+        assert!(means("http://example.com/", "com,example)/") && !means("http://example.com/", "com,example,a)/"));
+        assert!(means("http://example.com", "com,example)/x") && !means("http://example.com", "com,example,a)/"));
+        assert!(means("http://co.uk", "uk,co,example)/x") && !means("http://co.uk/", "uk,co,example)/x"));
+        assert!(means("*.example.com", "com,example,a)/") && !means("*.example.com", "com,examples)/"));
+        assert!(means("http://a", "a,b)/") && !means("http://a", "ab,c)/"));
     }
 }

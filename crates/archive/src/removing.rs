@@ -85,8 +85,10 @@ impl Archive {
         let mut ids = BTreeSet::new();
         let matching = match (selector, matcher) {
             (Selector::Url(url), _) => Match::Exact(Key::of(url)),
-            (Selector::Prefix(prefix), Matcher::Surt(surt)) => {
-                Match::Prefix(Key::from_parts(Key::of(prefix).site_hash(), surt))
+            (_, Matcher::Scan(scan)) => {
+                // Without a site of its own the range lies in many, and everything is looked at.
+                let (first, last) = scan.site_hash.map_or((0, u32::MAX), |hash| (hash, hash));
+                Match::Range(scan.keys(first).0, scan.keys(last).1)
             }
             _ => {
                 captures.each(&Match::All, |row| {

@@ -23,7 +23,7 @@ pub struct Typed {
     /// Every record about this URL
     #[arg(required_unless_present_any = ["prefix", "digest"], conflicts_with_all = ["prefix", "digest"])]
     url: Option<String>,
-    /// Every record about a URL that begins so
+    /// Every record about a URL that begins so; `*.example.org` for all its hosts
     #[arg(long, value_name = "P", conflicts_with = "digest")]
     prefix: Option<String>,
     /// Every record with this payload
