@@ -131,6 +131,8 @@ pub struct Place {
     pub offset: u64,
     /// How many bytes.
     pub length: u64,
+    /// How many records stand before it in the same compressed member: none, unless somebody compressed several together.
+    pub nth: u32,
 }
 
 impl Archive {
@@ -223,8 +225,7 @@ impl Archive {
         if self.shared.views.is_hidden(position) {
             return Err(Error::NotFound { what: format!("{position} was removed and") });
         }
-        let place = self.shared.place(position)?;
-        Stored::open(&place.path, place.offset, place.length)
+        Stored::at(&self.shared.place(position)?)
     }
 
     /// The record of a capture, by the place that the view gave. The record proves itself when it is read with
@@ -233,10 +234,9 @@ impl Archive {
         let (path, _, name) = self.shared.file(capture.position.into())?;
         if name.generation > 0 {
             // The capture may have been found before its segment was rewritten.
-            let place = self.shared.place(capture.position)?;
-            return Stored::open(&place.path, place.offset, place.length);
+            return Stored::at(&self.shared.place(capture.position)?);
         }
-        Stored::open(&path, capture.offset, capture.length)
+        Stored::of(&path, capture)
     }
 
     /// The file that holds the records of a segment, or of a file from elsewhere.
@@ -336,7 +336,7 @@ impl Shared {
             let (path, sidecar, name) = self.file(position.into())?;
             let mut tables = self.tables.lock().unwrap_or_else(PoisonError::into_inner);
             let found = tables.find(&sidecar, name, position.record)?;
-            Ok(found.map(|(offset, length)| Place { path, offset, length }))
+            Ok(found.map(|(offset, length, nth)| Place { path, offset, length, nth }))
         };
         if let Some(place) = find()? {
             return Ok(place);

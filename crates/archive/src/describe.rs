@@ -47,10 +47,9 @@ fn about_the_archive(head: &Head, media_type: &str, block: &mut dyn BufRead) -> 
     })
 }
 
-/// The capture that a record about a URL holds; `None` for a record without URL or date. Its position, offset and length
-/// are those of nothing yet.
-pub fn capture(head: &Head, media_type: &str, block: &mut dyn BufRead) -> io::Result<Option<Capture>> {
-    let kind = match head.kind() {
+/// Which kind of capture a record may be.
+pub fn kind_of(head: &Head) -> Option<CaptureKind> {
+    Some(match head.kind() {
         RecordKind::Response => CaptureKind::Response,
         RecordKind::Revisit => CaptureKind::Revisit,
         RecordKind::Resource => CaptureKind::Resource,
@@ -58,8 +57,14 @@ pub fn capture(head: &Head, media_type: &str, block: &mut dyn BufRead) -> io::Re
         RecordKind::Conversion => CaptureKind::Conversion,
         RecordKind::Request => CaptureKind::Request,
         RecordKind::Other => CaptureKind::Other,
-        RecordKind::Warcinfo | RecordKind::Continuation | RecordKind::ArcHeader => return Ok(None),
-    };
+        RecordKind::Warcinfo | RecordKind::Continuation | RecordKind::ArcHeader => return None,
+    })
+}
+
+/// The capture that a record about a URL holds; `None` for a record without URL or date. Its position, offset and length
+/// are those of nothing yet.
+pub fn capture(head: &Head, media_type: &str, block: &mut dyn BufRead) -> io::Result<Option<Capture>> {
+    let Some(kind) = kind_of(head) else { return Ok(None) };
     let (Some(url), Some(time_ms)) = (head.target_uri(), head.date_ms()) else { return Ok(None) };
     let mut capture = Capture {
         key: skep_url::Key::of_bytes(url),
@@ -131,8 +136,10 @@ fn digest_of(from: &mut dyn Read) -> io::Result<Digest> {
     Ok(Digest::Sha1(sha1))
 }
 
-/// The media type of the block, lower-case and without parameters.
+/// The media type of the block, lower-case and without parameters. Fields are only what is called so to the letter: indexes
+/// list every other spelling, so it must stay another one.
 fn media_type(head: &Head) -> String {
     let text = head.text("Content-Type").unwrap_or_default();
-    text.split([';', ' ', '\t']).next().unwrap_or_default().to_ascii_lowercase()
+    let media_type = text.split([';', ' ', '\t']).next().unwrap_or_default().to_ascii_lowercase();
+    if media_type == own::FIELDS { text.into_owned() } else { media_type }
 }

@@ -4,18 +4,53 @@ use std::collections::{HashMap, VecDeque};
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
-use skep_warc::{Options, Reader, Record};
+use skep_warc::{Head, Options, Reader, Record};
 
+use crate::archive::Place;
+use crate::capture::{Capture, Digest};
+use crate::describe::kind_of;
 use crate::error::{Error, Result};
 use crate::layout::SegmentName;
 use crate::limits::TABLES_BYTES_MAX;
 use crate::sidecar::{HEADER_BYTES, SidecarReader};
 
-/// A record in its file, opened at its first byte.
+/// A record in its file, opened at its first byte, or at that of the compressed member that holds it among others.
 pub struct Stored {
     path: PathBuf,
     offset: u64,
+    length: u64,
     reader: Reader,
+    wanted: Wanted,
+}
+
+/// Which of the records at a place is meant. There is one, unless somebody compressed several together.
+#[derive(Debug, Clone)]
+enum Wanted {
+    /// The one with so many before it.
+    Nth(u32),
+    /// The one that a capture says it is; the first if none is.
+    Like(Box<Capture>),
+    /// It was handed out.
+    Done,
+}
+
+impl Wanted {
+    fn is(&self, head: &Head, nth: u32) -> bool {
+        match self {
+            Wanted::Nth(wanted) => nth == *wanted,
+            Wanted::Like(capture) => resembles(head, capture),
+            Wanted::Done => false,
+        }
+    }
+}
+
+/// Whether a record may be that of a capture, by its head. Times are compared by the second: some indexes know no more.
+fn resembles(head: &Head, capture: &Capture) -> bool {
+    let digest = head.text("WARC-Payload-Digest").and_then(|text| text.parse::<Digest>().ok());
+    kind_of(head) == Some(capture.kind)
+        && head.target_uri().is_some_and(|uri| String::from_utf8_lossy(uri) == capture.url)
+        && head.date_ms().is_some_and(|time| time.div_euclid(1000) == capture.time_ms.div_euclid(1000))
+        && digest.is_none_or(|digest| capture.digest.is_none_or(|other| other == digest))
 }
 
 impl std::fmt::Debug for Stored {
@@ -27,9 +62,23 @@ impl std::fmt::Debug for Stored {
 impl Stored {
     /// The record of `length` bytes at `offset`.
     pub fn open(path: &Path, offset: u64, length: u64) -> Result<Stored> {
+        Stored::new(path, offset, length, Wanted::Nth(0))
+    }
+
+    /// The record at a place.
+    pub fn at(place: &Place) -> Result<Stored> {
+        Stored::new(&place.path, place.offset, place.length, Wanted::Nth(place.nth))
+    }
+
+    /// The record of a capture, where the capture says it is in this file.
+    pub fn of(path: &Path, capture: &Capture) -> Result<Stored> {
+        Stored::new(path, capture.offset, capture.length, Wanted::Like(Box::new(capture.clone())))
+    }
+
+    fn new(path: &Path, offset: u64, length: u64, wanted: Wanted) -> Result<Stored> {
         let reader = Reader::at(path, offset, Some(length), Options::recover())
             .map_err(|error| Error::io("cannot open", path, error))?;
-        Ok(Stored { path: path.to_path_buf(), offset, reader })
+        Ok(Stored { path: path.to_path_buf(), offset, length, reader, wanted })
     }
 
     /// The file it is in.
@@ -45,11 +94,30 @@ impl Stored {
     /// The record: its head, and its block to be read as a stream. A second call gives `NotFound`.
     pub fn record(&mut self) -> Result<Record<'_>> {
         let (path, offset) = (self.path.clone(), self.offset);
-        match self.reader.next() {
-            Ok(Some(record)) if record.offset() == offset => Ok(record),
-            Ok(_) => Err(Error::Record { path, offset, what: "no record begins here".into() }),
-            Err(error) => Err(Error::io("cannot read", &path, error)),
+        let mut found = self.find()?;
+        if !found && matches!(self.wanted, Wanted::Like(_)) {
+            // Some indexes spell a target otherwise than its record: the place is all there is to go by.
+            *self = Stored::open(&path, offset, self.length)?;
+            found = self.find()?;
         }
+        self.wanted = Wanted::Done;
+        let none = || Error::Record { path, offset, what: "no record begins here".into() };
+        self.reader.current().filter(|_| found).ok_or_else(none)
+    }
+
+    /// Steps to the record that is wanted.
+    fn find(&mut self) -> Result<bool> {
+        let mut nth = 0;
+        while let Some(record) = self.reader.next().map_err(|error| Error::io("cannot read", &self.path, error))? {
+            if record.offset() != self.offset {
+                return Ok(false);
+            }
+            if self.wanted.is(record.head(), nth) {
+                return Ok(true);
+            }
+            nth += 1;
+        }
+        Ok(false)
     }
 
     /// The record, if its target is `url`: for places that came from an index and may be stale.
@@ -75,10 +143,12 @@ pub struct Table {
 }
 
 impl Table {
-    /// Offset and length of a record.
-    pub fn get(&self, record: u32) -> Option<(u64, u64)> {
+    /// Offset and length of a record, and how many before it begin at the same offset.
+    pub fn get(&self, record: u32) -> Option<(u64, u64, u32)> {
         let at = self.places.binary_search_by_key(&record, |place| place.0).ok()?;
-        Some((self.places[at].1, self.places[at].2))
+        let (_, offset, length) = self.places[at];
+        let before = self.places[..at].iter().rev().take_while(|place| place.1 == offset).count();
+        Some((offset, length, before as u32))
     }
 
     fn weight(&self) -> usize {
@@ -96,7 +166,7 @@ pub struct Tables {
 
 impl Tables {
     /// The place of a record by the sidecar at `path`; reads the sidecar where it has grown since.
-    pub fn find(&mut self, path: &Path, name: SegmentName, record: u32) -> Result<Option<(u64, u64)>> {
+    pub fn find(&mut self, path: &Path, name: SegmentName, record: u32) -> Result<Option<(u64, u64, u32)>> {
         if let Some(place) = self.tables.get(&name).and_then(|table| table.get(record)) {
             return Ok(Some(place));
         }

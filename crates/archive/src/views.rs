@@ -19,6 +19,7 @@ use crate::digests::{self, Digests};
 use crate::error::{Error, Result};
 use crate::hidden::Hidden;
 use crate::layout::SegmentId;
+use crate::own;
 use crate::read::Stored;
 use crate::remove::{self, Removal};
 use crate::sidecar::{Entry, Note};
@@ -342,11 +343,13 @@ fn begin_making(folder: &Path) -> Result<Option<PathBuf>> {
     Ok(Some(making))
 }
 
-/// Whether the captures view lists it: it brought a body, or a recorded revisit.
+/// Whether the captures view lists it: what an index of its file lists, and conversions. Fields about a URL (links, timings)
+/// are no captures of it; metadata and resources in any other form are.
 pub fn is_listed(capture: &Capture) -> bool {
     match capture.kind {
-        CaptureKind::Response | CaptureKind::Revisit | CaptureKind::Resource | CaptureKind::Conversion => true,
-        CaptureKind::Metadata | CaptureKind::Request | CaptureKind::Other => false,
+        CaptureKind::Response | CaptureKind::Revisit | CaptureKind::Conversion => true,
+        CaptureKind::Resource | CaptureKind::Metadata => capture.mime != own::FIELDS,
+        CaptureKind::Request | CaptureKind::Other => false,
     }
 }
 

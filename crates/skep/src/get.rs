@@ -91,7 +91,12 @@ pub fn run(typed: Typed, place: &Place) -> Result<Exit> {
 
 pub fn perform(archive: &Archive, job: &Job, tell: &mut dyn Tell) -> Result<Exit> {
     archive.settle()?;
-    let Some(capture) = find(archive, job)? else { return Ok(Exit::No) };
+    // A note about a page is taken for it only where there is nothing else.
+    let found = match find(archive, job, |kind| kind != CaptureKind::Metadata)? {
+        None => find(archive, job, |_| true)?,
+        found => found,
+    };
+    let Some(capture) = found else { return Ok(Exit::No) };
     let mut stored = archive.read_capture(&capture)?;
     let original = if capture.kind == CaptureKind::Revisit { original_of(archive, &capture)? } else { None };
     if capture.kind == CaptureKind::Revisit && original.is_none() && matches!(job.form, Form::Body | Form::Raw) {
@@ -136,10 +141,10 @@ pub fn perform(archive: &Archive, job: &Job, tell: &mut dyn Tell) -> Result<Exit
     Ok(Exit::Done)
 }
 
-fn find(archive: &Archive, job: &Job) -> Result<Option<Capture>> {
+fn find(archive: &Archive, job: &Job, wanted: impl Fn(CaptureKind) -> bool) -> Result<Option<Capture>> {
     let view = &archive.views().captures;
     let key = skep_url::Key::of(&job.url);
-    let fits = |c: &Capture| job.private || !c.is_private();
+    let fits = |c: &Capture| (job.private || !c.is_private()) && wanted(c.kind);
     if let Some(at) = job.at_ms {
         for capture in view.closest(&key, at)? {
             let capture = capture?;

@@ -144,6 +144,11 @@ impl Reader {
         }
     }
 
+    /// The record that [`Reader::next`] lent last, once more: for whoever looked at it to decide whether it is the one.
+    pub fn current(&mut self) -> Option<Record<'_>> {
+        self.open.then_some(Record { reader: self })
+    }
+
     /// What was found so far and not yet taken.
     pub fn findings(&self) -> &[Finding] {
         self.findings.as_slice()
