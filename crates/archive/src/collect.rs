@@ -11,7 +11,7 @@ use std::io::BufRead;
 use std::path::{Path, PathBuf};
 use std::sync::{MutexGuard, PoisonError};
 
-use skep_warc::{Options, Reader};
+use skep_warc::{Options, Reader, wacz};
 
 use crate::archive::{Archive, Shared};
 use crate::collections::{Candidate, CollectionFile, Collections, Verdict};
@@ -27,6 +27,11 @@ use crate::replay::Replay;
 use crate::settings;
 use crate::sidecar::{Entry, Note, SidecarReader, SidecarWriter};
 use crate::views::Views;
+
+/// A package of WARC files.
+const WACZ: &str = "wacz";
+/// A WARC file that is known by an index of it.
+const CDXJ: &str = "cdxj";
 
 /// Files on their way into the archive.
 pub struct Additions<'a> {
@@ -106,8 +111,9 @@ impl<'a> Additions<'a> {
         Ok(records)
     }
 
-    /// Makes the files ended so far part of the archive and lets the views fold them. Others may follow.
-    pub fn commit(&mut self) -> Result<()> {
+    /// Makes the files ended so far part of the archive and lets the views fold them. Others may follow. Returns what the
+    /// views could not list.
+    pub fn commit(&mut self) -> Result<Vec<Finding>> {
         let shared = self.shared;
         let mut finished = std::mem::take(&mut self.finished);
         finished.sort_by_key(|file| file.number);
@@ -119,14 +125,16 @@ impl<'a> Additions<'a> {
         drop(current);
         self.collections = collections;
         let mut batch = Replay::new(&shared.views);
+        let mut findings = Vec::new();
         for file in &finished {
-            replay(&shared.layout, file, &shared.views, &mut batch)?;
+            findings.extend(replay(&shared.layout, file, &shared.views, &mut batch)?);
         }
         batch.finish()?;
-        shared.views.tend()
+        shared.views.tend()?;
+        Ok(findings)
     }
 
-    /// Adds an ARC or WARC file as a whole: begin, describe every record, end. `progress` is told the bytes read.
+    /// Adds an ARC, WARC or WACZ file as a whole: begin, describe every record, end. `progress` is told the bytes read.
     pub fn add(&mut self, path: &Path, collection: &str, copy: bool, progress: &mut dyn FnMut(u64)) -> Result<Added> {
         let kind = kind_of(path)?;
         Ok(match self.begin(path, collection, kind, copy)? {
@@ -195,16 +203,38 @@ impl Adding {
     fn describe_all(&mut self, progress: &mut dyn FnMut(u64)) -> Result<Vec<String>> {
         let path = self.location.clone();
         let wrong = |error| Error::io("cannot read", &path, error);
-        let mut reader = Reader::open(&path, Options::recover()).map_err(wrong)?;
+        if self.file.kind != WACZ {
+            let mut reader = Reader::open(&path, Options::recover()).map_err(wrong)?;
+            return self.describe_records(&mut reader, 0, "", progress);
+        }
+        // The records of a package are counted through all files inside it.
+        let mut findings = Vec::new();
+        for entry in wacz::archives(&path).map_err(wrong)? {
+            let mut reader = entry.reader(&path, Options::recover()).map_err(wrong)?;
+            let before = self.records;
+            findings.extend(self.describe_records(&mut reader, before, &format!("{}: ", entry.name), progress)?);
+        }
+        Ok(findings)
+    }
+
+    fn describe_records(
+        &mut self,
+        reader: &mut Reader,
+        before: u64,
+        inside: &str,
+        progress: &mut dyn FnMut(u64),
+    ) -> Result<Vec<String>> {
+        let path = self.location.clone();
+        let wrong = |error| Error::io("cannot read", &path, error);
         while let Some(mut record) = reader.next().map_err(wrong)? {
-            let (number, offset) = (u32::try_from(record.number()).unwrap_or(u32::MAX), record.offset());
+            let (number, offset) = (u32::try_from(before + record.number()).unwrap_or(u32::MAX), record.offset());
             let head = record.head().clone();
             let note = describe(&head, &mut record as &mut dyn BufRead).map_err(wrong)?;
             let end = record.finish().map_err(wrong)?;
             self.push(number, offset, end.length, note)?;
             progress(offset + end.length);
         }
-        Ok(reader.take_findings().iter().map(ToString::to_string).collect())
+        Ok(reader.take_findings().iter().map(|finding| format!("{inside}{finding}")).collect())
     }
 
     fn finish(mut self) -> Result<CollectionFile> {
@@ -219,6 +249,20 @@ impl Adding {
 
 fn kind_of(path: &Path) -> Result<&'static str> {
     let wrong = |error| Error::io("cannot read", path, error);
+    if wacz::is_package(path).map_err(wrong)? {
+        let entries = wacz::archives(path).map_err(wrong)?;
+        return match entries.iter().find(|entry| entry.deflated) {
+            None => Ok(WACZ),
+            Some(entry) => Err(Error::Refused {
+                why: format!(
+                    "{} cannot be read in place: {} is compressed a second time by the package; unpack it and add the \
+                     WARC files",
+                    path.display(),
+                    entry.name
+                ),
+            }),
+        };
+    }
     let mut reader = Reader::open(path, Options::recover()).map_err(wrong)?;
     match reader.next().map_err(wrong)? {
         Some(record) if record.head().is_arc() => Ok("arc"),
@@ -262,19 +306,21 @@ pub(crate) fn replay(
     }
     let sidecar = layout.collection_sidecar(file.number);
     if SidecarReader::open(&sidecar, name)?.is_none() && !reparse(layout, file)? {
-        let what = format!("{} is not there, and neither is what was known of it", file.path.display());
+        let what = match file.kind.as_str() {
+            CDXJ => format!("what an index said of {} is lost", file.path.display()),
+            _ => format!("{} is not there, and neither is what was known of it", file.path.display()),
+        };
         return Ok(Some(Finding::wrong(&sidecar, None, "collection-lost", what)));
     }
     let length = sidecar.metadata().map_err(|error| Error::io("cannot look at", &sidecar, error))?.len();
     let covered = Covered { records: u32::MAX, bytes: u64::MAX, sidecar_bytes: length, closed: true };
-    replay.sidecar(&file.location(layout), &sidecar, name, covered, mark)?;
-    Ok(None)
+    replay.sidecar(&file.location(layout), &sidecar, name, covered, mark)
 }
 
-/// Writes the sidecar of a file of a collection again, if the file is there and is one that is described here. Says
-/// whether it did.
+/// Writes the sidecar of a file of a collection again, if the file is there. Says whether it did. What came from an index stays
+/// as the index had it: its order gave the records their numbers.
 pub(crate) fn reparse(layout: &Layout, file: &CollectionFile) -> Result<bool> {
-    if !matches!(file.kind.as_str(), "warc" | "arc") || !file.location(layout).is_file() {
+    if file.kind == CDXJ || !file.location(layout).is_file() {
         return Ok(false);
     }
     let mut adding = Adding::begin(layout, file.clone())?;

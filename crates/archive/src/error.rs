@@ -110,7 +110,10 @@ impl Error {
     /// What to type next, if anything is known to help.
     pub fn hint(&self) -> Option<String> {
         match self {
-            Error::DiskFull { path } => Some(format!("free some space on the disk that holds {}", path.display())),
+            Error::DiskFull { path } => Some(format!(
+                "free some space on the disk that holds {}; if it goes on being said then, open the archive again",
+                path.display()
+            )),
             Error::Locked { path, owner } => Some(match owner {
                 Some(pid) => format!("ask the owner through {}/control, or stop process {pid}", path.display()),
                 None => format!("ask the owner through {}/control", path.display()),

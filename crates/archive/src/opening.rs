@@ -253,7 +253,7 @@ impl Segments {
         if !covered.closed {
             segment.state = State::Unclosed;
         }
-        replay.sidecar(&segment.path, &sidecar_of(&segment.path), name, covered, mark)?;
+        findings.extend(replay.sidecar(&segment.path, &sidecar_of(&segment.path), name, covered, mark)?);
         self.catalog.set(segment);
         Ok(())
     }

@@ -4,6 +4,7 @@ use std::fs::File;
 use std::path::Path;
 
 use crate::error::{Error, Result};
+use crate::finding::Finding;
 use crate::layout::SegmentName;
 use crate::limits::REPLAY_ENTRIES_MAX;
 use crate::recover::Covered;
@@ -22,7 +23,7 @@ impl<'v> Replay<'v> {
         Replay { views, batch: views.bulk() }
     }
 
-    /// Replays the sidecar of one file from where its mark is.
+    /// Replays the sidecar of one file from where its mark is. A finding says how many captures cannot be listed.
     pub fn sidecar(
         &mut self,
         file: &Path,
@@ -30,7 +31,7 @@ impl<'v> Replay<'v> {
         name: SegmentName,
         covered: Covered,
         mark: Option<Mark>,
-    ) -> Result<()> {
+    ) -> Result<Option<Finding>> {
         let known = mark.filter(|mark| {
             mark.generation == name.generation
                 && mark.bytes <= covered.bytes
@@ -41,6 +42,7 @@ impl<'v> Replay<'v> {
             // Some of these records may be in the views already; a run must not bring them in again.
             self.switch(self.views.batch())?;
         }
+        let mut unlisted = 0;
         let mut records = known.map_or(0, |mark| mark.records);
         let mut bytes = known.map_or(0, |mark| mark.bytes);
         let reader = SidecarReader::open_at(sidecar, name, from)?;
@@ -48,7 +50,7 @@ impl<'v> Replay<'v> {
         while reader.valid_length() < covered.sidecar_bytes {
             let Some(entries) = reader.next_frame()? else { break };
             for entry in &entries {
-                self.batch.apply(file, name.id, entry)?;
+                unlisted += u64::from(!self.batch.apply(file, name.id, entry)?);
                 (records, bytes) = (entry.record.saturating_add(1), entry.end());
             }
             if self.batch.entries() >= REPLAY_ENTRIES_MAX {
@@ -68,7 +70,9 @@ impl<'v> Replay<'v> {
         if mark.is_some() {
             self.switch(self.views.bulk())?;
         }
-        Ok(())
+        let what =
+            || format!("{unlisted} captures have a URL that is too long to be found by; they are read by position");
+        Ok((unlisted > 0).then(|| Finding::mended(file, None, "unlisted", what())))
     }
 
     /// Commits what is replayed so far and goes on with `next`.

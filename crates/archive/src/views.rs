@@ -243,15 +243,17 @@ impl Batch<'_> {
         }
     }
 
-    /// Folds a record into every view.
-    pub fn apply(&mut self, path: &Path, id: SegmentId, entry: &Entry) -> Result<()> {
+    /// Folds a record into every view. Says whether the captures view could take it: what cannot be indexed (a URL of a
+    /// megabyte) is kept all the same, and read by position.
+    pub fn apply(&mut self, path: &Path, id: SegmentId, entry: &Entry) -> Result<bool> {
         let views = self.views;
         let position = Position { writer: id.writer, segment: id.number, record: entry.record };
         self.entries += 1;
+        let mut taken = true;
         match &entry.note {
             Note::Capture(capture) if is_listed(capture) => match self.list(capture) {
-                // What cannot be indexed (a URL of a megabyte) is kept all the same, and read by position.
-                Ok(()) | Err(Error::Refused { .. }) => {}
+                Ok(()) => {}
+                Err(Error::Refused { .. }) => taken = false,
                 Err(error) => return Err(error),
             },
             Note::Removal(block) => self.hide(block)?,
@@ -264,7 +266,8 @@ impl Batch<'_> {
             _ => {}
         }
         let record = SeenRecord { position, path, entry };
-        views.registered.iter().try_for_each(|view| view.apply(&record, self))
+        views.registered.iter().try_for_each(|view| view.apply(&record, self))?;
+        Ok(taken)
     }
 
     fn list(&mut self, capture: &Capture) -> Result<()> {

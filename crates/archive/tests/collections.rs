@@ -2,9 +2,11 @@
 
 mod support;
 
+use std::io::{Read, Write};
 use std::path::Path;
 
-use skep_archive::{Added, Archive, Bytes, Error, Selector, WriterKey};
+use skep_archive::{Added, Addition, Archive, Bytes, Error, Note, Position, Selector, WriterKey};
+use skep_warc::write::{Compression, Encoder, Record, RecordId};
 use support::*;
 
 fn foreign(path: &Path, urls: &[&str]) {
@@ -104,4 +106,189 @@ fn what_is_no_archive_file_is_refused() {
     assert!(matches!(add(elsewhere.path()), Err(Error::Io { .. } | Error::Refused { .. })));
     additions.commit().unwrap();
     assert!(archive.collections().files().is_empty());
+}
+
+/// Records as they are, without compression.
+fn plain(records: &[Record<'_>]) -> Vec<Vec<u8>> {
+    let encode = |record: &Record<'_>| {
+        let mut bytes = Vec::new();
+        record.encode(&mut Encoder::new(Compression::Plain), &mut bytes).unwrap();
+        bytes
+    };
+    records.iter().map(encode).collect()
+}
+
+fn member(bytes: &[u8]) -> Vec<u8> {
+    let mut gzip = flate2::write::GzEncoder::new(Vec::new(), flate2::Compression::default());
+    gzip.write_all(bytes).unwrap();
+    gzip.finish().unwrap()
+}
+
+const DATE: &str = "2026-01-01T00:00:00Z";
+
+fn id(number: u8) -> RecordId {
+    RecordId::uuid([number; 16])
+}
+
+#[test]
+fn records_compressed_together_are_read_one_by_one() {
+    let (dir, elsewhere) = (tempfile::tempdir().unwrap(), tempfile::tempdir().unwrap());
+    let message = |body: &str| format!("HTTP/1.1 200 OK\r\n\r\n{body}").into_bytes();
+    let long = "long ".repeat(400_000);
+    let records = [
+        Record::request(&id(1), DATE, "http://a.example/1", b"GET /1 HTTP/1.1\r\n\r\n".to_vec()),
+        Record::response(&id(2), DATE, "http://a.example/1", message("one")),
+        Record::response(&id(3), DATE, "http://a.example/1", message("one, once more")),
+        Record::response(&id(4), DATE, "http://a.example/2", message(&long)),
+        Record::response(&id(5), DATE, "http://a.example/3", message("three")),
+        Record::response(&id(6), DATE, "http://a.example/4", message("four")),
+    ];
+    let parts = plain(&records);
+    // Some together and the last one alone; and, as `gzip FILE` makes it, all in one.
+    let files = [[member(&parts[..5].concat()), member(&parts[5])].concat(), member(&parts.concat())];
+    for (number, bytes) in files.iter().enumerate() {
+        let path = elsewhere.path().join(format!("{number}.warc.gz"));
+        std::fs::write(&path, bytes).unwrap();
+        let archive = open(&dir.path().join(number.to_string()), 1);
+        add(&archive, &path, false);
+        let bodies = ["one", "one, once more", long.as_str(), "three", "four"];
+        let found = captures(&archive);
+        assert_eq!(found.len(), bodies.len());
+        for (capture, body) in found.iter().zip(bodies) {
+            assert!(block(&archive, capture.position).ends_with(&format!("\r\n\r\n{body}")), "{capture:?}");
+            let (mut stored, mut text) = (archive.read_capture(capture).unwrap(), String::new());
+            stored.record_of(capture.url.as_bytes()).unwrap().read_to_string(&mut text).unwrap();
+            assert!(text.ends_with(&format!("\r\n\r\n{body}")), "{capture:?}");
+            assert!(stored.record().is_err());
+        }
+    }
+}
+
+#[test]
+fn what_an_index_lists_the_view_lists() {
+    let (dir, elsewhere) = (tempfile::tempdir().unwrap(), tempfile::tempdir().unwrap());
+    let fields = "application/warc-fields";
+    let about = "http://a.example/1";
+    let records = [
+        Record::response(&id(1), DATE, about, b"HTTP/1.1 200 OK\r\n\r\none".to_vec()),
+        Record::metadata(&id(2), DATE, fields, b"via: x\r\n".as_slice()).target_uri(about),
+        Record::metadata(&id(3), DATE, "text/anvl", b"via: x\r\n".as_slice()).target_uri(about),
+        Record::metadata(&id(4), DATE, "application/warc-fields; charset=utf-8", b"a: b\r\n".as_slice())
+            .target_uri(about),
+        Record::metadata(&id(5), DATE, "Application/WARC-Fields", b"a: b\r\n".as_slice()).target_uri(about),
+        Record::resource(&id(6), DATE, about, fields, b"a: b\r\n".as_slice()),
+        Record::resource(&id(7), DATE, about, "text/plain", b"text".as_slice()),
+        Record::request(&id(8), DATE, about, b"GET / HTTP/1.1\r\n\r\n".to_vec()),
+    ];
+    let path = elsewhere.path().join("a.warc");
+    std::fs::write(&path, plain(&records).concat()).unwrap();
+    let archive = open(dir.path(), 1);
+    add(&archive, &path, false);
+    let (mut lines, mut findings) = (Vec::new(), Vec::new());
+    skep_archive::cdxj::index_file(&path, "a.warc", 1, &mut lines, &mut findings, &|_| ()).unwrap();
+    let indexed = lines.iter().map(|line| skep_archive::cdxj::parse_line(line).unwrap().unwrap().capture.offset);
+    let (mut indexed, mut listed): (Vec<u64>, Vec<u64>) =
+        (indexed.collect(), captures(&archive).iter().map(|capture| capture.offset).collect());
+    indexed.sort();
+    listed.sort();
+    assert_eq!((indexed.len(), &indexed), (5, &listed));
+}
+
+#[test]
+fn a_package_is_read_in_place_and_read_again() {
+    let (dir, elsewhere) = (tempfile::tempdir().unwrap(), tempfile::tempdir().unwrap());
+    let path = elsewhere.path().join("a.wacz");
+    let package = |method: zip::CompressionMethod| {
+        let mut package = zip::ZipWriter::new(std::fs::File::create(&path).unwrap());
+        for (name, url) in [("archive/a.warc.gz", "http://a.example/"), ("archive/b.warc.gz", "http://b.example/")] {
+            let part = elsewhere.path().join("part");
+            foreign(&part, &[url]);
+            package.start_file(name, zip::write::SimpleFileOptions::default().compression_method(method)).unwrap();
+            package.write_all(&std::fs::read(&part).unwrap()).unwrap();
+        }
+        package.finish().unwrap();
+    };
+    let archive = open(dir.path(), 1);
+    package(zip::CompressionMethod::Deflated);
+    let refused = archive.additions().unwrap().add(&path, "c", false, &mut |_| ()).unwrap_err();
+    assert!(refused.to_string().contains("compressed a second time"), "{refused}");
+    package(zip::CompressionMethod::Stored);
+    assert!(matches!(add(&archive, &path, true), Added::New { records: 6, .. }));
+    let found = captures(&archive);
+    assert_eq!(found.iter().map(|c| c.position.record).collect::<std::collections::BTreeSet<_>>(), [1, 4].into());
+    for capture in &found {
+        assert!(block(&archive, capture.position).ends_with("body 0"));
+    }
+    assert_eq!(check(&archive), []);
+    archive.close().unwrap();
+    std::fs::remove_file(dir.path().join("collections/1.idx")).unwrap();
+    let archive = Archive::rebuild(dir.path(), options(1), true).unwrap();
+    assert_eq!(captures(&archive), found);
+}
+
+#[test]
+fn what_came_from_an_index_stays_as_the_index_had_it() {
+    let (dir, elsewhere) = (tempfile::tempdir().unwrap(), tempfile::tempdir().unwrap());
+    let path = elsewhere.path().join("a.warc.gz");
+    foreign(&path, &["http://a.example/", "http://b.example/"]);
+    let (mut lines, mut findings) = (Vec::new(), Vec::new());
+    skep_archive::cdxj::index_file(&path, "a.warc.gz", 1, &mut lines, &mut findings, &|_| ()).unwrap();
+    let archive = open(dir.path(), 1);
+    let mut additions = archive.additions().unwrap();
+    let Addition::New(mut adding) = additions.begin(&path, "c", "cdxj", false).unwrap() else { panic!() };
+    for (number, line) in lines.iter().enumerate() {
+        let capture = skep_archive::cdxj::parse_line(line).unwrap().unwrap().capture;
+        adding.push(number as u32, capture.offset, capture.length, Note::Capture(Box::new(capture))).unwrap();
+    }
+    additions.end(adding).unwrap();
+    additions.commit().unwrap();
+    drop(additions);
+    let found = captures(&archive);
+    assert_eq!(found.len(), 2);
+    archive.close().unwrap();
+    let archive = Archive::rebuild(dir.path(), options(1), true).unwrap();
+    assert_eq!((captures(&archive), archive.opened().len()), (found, 0));
+    archive.close().unwrap();
+    std::fs::remove_file(dir.path().join("collections/1.idx")).unwrap();
+    let archive = Archive::rebuild(dir.path(), options(1), true).unwrap();
+    assert_eq!(archive.opened().iter().map(|finding| finding.rule).collect::<Vec<_>>(), ["collection-lost"]);
+}
+
+#[test]
+fn a_capture_that_cannot_be_found_by_its_url_is_told_of() {
+    let (dir, elsewhere) = (tempfile::tempdir().unwrap(), tempfile::tempdir().unwrap());
+    let path = elsewhere.path().join("a.warc.gz");
+    let long = format!("http://a.example/{}", "x".repeat(skep_archive::limits::URL_BYTES_MAX));
+    foreign(&path, &[&long, "http://b.example/"]);
+    let archive = open(dir.path(), 1);
+    let mut additions = archive.additions().unwrap();
+    additions.add(&path, "c", false, &mut |_| ()).unwrap();
+    let told = additions.commit().unwrap();
+    drop(additions);
+    assert_eq!(told.iter().map(|f| (f.rule, f.mended)).collect::<Vec<_>>(), [("unlisted", true)]);
+    assert!(told[0].what.starts_with("1 captures"), "{}", told[0].what);
+    assert_eq!(captures(&archive).len(), 1);
+    let position = Position { writer: WriterKey::FOREIGN, segment: 1, record: 1 };
+    assert!(block(&archive, position).ends_with("body 0"));
+    archive.close().unwrap();
+    let archive = Archive::rebuild(dir.path(), options(1), false).unwrap();
+    assert_eq!(archive.opened(), told);
+}
+
+#[test]
+fn a_prefix_wider_than_a_site_removes_from_all_its_sites() {
+    let dir = tempfile::tempdir().unwrap();
+    let archive = open(dir.path(), 1);
+    for url in ["http://a.co.uk/", "http://b.c.co.uk/x", "http://d.uk/", "http://co.uk.example/", "urn:a:1", "urn:b:2"]
+    {
+        append(&archive, url, START_MS, "x");
+    }
+    let left = || answers(&archive).into_iter().map(|answer| answer.0).collect::<std::collections::BTreeSet<_>>();
+    let remove = |prefix: &str| archive.remove(&Selector::Prefix(prefix.into()), "asked").unwrap();
+    assert_eq!(remove("http://co.uk").positions.len(), 6);
+    assert_eq!(left(), ["http://d.uk/", "http://co.uk.example/", "urn:a:1", "urn:b:2"].map(String::from).into());
+    remove("urn:");
+    remove("*.uk");
+    assert_eq!(left(), ["http://co.uk.example/"].map(String::from).into());
+    assert_eq!(check(&archive), []);
 }

@@ -7,8 +7,7 @@ use crate::show::{self, Column, Screen};
 use clap::Args;
 use serde::{Deserialize, Serialize};
 use serde_json::json;
-use skep_archive::{Added, Adding, Addition, Additions, Archive, Note, cdxj, describe};
-use skep_warc::wacz;
+use skep_archive::{Added, Adding, Addition, Additions, Archive, Note, cdxj};
 use std::collections::{HashMap, HashSet, VecDeque};
 use std::io::{BufRead, BufReader};
 use std::path::{Path, PathBuf};
@@ -148,11 +147,16 @@ pub fn perform(archive: &Archive, job: &Job, tell: &mut dyn Tell) -> Result<Exit
             tell.talk(&format!("{}: {finding}", path.display()));
         }
         if index % FILES_PER_COMMIT == FILES_PER_COMMIT - 1 {
-            additions.commit()?;
+            commit(&mut additions, tell)?;
         }
     }
-    additions.commit()?;
+    commit(&mut additions, tell)?;
     Ok(exit)
+}
+
+fn commit(additions: &mut Additions<'_>, tell: &mut dyn Tell) -> Result<()> {
+    additions.commit()?.iter().for_each(|finding| tell.talk(&finding.to_string()));
+    Ok(())
 }
 
 #[derive(Default)]
@@ -168,9 +172,6 @@ fn add_one(additions: &mut Additions<'_>, path: &Path, job: &Job, progress: &mut
     if named("cdxj") {
         return add_index(additions, path, job, progress);
     }
-    if wacz::is_package(path).map_err(|error| Failure::reading(path, error))? {
-        return add_package(additions, path, job, progress);
-    }
     Ok(match additions.add(path, &job.collection, job.copy, progress)? {
         Added::Already(_) => Outcome { result: "there already".into(), ..Outcome::default() },
         Added::Changed(_) => changed(),
@@ -184,43 +185,6 @@ fn changed() -> Outcome {
         undone: true,
         ..Outcome::default()
     }
-}
-
-/// A package: its WARC files are read where they lie inside it.
-fn add_package(
-    additions: &mut Additions<'_>,
-    path: &Path,
-    job: &Job,
-    progress: &mut dyn FnMut(u64),
-) -> Result<Outcome> {
-    let failed = |error| Failure::reading(path, error);
-    let entries = wacz::archives(path).map_err(failed)?;
-    if let Some(entry) = entries.iter().find(|e| e.deflated) {
-        return Err(Failure::new(format!("{} cannot be read in place", path.display()))
-            .because(format!("{} is compressed a second time by the package", entry.name))
-            .hint("unpack it and add the WARC files"));
-    }
-    let mut adding = match additions.begin(path, &job.collection, "wacz", job.copy)? {
-        Addition::Already(_) => return Ok(Outcome { result: "there already".into(), ..Outcome::default() }),
-        Addition::Changed(_) => return Ok(changed()),
-        Addition::New(adding) => adding,
-    };
-    let mut findings = Vec::new();
-    let mut number = 0;
-    for entry in entries {
-        let mut reader = entry.reader(path, skep_warc::Options::recover()).map_err(failed)?;
-        while let Some(mut record) = reader.next().map_err(failed)? {
-            let (head, offset) = (record.head().clone(), record.offset());
-            let note = describe(&head, &mut record as &mut dyn BufRead).map_err(failed)?;
-            let end = record.finish().map_err(failed)?;
-            adding.push(number, offset, end.length, note)?;
-            number += 1;
-            progress(offset);
-        }
-        findings.extend(reader.take_findings().iter().map(|f| format!("{}: {f}", entry.name)));
-    }
-    let records = additions.end(adding)?;
-    Ok(Outcome { result: "added".into(), records, findings, undone: false })
 }
 
 /// An index: the captures it lists, in the files it names.

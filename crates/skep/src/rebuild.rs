@@ -14,7 +14,8 @@ use std::ops::ControlFlow;
 #[derive(Args)]
 #[command(after_help = "\
 The views (what is found where) hold nothing that is not in the segments and collections. They are built again from the sidecars
-beside the files; --reparse reads the files themselves and writes the sidecars again, which takes longer.")]
+beside the files; --reparse reads the files themselves and writes the sidecars again, which takes longer. What was added by a CDXJ index
+stays as the index had it.")]
 pub struct Typed {
     /// Read every record again instead of the sidecars
     #[arg(long)]
