@@ -113,6 +113,21 @@ impl Chunks {
         self.deviations.as_slice()
     }
 
+    /// The empty line behind the last chunk was met: what follows belongs to something else.
+    pub fn is_at_end(&self) -> bool {
+        self.state == State::After
+    }
+
+    /// Behind the last chunk, in the trailer.
+    pub fn is_in_trailer(&self) -> bool {
+        self.state == State::Trailer
+    }
+
+    /// The framing was not, or is no longer, that of chunks: all that follows is body.
+    pub fn is_plain(&self) -> bool {
+        self.state == State::Plain
+    }
+
     fn judge(&mut self, input: &[u8]) -> Step {
         match self.state {
             State::Size => self.size_line(input),
