@@ -155,11 +155,15 @@ impl Drop for Inflater {
     }
 }
 
-/// Compression level of libdeflate, 1 (fast) to 12 (small).
+/// Compression level of libdeflate, 1 (fast) to 12 (small), or none at all.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Level(u8);
 
 impl Level {
+    /// Nothing is compressed, only wrapped: for what is compressed already, and for the small, where setting up the tables
+    /// costs more than the bytes are worth.
+    pub const STORED: Level = Level(0);
+
     /// About 125 MB/s per core; what most archives use.
     pub const DEFAULT: Level = Level(6);
 
@@ -302,9 +306,9 @@ mod tests {
     #[test]
     fn deflate_and_inflate_agree_at_every_level() {
         let text: Vec<u8> = (0..50_000u32).flat_map(|n| (n * n).to_le_bytes()).collect();
-        for level in 1..=12 {
+        for level in std::iter::once(Level::STORED).chain((1..=12).map(Level::new)) {
             let mut packed = Vec::new();
-            let n = Deflater::new(Level::new(level)).compress(&text, &mut packed);
+            let n = Deflater::new(level).compress(&text, &mut packed);
             assert_eq!(n, packed.len());
             let mut back = Vec::new();
             let got = Inflater::new().inflate_raw(&packed, &mut back, text.len()).unwrap();

@@ -54,7 +54,8 @@ pub enum Truncated {
 }
 
 impl Truncated {
-    fn name(self) -> &'static str {
+    /// The value of `WARC-Truncated`.
+    pub fn name(self) -> &'static str {
         match self {
             Truncated::Length => "length",
             Truncated::Time => "time",
@@ -74,7 +75,8 @@ pub enum Revisit {
 }
 
 impl Revisit {
-    fn profile(self) -> &'static str {
+    /// The value of `WARC-Profile`.
+    pub fn profile(self) -> &'static str {
         match self {
             Revisit::IdenticalPayload(_) => "http://netpreserve.org/warc/1.1/revisit/identical-payload-digest",
             Revisit::ServerNotModified(_) => "http://netpreserve.org/warc/1.1/revisit/server-not-modified",
