@@ -57,21 +57,29 @@ pub struct CheckedDigests {
     pub payload_digest: Option<Digest>,
 }
 
-/// Computes block and payload digests of a block that arrives in pieces, holding at most its HTTP head in memory.
+/// Computes block and payload digests of a block that arrives in pieces, holding at most its HTTP head in memory. Both cover nearly the
+/// same bytes, so they are computed side by side.
 #[derive(Debug)]
 pub struct BlockCheck {
     declared: Declared,
     block: Option<Hasher>,
     /// Digest of the whole block in the algorithm of the payload digest, where that differs from `block`'s.
     block_as_payload: Option<Hasher>,
+    /// `None` also where the payload is the block and `block` computes its digest.
     payload: Option<Hasher>,
+    payload_is_block: bool,
     chunked_body: Option<Hasher>,
     place: Place,
 }
 
 #[derive(Debug)]
 enum Place {
-    Head { window: Vec<u8>, wanted: usize, head: Head, what: Payload },
+    /// The head is not whole: so much of it is there, and this much must be there before it is looked at again.
+    Head {
+        window: Vec<u8>,
+        wanted: usize,
+        what: Payload,
+    },
     Body(Option<Chunks>),
 }
 
@@ -98,15 +106,17 @@ impl BlockCheck {
         what: Payload,
     ) -> BlockCheck {
         let http = what != Payload::Block;
+        let payload_is_block = !http && payload.is_some() && payload == block;
         BlockCheck {
             block: block.map(Hasher::new),
             block_as_payload: payload
                 .filter(|p| http && declared.payload.is_some() && block != Some(*p))
                 .map(Hasher::new),
-            payload: payload.map(Hasher::new),
+            payload: payload.filter(|_| !payload_is_block).map(Hasher::new),
+            payload_is_block,
             chunked_body: None,
             place: match payload {
-                Some(_) if http => Place::Head { window: Vec::new(), wanted: 1, head: Head::new(), what },
+                Some(_) if http => Place::Head { window: Vec::new(), wanted: 1, what },
                 _ => Place::Body(None),
             },
             declared,
@@ -115,75 +125,96 @@ impl BlockCheck {
 
     /// Takes the next bytes of the block.
     pub fn update(&mut self, bytes: &[u8]) {
-        for hasher in [&mut self.block, &mut self.block_as_payload].into_iter().flatten() {
-            hasher.update(bytes);
-        }
         match &mut self.place {
-            Place::Body(_) => self.body(bytes),
-            Place::Head { window, wanted, .. } => {
+            Place::Body(_) => self.take(bytes, bytes),
+            // A head usually arrives whole, and then nothing is copied.
+            Place::Head { window, what, .. } if window.is_empty() => {
+                if let Some((start, chunked)) = body_start(bytes, *what, false) {
+                    self.begin_body(chunked);
+                    self.take(bytes, &bytes[start..]);
+                } else {
+                    window.extend_from_slice(bytes);
+                    self.await_more();
+                    self.take(bytes, b"");
+                }
+            }
+            Place::Head { window, wanted, what } => {
                 window.extend_from_slice(bytes);
-                if window.len() >= *wanted || window.len() > HTTP_HEAD_BYTES_MAX {
-                    // A head usually arrives whole. One that comes in crumbs is looked at again only when twice as much
-                    // is there, so that it cannot cost the square of its length.
-                    *wanted = window.len() * 2;
-                    self.head(false);
+                // One that comes in crumbs is looked at again only when twice as much is there, so that it cannot cost the square of
+                // its length.
+                if window.len() < *wanted && window.len() <= HTTP_HEAD_BYTES_MAX {
+                    return self.take(bytes, b"");
+                }
+                match body_start(window, *what, false) {
+                    Some((start, chunked)) => {
+                        let window = std::mem::take(window);
+                        self.begin_body(chunked);
+                        self.take(bytes, &window[start..]);
+                    }
+                    None => {
+                        self.await_more();
+                        self.take(bytes, b"");
+                    }
                 }
             }
         }
     }
 
-    fn head(&mut self, ended: bool) {
-        let Place::Head { window, head, what, .. } = &mut self.place else { return };
-        let parsed = match what {
-            Payload::HttpRequest => head.parse_request(window, ended),
-            _ => head.parse_response(window, ended),
-        };
-        let (start, chunked) = match parsed {
-            Parsed::Complete { body } => (body, head.is_chunked()),
-            Parsed::NotHttp => (0, false),
-            Parsed::NeedMore => return,
-        };
-        let window = std::mem::take(window);
+    fn await_more(&mut self) {
+        if let Place::Head { window, wanted, .. } = &mut self.place {
+            *wanted = window.len() * 2;
+        }
+    }
+
+    fn begin_body(&mut self, chunked: bool) {
         self.place = Place::Body(chunked.then(Chunks::new));
         if chunked && self.declared.payload.is_some() {
             self.chunked_body = self.payload.clone();
         }
-        self.body(&window[start..]);
     }
 
-    fn body(&mut self, mut bytes: &[u8]) {
-        let Some(payload) = &mut self.payload else { return };
-        let Place::Body(chunks) = &mut self.place else { return };
-        let Some(chunks) = chunks else { return payload.update(bytes) };
-        if let Some(hasher) = &mut self.chunked_body {
-            hasher.update(bytes);
+    /// These bytes of the block, and those of the body that came with them.
+    fn take(&mut self, block: &[u8], body: &[u8]) {
+        let chunks = match &mut self.place {
+            Place::Body(Some(chunks)) if !body.is_empty() => Some(chunks),
+            _ => None,
+        };
+        // The payload as it stands goes side by side with the block; so does the body with its chunks.
+        let beside = if chunks.is_some() { self.chunked_body.as_mut() } else { self.payload.as_mut() };
+        match (&mut self.block, &mut self.block_as_payload, beside) {
+            (Some(one), None, Some(beside)) | (None, Some(one), Some(beside)) => {
+                Hasher::update_both(one, block, beside, body);
+            }
+            (Some(one), Some(other), Some(beside)) => {
+                one.update(block);
+                Hasher::update_both(other, block, beside, body);
+            }
+            (one, other, beside) => {
+                [one.as_mut(), other.as_mut()].into_iter().flatten().for_each(|hasher| hasher.update(block));
+                beside.into_iter().for_each(|hasher| hasher.update(body));
+            }
         }
-        while !bytes.is_empty() {
-            let taken = match chunks.step(bytes) {
-                Step::Skip(taken) => taken,
-                Step::Body(taken) => {
-                    payload.update(&bytes[..taken]);
-                    taken
-                }
-                Step::Held(taken) => {
-                    payload.update(chunks.held());
-                    taken
-                }
-            };
-            bytes = &bytes[taken..];
+        if let (Some(chunks), Some(payload)) = (chunks, &mut self.payload) {
+            unchunk(chunks, body, payload);
         }
     }
 
     /// The block is at its end.
     pub fn finish(mut self) -> CheckedDigests {
-        self.head(true);
+        if let Place::Head { window, what, .. } = &mut self.place
+            && let Some((start, chunked)) = body_start(window, *what, true)
+        {
+            let window = std::mem::take(window);
+            self.begin_body(chunked);
+            self.take(b"", &window[start..]);
+        }
         if let (Place::Body(Some(chunks)), Some(payload)) = (&mut self.place, &mut self.payload)
             && chunks.finish()
         {
             payload.update(chunks.held());
         }
         let block = self.block.map(Hasher::finish);
-        let payload = self.payload.map(Hasher::finish);
+        let payload = if self.payload_is_block { block } else { self.payload.map(Hasher::finish) };
         let whole = self.block_as_payload.map(Hasher::finish).or(block);
         let chunked = self.chunked_body.map(Hasher::finish);
         CheckedDigests {
@@ -197,5 +228,36 @@ impl BlockCheck {
             block_digest: block,
             payload_digest: payload,
         }
+    }
+}
+
+/// Where the body begins and whether it comes in chunks; `None` while the head is not whole.
+fn body_start(window: &[u8], what: Payload, ended: bool) -> Option<(usize, bool)> {
+    let mut head = Head::new();
+    let parsed = match what {
+        Payload::HttpRequest => head.parse_request(window, ended),
+        _ => head.parse_response(window, ended),
+    };
+    match parsed {
+        Parsed::Complete { body } => Some((body, head.is_chunked())),
+        Parsed::NotHttp => Some((0, false)),
+        Parsed::NeedMore => None,
+    }
+}
+
+fn unchunk(chunks: &mut Chunks, mut bytes: &[u8], payload: &mut Hasher) {
+    while !bytes.is_empty() {
+        let taken = match chunks.step(bytes) {
+            Step::Skip(taken) => taken,
+            Step::Body(taken) => {
+                payload.update(&bytes[..taken]);
+                taken
+            }
+            Step::Held(taken) => {
+                payload.update(chunks.held());
+                taken
+            }
+        };
+        bytes = &bytes[taken..];
     }
 }
