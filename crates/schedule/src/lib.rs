@@ -1,0 +1,23 @@
+//! When, and by whom, a URL is fetched: decided here, done elsewhere.
+//!
+//! Everything is a function of what comes in. Time is a `u64` of milliseconds on a monotonic clock that the caller reads; no
+//! socket, no file, no clock and no chance live here.
+//!
+//! - [`Schedule`]: which host may be visited now; leases, politeness clocks, addresses, fairness
+//! - [`pace`]: the gap between two requests to a site, `Retry-After`, backing off
+//! - [`retry`]: what becomes of a URL whose visit failed
+//! - [`bundle`]: what travels to whoever fetches, and back
+//!
+//! Never opens a socket. Never parses a page. Never keeps a URL: it counts them, the registry holds them.
+
+pub mod bundle;
+pub mod id;
+pub mod limits;
+pub mod pace;
+pub mod retry;
+pub mod schedule;
+
+pub use bundle::{Bundle, BundleReport, BundleUrl, Fault, Hands, Park};
+pub use id::{AddressKey, HostId, LeaseId, SiteId};
+pub use pace::Pace;
+pub use schedule::{Config, Event, GaveUp, HostView, Order, Overview, Schedule, Standing};
