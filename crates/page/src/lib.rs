@@ -1,0 +1,39 @@
+//! What a page says, as pure functions over bytes: no socket, no clock, no file.
+//!
+//! - [`read`]: links, title, language, canonical URL, directives and signals, in one pass
+//! - [`text`](text()): the text that a reader would see
+//! - [`sitemap`](sitemap()), [`feed`](feed()): the entries of those files
+//! - [`challenge`](challenge()): is this a page at all, or a test for robots?
+//!
+//! ```
+//! use skep_page::{Input, LinkKind, read};
+//!
+//! let url = "https://example.org/a/".parse().unwrap();
+//! let page = read(&Input { url: &url, head: None, body: b"<title>A &amp; B</title><a href='../c#d'>C</a>" });
+//! assert_eq!(page.title.as_deref(), Some("A & B"));
+//! assert_eq!((page.links[0].url.as_str(), page.links[0].kind), ("https://example.org/c", LinkKind::Anchor));
+//! ```
+//!
+//! Pages are hostile: every bound is in [`limits`], and what meets one says so in [`Page::cut`]. Work is linear in the bytes.
+
+mod charset;
+mod css;
+mod directives;
+mod element;
+mod foreign;
+mod header;
+pub mod limits;
+mod links;
+mod markup;
+mod page;
+mod read;
+mod refresh;
+mod relation;
+mod resolve;
+mod scan;
+mod sniff;
+mod srcset;
+mod value;
+
+pub use page::{Cut, Directives, Kind, Link, LinkKind, Page};
+pub use read::{Input, read};

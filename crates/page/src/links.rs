@@ -1,0 +1,194 @@
+//! The links of one page as they are collected: each URL once, with its strongest kind.
+
+use std::borrow::Cow;
+use std::hash::{BuildHasher, RandomState};
+
+use encoding_rs::Encoding;
+
+use crate::page::{Cut, Link, LinkKind};
+use crate::resolve::Resolver;
+use crate::{limits, value};
+
+/// Collects links and counts the work that they cause.
+#[derive(Debug)]
+pub struct Links {
+    resolver: Resolver,
+    /// Of the bytes that values are made of.
+    charset: &'static Encoding,
+    /// The page itself: a link to it leads nowhere.
+    own: String,
+    links: Vec<Link>,
+    /// Places in `links` by hash, linear probing; a zero is free. Its length is a power of two and at least twice the links'.
+    table: Vec<Slot>,
+    hasher: RandomState,
+    scratch: String,
+    references: u64,
+    steps: u64,
+    cut: Option<Cut>,
+    full: bool,
+}
+
+#[derive(Debug, Clone, Copy, Default)]
+struct Slot {
+    hash: u32,
+    /// Counted from 1.
+    number: u32,
+}
+
+impl Links {
+    /// None yet. `own` is the URL of the page.
+    pub fn new(own: &str, resolver: Resolver, charset: &'static Encoding) -> Links {
+        Links {
+            resolver,
+            charset,
+            own: own.to_owned(),
+            links: Vec::with_capacity(32),
+            table: vec![Slot::default(); 128],
+            hasher: RandomState::new(),
+            scratch: String::with_capacity(256),
+            references: 0,
+            steps: 0,
+            cut: None,
+            full: false,
+        }
+    }
+
+    /// What references are resolved against.
+    pub fn resolver(&self) -> &Resolver {
+        &self.resolver
+    }
+
+    /// From now on references are resolved against another base.
+    pub fn set_resolver(&mut self, resolver: Resolver) {
+        self.resolver = resolver;
+    }
+
+    /// How many references were resolved.
+    pub fn references(&self) -> u64 {
+        self.references
+    }
+
+    /// The links so far.
+    pub fn so_far(&self) -> &[Link] {
+        &self.links
+    }
+
+    /// Charges work.
+    pub fn charge(&mut self, steps: u64) {
+        self.steps += steps;
+        if self.steps > limits::STEPS_MAX {
+            self.note(Cut::Work);
+            self.full = true;
+        }
+    }
+
+    /// Notes a bound that was met; the first counts.
+    pub fn note(&mut self, cut: Cut) {
+        self.cut.get_or_insert(cut);
+    }
+
+    /// Nothing more is taken: reading on is of no use.
+    pub fn is_full(&self) -> bool {
+        self.full
+    }
+
+    /// Takes the value of an attribute as it stands.
+    pub fn attribute(&mut self, raw: &[u8], kind: LinkKind, nofollow: bool) {
+        self.references += 1;
+        self.charge(limits::LINK_STEPS + raw.len() as u64);
+        if raw.len() > limits::ATTRIBUTE_BYTES_MAX {
+            self.note(Cut::Attribute);
+            return;
+        }
+        let mut scratch = std::mem::take(&mut self.scratch);
+        let plain = memchr::memchr(b'&', raw).is_none() && self.resolver.plain(raw, &mut scratch);
+        if plain || self.resolver.resolve(&value::attribute(raw, self.charset), &mut scratch) {
+            self.add(&scratch, kind, nofollow);
+        }
+        self.scratch = scratch;
+    }
+
+    /// Takes a reference.
+    pub fn reference(&mut self, reference: &str, kind: LinkKind, nofollow: bool) {
+        self.references += 1;
+        self.charge(limits::LINK_STEPS + reference.len() as u64);
+        let mut scratch = std::mem::take(&mut self.scratch);
+        if self.resolver.resolve(reference, &mut scratch) {
+            self.add(&scratch, kind, nofollow);
+        }
+        self.scratch = scratch;
+    }
+
+    /// The URL that a reference leads to, without taking it.
+    pub fn resolved(&mut self, reference: &str) -> Option<String> {
+        self.references += 1;
+        let mut out = String::new();
+        self.resolver.resolve(reference, &mut out).then_some(out)
+    }
+
+    /// The value of an attribute: decoded, character references replaced. `None`: it is too long.
+    pub fn value<'a>(&mut self, raw: &'a [u8]) -> Option<Cow<'a, str>> {
+        self.charge(raw.len() as u64);
+        if raw.len() > limits::ATTRIBUTE_BYTES_MAX {
+            self.note(Cut::Attribute);
+            return None;
+        }
+        Some(value::attribute(raw, self.charset))
+    }
+
+    fn add(&mut self, url: &str, kind: LinkKind, nofollow: bool) {
+        if url == self.own || self.full {
+            return;
+        }
+        let hash = self.hasher.hash_one(url) as u32;
+        let mask = self.table.len() - 1;
+        let mut at = hash as usize & mask;
+        while self.table[at].number != 0 {
+            let slot = self.table[at];
+            let link = &mut self.links[slot.number as usize - 1];
+            if slot.hash == hash && link.url == url {
+                link.kind = link.kind.min(kind);
+                link.nofollow &= nofollow;
+                return;
+            }
+            at = (at + 1) & mask;
+        }
+        if self.links.len() >= limits::LINKS_MAX {
+            self.note(Cut::Links);
+            self.full = true;
+            return;
+        }
+        self.links.push(Link { url: url.to_owned(), kind, nofollow });
+        self.table[at] = Slot { hash, number: self.links.len() as u32 };
+        if self.links.len() * 2 > self.table.len() {
+            self.grow();
+        }
+    }
+
+    fn grow(&mut self) {
+        let old = std::mem::take(&mut self.table);
+        self.table = vec![Slot::default(); old.len() * 4];
+        let mask = self.table.len() - 1;
+        for slot in old.into_iter().filter(|slot| slot.number != 0) {
+            let mut at = slot.hash as usize & mask;
+            while self.table[at].number != 0 {
+                at = (at + 1) & mask;
+            }
+            self.table[at] = slot;
+        }
+    }
+
+    /// Goes back to these links, so that the page can be read again with another base. Work stays counted.
+    pub fn restart(&mut self, links: Vec<Link>) {
+        self.links.clear();
+        self.table.fill(Slot::default());
+        for link in links {
+            self.add(&link.url, link.kind, link.nofollow);
+        }
+    }
+
+    /// All links, and the first bound that was met.
+    pub fn finish(self) -> (Vec<Link>, Option<Cut>) {
+        (self.links, self.cut)
+    }
+}

@@ -1,0 +1,229 @@
+//! References become URLs, as a browser on the page would make them.
+//!
+//! Most references are a few plain characters below a known folder. Those are put together by hand; all others go through the
+//! `url` crate. Both ways give the same, which tests hold them to.
+
+use std::borrow::Cow;
+
+use encoding_rs::{EncoderResult, Encoding, UTF_8};
+use url::Position;
+
+use crate::limits;
+
+/// Everything that references on one page are resolved against.
+#[derive(Debug)]
+pub struct Resolver {
+    base: url::Url,
+    /// The base up to its path.
+    origin_end: usize,
+    /// The base up to and with the last slash of its path.
+    folder_end: usize,
+    path_end: usize,
+    query_end: usize,
+    /// How queries are written, where not in UTF-8.
+    encoding: Option<&'static Encoding>,
+}
+
+/// What a byte may be in a reference that needs no parser: part of a path, part of a query, neither.
+const PATH: u8 = 1;
+const QUERY: u8 = 2;
+
+const PLAIN: [u8; 256] = {
+    let mut table = [0; 256];
+    let mut byte = 0;
+    while byte < 256 {
+        table[byte] = match byte as u8 {
+            b'a'..=b'z' | b'A'..=b'Z' | b'0'..=b'9' => PATH | QUERY,
+            b'-' | b'_' | b'.' | b'~' | b'!' | b'$' | b'&' | b'(' | b')' | b'*' | b'+' | b',' | b';' | b'=' | b'@'
+            | b'/' | b'%' => PATH | QUERY,
+            // Before a path, a colon may end a scheme.
+            b':' | b'?' => QUERY,
+            _ => 0,
+        };
+        byte += 1;
+    }
+    table
+};
+
+impl Resolver {
+    /// References stand on a page with this base and charset. `None`: the base is no `http` or `https` URL.
+    pub fn new(base: &str, charset: &'static Encoding) -> Option<Resolver> {
+        let encoding = Some(charset.output_encoding()).filter(|&encoding| encoding != UTF_8);
+        Resolver::of(url::Url::parse(base).ok()?, encoding)
+    }
+
+    fn of(mut base: url::Url, encoding: Option<&'static Encoding>) -> Option<Resolver> {
+        if !is_fetched(&base) {
+            return None;
+        }
+        clean(&mut base);
+        let text = base.as_str();
+        let origin_end = base[..Position::BeforePath].len();
+        let path_end = base[..Position::AfterPath].len();
+        let folder_end = text[..path_end].rfind('/').map_or(path_end, |slash| slash + 1);
+        let query_end = text.len();
+        Some(Resolver { base, origin_end, folder_end, path_end, query_end, encoding })
+    }
+
+    /// The same page, which names another base: the reference is resolved against its own URL.
+    pub fn with_base(&self, reference: &str) -> Option<Resolver> {
+        Resolver::of(self.parse(reference)?, self.encoding)
+    }
+
+    /// The base, in WHATWG form.
+    pub fn base(&self) -> &str {
+        self.base.as_str()
+    }
+
+    /// Writes the URL of a plain ASCII reference. `false`: it is not plain, and nothing is written.
+    pub fn plain(&self, reference: &[u8], out: &mut String) -> bool {
+        let Ok(reference) = std::str::from_utf8(reference.trim_ascii()) else { return false };
+        let text = self.base.as_str();
+        let mut bytes = reference.as_bytes();
+        let mut rest = reference;
+        // One that repeats the origin of the base stands below it.
+        let mut absolute = false;
+        if let Some(path) = reference.strip_prefix(&text[..self.origin_end])
+            && path.starts_with('/')
+        {
+            rest = path;
+            bytes = rest.as_bytes();
+            absolute = true;
+        }
+        let path_length = bytes.iter().position(|&byte| PLAIN[byte as usize] & PATH == 0).unwrap_or(bytes.len());
+        let length = match bytes.get(path_length) {
+            None => path_length,
+            Some(b'#') => path_length,
+            Some(b'?') => {
+                let query = &bytes[path_length..];
+                let end = query.iter().position(|&byte| PLAIN[byte as usize] & QUERY == 0).unwrap_or(query.len());
+                if !matches!(query.get(end), None | Some(b'#')) {
+                    return false;
+                }
+                path_length + end
+            }
+            Some(_) => return false,
+        };
+        let (mut path, query) = (&rest[..path_length], &rest[path_length..length]);
+        let mut folder = &text[..self.folder_end];
+        if path.is_empty() {
+            let keep = if query.is_empty() { self.query_end } else { self.path_end };
+            folder = &text[..keep];
+        } else if path.starts_with('/') {
+            if path.starts_with("//") && !absolute {
+                return false;
+            }
+            folder = &text[..self.origin_end];
+        } else {
+            loop {
+                if let Some(above) = path.strip_prefix("../") {
+                    path = above;
+                    // The folder ends with a slash, and at least one slash stays.
+                    let without = &folder[..folder.len() - 1];
+                    if without.len() > self.origin_end {
+                        folder = &folder[..without.rfind('/').map_or(self.origin_end, |slash| slash) + 1];
+                    }
+                } else if let Some(here) = path.strip_prefix("./") {
+                    path = here;
+                } else {
+                    break;
+                }
+            }
+        }
+        if has_dot_segment(path.as_bytes()) {
+            return false;
+        }
+        out.clear();
+        out.push_str(folder);
+        out.push_str(path);
+        out.push_str(query);
+        out.len() <= limits::URL_BYTES_MAX
+    }
+
+    /// Writes the URL of any reference. `false`: it is none that can be fetched.
+    pub fn resolve(&self, reference: &str, out: &mut String) -> bool {
+        if self.plain(reference.as_bytes(), out) {
+            return true;
+        }
+        let Some(url) = self.parse(reference) else { return false };
+        out.clear();
+        out.push_str(url.as_str());
+        true
+    }
+
+    fn parse(&self, reference: &str) -> Option<url::Url> {
+        if reference.len() > limits::URL_BYTES_MAX {
+            return None;
+        }
+        // However many slashes there are, a host follows; the crate stumbles over the third.
+        let trimmed = reference.trim_start_matches(|c: char| c <= ' ');
+        let rest = trimmed.trim_start_matches(['/', '\\']);
+        let absolute;
+        let mut text = reference;
+        if trimmed.len() - rest.len() > 2 {
+            absolute = format!("{}://{rest}", self.base.scheme());
+            text = &absolute;
+        }
+        let encode = for_any(|query| encode_query(query, self.encoding.unwrap_or(UTF_8)).into());
+        let options = url::Url::options().base_url(Some(&self.base));
+        let options = if self.encoding.is_some() { options.encoding_override(Some(&encode)) } else { options };
+        let mut url = options.parse(text).ok()?;
+        if !is_fetched(&url) {
+            return None;
+        }
+        clean(&mut url);
+        (url.as_str().len() <= limits::URL_BYTES_MAX).then_some(url)
+    }
+}
+
+/// Tells the compiler that a closure takes text of any lifetime.
+fn for_any<F: Fn(&str) -> Cow<'_, [u8]>>(encode: F) -> F {
+    encode
+}
+
+fn is_fetched(url: &url::Url) -> bool {
+    matches!(url.scheme(), "http" | "https")
+}
+
+/// Removes what is never sent, or never shown.
+fn clean(url: &mut url::Url) {
+    url.set_fragment(None);
+    if !url.username().is_empty() || url.password().is_some() {
+        // Both only fail without a host, which http and https always have.
+        let _ = url.set_password(None);
+        let _ = url.set_username("");
+    }
+}
+
+/// Might a segment of this path be `.` or `..`, escaped or not?
+fn has_dot_segment(path: &[u8]) -> bool {
+    let mut at_start = true;
+    let mut bytes = path.iter();
+    while let Some(&byte) = bytes.next() {
+        if at_start && byte == b'.' || byte == b'%' && bytes.as_slice().starts_with(b"2") {
+            return true;
+        }
+        at_start = byte == b'/';
+    }
+    false
+}
+
+/// A query in the page's charset; what that lacks is written as an escaped character reference, as browsers do.
+fn encode_query(query: &str, encoding: &'static Encoding) -> Vec<u8> {
+    let mut encoder = encoding.new_encoder();
+    let mut out = Vec::with_capacity(query.len() + 16);
+    let mut rest = query;
+    let mut buffer = [0; 1_024];
+    loop {
+        let (result, read, written) = encoder.encode_from_utf8_without_replacement(rest, &mut buffer, true);
+        out.extend_from_slice(&buffer[..written]);
+        rest = &rest[read..];
+        match result {
+            EncoderResult::InputEmpty => return out,
+            EncoderResult::OutputFull => {}
+            EncoderResult::Unmappable(character) => {
+                out.extend_from_slice(format!("%26%23{}%3B", u32::from(character)).as_bytes());
+            }
+        }
+    }
+}
