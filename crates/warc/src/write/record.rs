@@ -75,8 +75,7 @@ pub enum Revisit {
 }
 
 impl Revisit {
-    /// The value of `WARC-Profile`.
-    pub fn profile(self) -> &'static str {
+    fn profile(self) -> &'static str {
         match self {
             Revisit::IdenticalPayload(_) => "http://netpreserve.org/warc/1.1/revisit/identical-payload-digest",
             Revisit::ServerNotModified(_) => "http://netpreserve.org/warc/1.1/revisit/server-not-modified",
