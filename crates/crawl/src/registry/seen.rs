@@ -1,0 +1,358 @@
+//! Which fingerprints are known, and the number of each: a table of the newest in memory, sorted runs of the others on disk.
+//!
+//! Numbers are dense and given in the order of adding, so the table is a list (the index of a fingerprint says its number) and
+//! a hash table of indices. When the list is full it becomes a run. Runs of one size are merged, step by step, while further
+//! fingerprints are added. Fingerprints that were found on disk stand in a small cache, because links repeat.
+
+use super::blocks::Blocks;
+use super::error::{Error, Result};
+use super::filter::Filter;
+use super::fingerprint::Fingerprint;
+use super::limits::{BLOCK_KEYS, FENCES_PER_RUN_MAX, MERGE_KEYS_PER_INSERT, RUNS_PER_LEVEL};
+use super::merge::Merge;
+use super::run::{Run, Writer};
+use std::path::{Path, PathBuf};
+
+/// How much memory it may use.
+#[derive(Debug, Clone, Copy)]
+pub(super) struct Room {
+    /// Fingerprints in the table.
+    pub active_keys: usize,
+    /// Fingerprints in the cache of those found on disk.
+    pub recent_keys: usize,
+    /// Bytes of filters; runs beyond that are searched without.
+    pub filter_bytes: usize,
+    /// Bytes of blocks of runs.
+    pub block_bytes: usize,
+}
+
+/// What a checkpoint says of it.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub(super) struct Written {
+    /// Id and number of fingerprints of each run.
+    pub runs: Vec<(u64, u64)>,
+    pub next_run: u64,
+    /// Fingerprints in runs; those after them were in memory only.
+    pub in_runs: u64,
+}
+
+pub(super) struct Seen {
+    folder: PathBuf,
+    name: &'static str,
+    room: Room,
+    /// The number of the first fingerprint in the table.
+    base: u64,
+    active: Vec<Fingerprint>,
+    /// Index into the table plus one, by fingerprint; zero is free. Its length is a power of two.
+    slots: Vec<u32>,
+    recent: Vec<Recent>,
+    runs: Vec<Run>,
+    next_run: u64,
+    /// At most one for each level.
+    merges: Vec<Merge>,
+    blocks: Blocks,
+    /// Runs written since the last checkpoint, and those that it named but that were merged since.
+    unsynced: Vec<u64>,
+    merged: Vec<PathBuf>,
+}
+
+#[derive(Clone, Copy)]
+struct Recent {
+    high: u64,
+    low: u64,
+    number: u64,
+}
+
+/// A merge goes on after this many were added: often enough to be unnoticed, seldom enough to cost nothing itself.
+const STEP_EVERY: usize = 16;
+
+const NOBODY: Recent = Recent { high: 0, low: 0, number: u64::MAX };
+
+impl Seen {
+    /// Opens what a checkpoint says. The caller adds again what was in memory only.
+    pub fn open(folder: &Path, name: &'static str, room: Room, written: &Written) -> Result<Seen> {
+        let active_keys = room.active_keys.clamp(BLOCK_KEYS, 1 << 30);
+        let room = Room { active_keys, ..room };
+        let mut seen = Seen {
+            folder: folder.to_owned(),
+            name,
+            room,
+            base: written.in_runs,
+            active: Vec::with_capacity(active_keys),
+            slots: vec![0; (active_keys * 3 / 2).next_power_of_two()],
+            recent: vec![NOBODY; room.recent_keys.next_power_of_two().max(1)],
+            runs: Vec::new(),
+            next_run: written.next_run,
+            merges: Vec::new(),
+            blocks: Blocks::new(room.block_bytes),
+            unsynced: Vec::new(),
+            merged: Vec::new(),
+        };
+        for &(id, keys) in &written.runs {
+            let left = room.filter_bytes.saturating_sub(seen.filter_bytes());
+            seen.runs.push(Run::open(&seen.path(id), id, keys, left, FENCES_PER_RUN_MAX)?);
+        }
+        let keys = written.runs.iter().try_fold(0u64, |sum, (_, keys)| sum.checked_add(*keys));
+        if keys != Some(written.in_runs) {
+            return Err(Error::damaged(&folder.join("checkpoint"), "its runs do not hold what it says"));
+        }
+        seen.sweep()?;
+        seen.begin_merges()?;
+        Ok(seen)
+    }
+
+    fn path(&self, id: u64) -> PathBuf {
+        self.folder.join(format!("{}-{id:08}.run", self.name))
+    }
+
+    /// The number the next fingerprint gets.
+    pub fn next(&self) -> u64 {
+        self.base + self.active.len() as u64
+    }
+
+    pub fn find(&mut self, key: Fingerprint) -> Result<Option<u64>> {
+        let (high, low) = ((key >> 64) as u64, key as u64);
+        let recent = low as usize & (self.recent.len() - 1);
+        let held = self.recent[recent];
+        if held.low == low && held.high == high && held.number != NOBODY.number {
+            return Ok(Some(held.number));
+        }
+        if let Some(index) = self.slot(key).1 {
+            return Ok(Some(self.base + index as u64));
+        }
+        for run in &self.runs {
+            if let Some(number) = run.find(key, &mut self.blocks)? {
+                self.recent[recent] = Recent { high, low, number };
+                return Ok(Some(number));
+            }
+        }
+        Ok(None)
+    }
+
+    /// The slot where a fingerprint is or would be, and its index if it is there.
+    fn slot(&self, key: Fingerprint) -> (usize, Option<usize>) {
+        let mask = self.slots.len() - 1;
+        // Other bits than the cache uses, so that those who share a place there do not share one here.
+        let mut slot = (key >> 32) as usize & mask;
+        loop {
+            match self.slots[slot] {
+                0 => return (slot, None),
+                held if self.active[held as usize - 1] == key => return (slot, Some(held as usize - 1)),
+                _ => slot = (slot + 1) & mask,
+            }
+        }
+    }
+
+    /// Adds a fingerprint that is not known and says its number.
+    pub fn add(&mut self, key: Fingerprint) -> Result<u64> {
+        if self.active.len() == self.room.active_keys {
+            self.flush()?;
+        }
+        let slot = self.slot(key).0;
+        self.active.push(key);
+        self.slots[slot] = self.active.len() as u32;
+        if self.active.len().is_multiple_of(STEP_EVERY) {
+            self.step(MERGE_KEYS_PER_INSERT * STEP_EVERY as u64)?;
+        }
+        Ok(self.next() - 1)
+    }
+
+    /// Writes the table as a run and empties it.
+    fn flush(&mut self) -> Result<()> {
+        let keys = self.active.len();
+        // The top of each fingerprint beside its index: eight bytes to sort instead of sixteen and a look aside.
+        let index_bits = usize::BITS - keys.leading_zeros();
+        let mask = (1u64 << index_bits) - 1;
+        let top = |key: Fingerprint| ((key >> 64) as u64) & !mask;
+        let mut order: Vec<u64> = self.active.iter().enumerate().map(|(at, key)| top(*key) | at as u64).collect();
+        order.sort_unstable_by(|a, b| {
+            (a & !mask)
+                .cmp(&(b & !mask))
+                .then_with(|| self.active[(a & mask) as usize].cmp(&self.active[(b & mask) as usize]))
+        });
+        let filter = self.filter_for(keys as u64);
+        let id = self.claim();
+        let mut writer = Writer::create(self.path(id), id, 0, filter)?;
+        for at in order {
+            let at = (at & mask) as usize;
+            writer.push(self.active[at], self.base + at as u64)?;
+        }
+        let run = writer.finish(FENCES_PER_RUN_MAX)?;
+        self.adopt(run)?;
+        self.base += keys as u64;
+        self.active.clear();
+        self.slots.fill(0);
+        Ok(())
+    }
+
+    /// Takes a finished run in; larger runs first, because a fingerprint is more often there.
+    fn adopt(&mut self, run: Run) -> Result<()> {
+        self.unsynced.push(run.id);
+        let at = self.runs.partition_point(|other| other.keys >= run.keys);
+        self.runs.insert(at, run);
+        self.begin_merges()
+    }
+
+    fn claim(&mut self) -> u64 {
+        self.next_run += 1;
+        self.next_run - 1
+    }
+
+    /// An empty filter for so many keys, if the memory for filters allows it once larger runs gave up theirs.
+    fn filter_for(&mut self, keys: u64) -> Option<Filter> {
+        let bytes = Filter::bytes_for(keys);
+        if bytes > self.room.filter_bytes {
+            return None;
+        }
+        for at in 0..self.runs.len() {
+            if self.filter_bytes() + bytes <= self.room.filter_bytes {
+                break;
+            }
+            self.runs[at].filter = None;
+        }
+        (self.filter_bytes() + bytes <= self.room.filter_bytes).then(|| Filter::new(keys))
+    }
+
+    fn filter_bytes(&self) -> usize {
+        let held: usize = self.runs.iter().filter_map(|run| run.filter.as_ref()).map(Filter::bytes).sum();
+        held + self.merges.iter().map(|merge| merge.writer().filter_bytes()).sum::<usize>()
+    }
+
+    /// Begins to merge the runs of every level that has enough. Each level has its own merge, so that a long one does not keep
+    /// the small runs waiting, whose number it would let grow.
+    fn begin_merges(&mut self) -> Result<()> {
+        let highest = self.runs.iter().map(|run| run.level).max().unwrap_or_default();
+        for level in 0..=highest {
+            let of_level = |run: &&Run| run.level == level;
+            let merging = self.merges.iter().any(|merge| merge.level == level);
+            if merging || self.runs.iter().filter(of_level).count() < RUNS_PER_LEVEL {
+                continue;
+            }
+            let keys = self.runs.iter().filter(of_level).map(|run| run.keys).sum();
+            let filter = self.filter_for(keys);
+            let id = self.claim();
+            let inputs: Vec<&Run> = self.runs.iter().filter(of_level).collect();
+            self.merges.push(Merge::begin(&inputs, self.path(id), id, level, filter)?);
+        }
+        Ok(())
+    }
+
+    /// Each merge goes on by so many fingerprints.
+    fn step(&mut self, count: u64) -> Result<()> {
+        let mut at = 0;
+        while at < self.merges.len() {
+            let merge = &mut self.merges[at];
+            let inputs: Vec<&Run> =
+                merge.inputs.iter().filter_map(|id| self.runs.iter().find(|run| run.id == *id)).collect();
+            if !merge.step(&inputs, count)? {
+                at += 1;
+                continue;
+            }
+            let merge = self.merges.swap_remove(at);
+            let ids = merge.inputs.clone();
+            let run = merge.finish(FENCES_PER_RUN_MAX)?;
+            for gone in self.runs.extract_if(.., |run| ids.contains(&run.id)) {
+                self.merged.push(gone.path().to_owned());
+            }
+            self.unsynced.retain(|id| !ids.contains(id));
+            self.adopt(run)?;
+        }
+        Ok(())
+    }
+
+    /// Makes the runs durable; what it returns is for the checkpoint.
+    pub fn sync(&mut self) -> Result<Written> {
+        for run in self.runs.iter().filter(|run| self.unsynced.contains(&run.id)) {
+            run.sync()?;
+        }
+        self.unsynced.clear();
+        let runs = self.runs.iter().map(|run| (run.id, run.keys)).collect();
+        Ok(Written { runs, next_run: self.next_run, in_runs: self.base })
+    }
+
+    /// Called when the checkpoint stands: runs that it no longer names are deleted.
+    pub fn checkpointed(&mut self) -> Result<()> {
+        for path in self.merged.drain(..) {
+            std::fs::remove_file(&path).map_err(|error| Error::io("cannot delete", &path, error))?;
+        }
+        Ok(())
+    }
+
+    /// Deletes what the last checkpoint does not name: the work of a process that ended before its next one.
+    fn sweep(&self) -> Result<()> {
+        let failed = |error| Error::io("cannot list", &self.folder, error);
+        let named: Vec<&Path> = self.runs.iter().map(Run::path).collect();
+        for file in std::fs::read_dir(&self.folder).map_err(failed)? {
+            let path = file.map_err(failed)?.path();
+            let ours = path.file_name().and_then(|name| name.to_str()).is_some_and(|name| {
+                name.strip_prefix(self.name).is_some_and(|rest| rest.starts_with('-') && rest.ends_with(".run"))
+            });
+            if ours && !named.contains(&path.as_path()) {
+                std::fs::remove_file(&path).map_err(|error| Error::io("cannot delete", &path, error))?;
+            }
+        }
+        Ok(())
+    }
+
+    pub fn memory_bytes(&self) -> usize {
+        self.active.capacity() * 16
+            + self.slots.len() * 4
+            + self.recent.len() * size_of::<Recent>()
+            + self.blocks.memory_bytes()
+            + self.runs.iter().map(Run::memory_bytes).sum::<usize>()
+            + self.merges.iter().map(Merge::memory_bytes).sum::<usize>()
+    }
+
+    pub fn disk_bytes(&self) -> u64 {
+        self.runs.iter().map(|run| run.file_bytes).sum()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const ROOM: Room = Room { active_keys: 100, recent_keys: 64, filter_bytes: 2_000, block_bytes: 4_096 };
+
+    fn key(n: u64) -> Fingerprint {
+        u128::from_be_bytes(blake3::hash(&n.to_le_bytes()).as_bytes()[..16].try_into().unwrap())
+    }
+
+    #[test]
+    fn everything_added_is_found_and_nothing_else_through_merges_and_reopening() {
+        let folder = tempfile::tempdir().unwrap();
+        let mut written = Written::default();
+        let mut count = 0;
+        for round in 1..12u64 {
+            let mut seen = Seen::open(folder.path(), "t", ROOM, &written).unwrap();
+            for n in seen.next()..count {
+                assert_eq!(seen.add(key(n)).unwrap(), n);
+            }
+            for n in count..count + round * 700 {
+                assert_eq!(seen.find(key(n)).unwrap(), None);
+                assert_eq!(seen.add(key(n)).unwrap(), n);
+                assert_eq!(seen.find(key(n / 2)).unwrap(), Some(n / 2));
+            }
+            count += round * 700;
+            assert!((0..count).all(|n| seen.find(key(n)).unwrap() == Some(n)));
+            assert!((count..count + 1_000).all(|n| seen.find(key(n)).unwrap().is_none()));
+            assert!(seen.filter_bytes() <= ROOM.filter_bytes);
+            assert!(seen.runs.len() < 20, "{} runs", seen.runs.len());
+            written = seen.sync().unwrap();
+            seen.checkpointed().unwrap();
+        }
+        let files = std::fs::read_dir(folder.path()).unwrap().count();
+        assert!(files <= written.runs.len() + 3, "{files} files, {} runs", written.runs.len());
+    }
+
+    #[test]
+    fn a_missing_run_is_damage() {
+        let folder = tempfile::tempdir().unwrap();
+        let mut seen = Seen::open(folder.path(), "t", ROOM, &Written::default()).unwrap();
+        (0..150).for_each(|n| assert_eq!(seen.add(key(n)).unwrap(), n));
+        let written = seen.sync().unwrap();
+        std::fs::remove_file(seen.runs[0].path()).unwrap();
+        let error = Seen::open(folder.path(), "t", ROOM, &written).err().unwrap();
+        assert!(error.to_string().contains("skep rebuild"), "{error}");
+    }
+}
