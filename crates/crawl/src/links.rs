@@ -172,7 +172,8 @@ impl LinkSet {
         let mut next = if read.since.is_some() { self.clone() } else { LinkSet::default() };
         read.gone.iter().for_each(|url| drop(next.links.remove(url)));
         next.links.extend(LinkSet::of(read.links.iter().map(ReadLink::as_link)).links);
-        let right = next.len() <= LINKS_MAX && read.digest.is_none_or(|digest| digest == next.digest());
+        let whole = read.since.is_some() || read.count.is_none_or(|count| count == read.links.len() as u64);
+        let right = whole && next.len() <= LINKS_MAX && read.digest.is_none_or(|digest| digest == next.digest());
         if right {
             *self = next;
         }
@@ -189,7 +190,9 @@ pub struct ReadLinks {
     pub gone: Vec<String>,
     /// What these lines build on; `None`: they are the whole set.
     pub since: Option<Since>,
-    /// The digest of the whole set; `None` where links were not looked for.
+    /// How many links the page has, those left out apart; `None` where links were not looked for.
+    pub count: Option<u64>,
+    /// The digest of the whole set; a full list needs none.
     pub digest: Option<LinksDigest>,
     /// Links that had no room.
     pub left_out: u64,
@@ -236,6 +239,8 @@ pub struct Difference<'a> {
     pub came: Vec<Link<'a>>,
     /// URLs that went.
     pub gone: Vec<&'a str>,
+    /// How many links there are now.
+    pub count: u64,
     /// The digest of the whole set now.
     pub digest: LinksDigest,
 }
@@ -265,7 +270,7 @@ impl<'a> Links<'a> {
             return Links::Full(now);
         }
         let since = Since { time_ms: before.time_ms, chain: before.chain + 1 };
-        Links::Difference(Difference { since, came, gone, digest: digest_of(now) })
+        Links::Difference(Difference { since, came, gone, count: set.len() as u64, digest: digest_of(now) })
     }
 
     /// The length of the chain of differences after this visit; see [`Before::chain`].
@@ -333,6 +338,7 @@ mod tests {
             links: difference.came.iter().map(owned).collect(),
             gone: difference.gone.iter().map(|url| url.to_string()).collect(),
             since: Some(difference.since),
+            count: Some(difference.count),
             digest: Some(difference.digest),
             left_out: 0,
         };

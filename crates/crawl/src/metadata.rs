@@ -10,7 +10,7 @@
 //! timings: resolve=3 connect=12 tls=25 first-byte=110
 //! charsetForLinkExtraction: utf-8
 //! title: A page
-//! links-digest: blake3:…                   of the whole set
+//! links: 36
 //! outlink: https://example.org/b L         URL, kind, `nofollow`
 //! ```
 //! The fields that other crawlers write have their names; docs/formats/visit.md has them all.
@@ -21,7 +21,7 @@ use skep_warc::date::{parse_ms, rfc3339};
 
 use crate::limits::{LINKS_MAX, META_BYTES_MAX, META_REPEATED_MAX, META_VALUE_BYTES_MAX, TITLE_BYTES_MAX};
 use crate::lines::{lines, push_field, push_number, push_word};
-use crate::links::{Link, Links, LinksDigest, ReadLinks, Since, digest_of, kept, push_link, read_link};
+use crate::links::{Link, Links, ReadLinks, Since, kept, push_link, read_link};
 
 /// The version of the block; a block of a newer one is refused.
 const VERSION: u32 = 1;
@@ -171,23 +171,25 @@ fn push_links(out: &mut Vec<u8>, links: &Links<'_>) {
             out.extend_from_slice(b"\r\n");
         }
     };
-    let digest = |out: &mut Vec<u8>, digest: LinksDigest| {
-        push_field(out, "links-digest", &digest.to_string(), META_VALUE_BYTES_MAX);
+    let number = |out: &mut Vec<u8>, name: &str, number: u64| {
+        out.extend_from_slice(name.as_bytes());
+        out.extend_from_slice(b": ");
+        push_number(out, number);
+        out.extend_from_slice(b"\r\n");
     };
     match links {
         Links::Unknown => {}
         Links::Full(all) => {
             let kept = kept(all);
-            digest(out, digest_of(kept));
+            number(out, "links", kept.iter().filter(|link| !link.url.is_empty()).count() as u64);
             if kept.len() < all.len() {
-                out.extend_from_slice(b"links-left-out: ");
-                push_number(out, (all.len() - kept.len()) as u64);
-                out.extend_from_slice(b"\r\n");
+                number(out, "links-left-out", (all.len() - kept.len()) as u64);
             }
             outlinks(out, kept);
         }
         Links::Difference(difference) => {
-            digest(out, difference.digest);
+            number(out, "links", difference.count);
+            push_field(out, "links-digest", &difference.digest.to_string(), META_VALUE_BYTES_MAX);
             let since = format!("{} {}", rfc3339(difference.since.time_ms), difference.since.chain);
             push_field(out, "links-since", &since, META_VALUE_BYTES_MAX);
             for url in &difference.gone {
@@ -334,7 +336,7 @@ impl Meta {
             "timings" if first(&mut seen.timings) => self.read_timings(value),
             "retry-after-ms" if self.retry_after_ms.is_none() => self.retry_after_ms = value.parse().ok(),
             "park-until" if self.park_until_ms.is_none() => self.park_until_ms = parse_ms(value.as_bytes()),
-            "outlink" | "outlink-gone" | "links-since" | "links-digest" | "links-left-out" => {
+            "outlink" | "outlink-gone" | "links" | "links-since" | "links-digest" | "links-left-out" => {
                 return self.links.take(name, value, seen);
             }
             _ => {}
@@ -361,6 +363,7 @@ impl ReadLinks {
         match name {
             "outlink" => self.links.extend(read_link(value)),
             "outlink-gone" if !value.is_empty() => self.gone.push(value.to_owned()),
+            "links" if self.count.is_none() => self.count = value.parse().ok(),
             "links-digest" if self.digest.is_none() => self.digest = value.parse().ok(),
             "links-left-out" => self.left_out = value.parse().unwrap_or_default(),
             "links-since" if first(&mut seen.since) => {
@@ -425,7 +428,7 @@ mod tests {
         };
         let meta = parse(written(&metadata).as_bytes()).unwrap();
         assert_eq!(meta.links.links.iter().map(|link| link.as_link()).collect::<Vec<_>>(), links);
-        assert_eq!(meta.links.digest, Some(digest_of(&links)));
+        assert_eq!((meta.links.count, meta.links.digest), (Some(2), None));
         let expected = Meta {
             version: 1,
             crawl: "docs".into(),
@@ -479,7 +482,7 @@ mod tests {
         assert_eq!((meta.depth, meta.links.links.len(), meta.signals.len()), (0, 1, 2));
         assert!(meta.via.unwrap().starts_with("x%0D%0Aoutlink:%20"));
         let mut set = LinkSet::default();
-        assert!(set.apply(&meta.links), "the digest is of what is read");
+        assert!(set.apply(&meta.links) && set.len() == 1, "what is written is what is read");
     }
 
     #[test]
@@ -505,6 +508,10 @@ mod tests {
         let third = Metadata { links: Links::choose(&all[1..], Some(&unchanged)), ..Metadata::default() };
         assert!(!written(&third).contains("outlink"));
         assert!(set.apply(&parse(written(&third).as_bytes()).unwrap().links));
+        assert_eq!(set.len(), 35);
+
+        let cut = written(&first).replace("outlink: https://example.org/section/7/page.html L\r\n", "");
+        assert!(!set.apply(&parse(cut.as_bytes()).unwrap().links), "a list that is not whole is noticed");
     }
 
     #[test]
