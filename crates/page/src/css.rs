@@ -192,7 +192,7 @@ impl<'a> Sheet<'a> {
                 byte if is_space(byte) => {
                     to.get_or_insert(self.at);
                 }
-                b'"' | b'\'' | b'(' | 0..0x20 | 0x7f => {
+                b'"' | b'\'' | b'(' | 0x01..0x20 | 0x7f => {
                     self.pass_parenthesis();
                     return None;
                 }

@@ -16,11 +16,14 @@
 //!
 //! Pages are hostile: every bound is in [`limits`], and what meets one says so in [`Page::cut`]. Work is linear in the bytes.
 
+mod challenge;
 mod charset;
 mod css;
 mod directives;
 mod element;
+mod feed;
 mod foreign;
+pub mod fuzz;
 mod header;
 pub mod limits;
 mod links;
@@ -31,9 +34,15 @@ mod refresh;
 mod relation;
 mod resolve;
 mod scan;
+mod sitemap;
 mod sniff;
 mod srcset;
+mod text;
 mod value;
 
+pub use challenge::challenge;
+pub use feed::{Announced, Feed, feed};
 pub use page::{Cut, Directives, Kind, Link, LinkKind, Page};
 pub use read::{Input, read};
+pub use sitemap::{Entry, Sitemap, sitemap};
+pub use text::{Text, text};

@@ -22,6 +22,7 @@ pub struct Links {
     table: Vec<Slot>,
     hasher: RandomState,
     scratch: String,
+    links_max: usize,
     references: u64,
     steps: u64,
     cut: Option<Cut>,
@@ -46,6 +47,7 @@ impl Links {
             table: vec![Slot::default(); 128],
             hasher: RandomState::new(),
             scratch: String::with_capacity(256),
+            links_max: limits::LINKS_MAX,
             references: 0,
             steps: 0,
             cut: None,
@@ -61,6 +63,11 @@ impl Links {
     /// From now on references are resolved against another base.
     pub fn set_resolver(&mut self, resolver: Resolver) {
         self.resolver = resolver;
+    }
+
+    /// Takes more or fewer links than those of a page.
+    pub fn set_max(&mut self, links_max: usize) {
+        self.links_max = links_max;
     }
 
     /// How many references were resolved.
@@ -153,7 +160,7 @@ impl Links {
             }
             at = (at + 1) & mask;
         }
-        if self.links.len() >= limits::LINKS_MAX {
+        if self.links.len() >= self.links_max {
             self.note(Cut::Links);
             self.full = true;
             return;

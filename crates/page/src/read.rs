@@ -9,7 +9,7 @@ use skep_warc::http::Head;
 use crate::links::Links;
 use crate::page::{Cut, Kind, LinkKind, Page};
 use crate::resolve::Resolver;
-use crate::{charset, css, directives, header, limits, markup, sniff};
+use crate::{charset, css, directives, feed, header, limits, markup, sitemap, sniff};
 
 /// A page as it was fetched.
 #[derive(Debug, Clone, Copy)]
@@ -26,10 +26,10 @@ pub struct Input<'a> {
 pub fn read(input: &Input<'_>) -> Page {
     let body = &input.body[..input.body.len().min(limits::PAGE_BYTES_MAX)];
     let kind = sniff::kind(input.url, input.head, body);
-    let (encoding, xml) = (encoding_of(input, kind, body), sniff::is_xml(input.head, body));
-    let mut page = Page { kind, charset: encoding.name(), ..Page::default() };
-    let Some(resolver) = Resolver::new(input.url.as_str(), encoding) else { return page };
-    let (text, encoding) = scannable(body, encoding, kind);
+    let (declared, xml) = (encoding_of(input, kind, body), sniff::is_xml(input.head, body));
+    let mut page = Page { kind, charset: declared.name(), ..Page::default() };
+    let Some(resolver) = Resolver::new(input.url.as_str(), declared) else { return page };
+    let (text, encoding) = scannable(if is_text(kind) { body } else { b"" }, declared);
     let mut links = Links::new(input.url.as_str(), resolver, encoding);
     if body.len() < input.body.len() {
         links.note(Cut::Bytes);
@@ -54,13 +54,30 @@ pub fn read(input: &Input<'_>) -> Page {
                 links.reference(&sitemap.url, LinkKind::Sitemap, false);
             }
         }
-        Kind::Sitemap | Kind::Feed | Kind::Other => {}
+        Kind::Sitemap => {
+            links.set_max(limits::SITEMAP_URLS_MAX);
+            let found = sitemap::with_charset(body, declared);
+            let entries = found.entries.iter().map(|entry| (&entry.url, LinkKind::Anchor));
+            let more = found.more.iter().map(|url| (url, LinkKind::Sitemap));
+            let also = found.also.iter().map(|link| (&link.url, link.kind));
+            entries.chain(more).chain(also).for_each(|(url, kind)| links.reference(url, kind, false));
+            found.cut.into_iter().for_each(|cut| links.note(cut));
+        }
+        Kind::Feed => {
+            let found = feed::with_charset(input.url, body, declared);
+            let entries = found.entries.iter().map(|entry| (&entry.url, LinkKind::Feed));
+            let also = found.also.iter().map(|link| (&link.url, link.kind));
+            entries.chain(also).for_each(|(url, kind)| links.reference(url, kind, false));
+            page.title = found.title;
+            found.cut.into_iter().for_each(|cut| links.note(cut));
+        }
+        Kind::Other => {}
     }
     (page.links, page.cut) = links.finish();
     page
 }
 
-fn encoding_of(input: &Input<'_>, kind: Kind, body: &[u8]) -> &'static Encoding {
+pub(crate) fn encoding_of(input: &Input<'_>, kind: Kind, body: &[u8]) -> &'static Encoding {
     let declared = input.head.and_then(Head::content_type);
     match kind {
         Kind::Html if sniff::is_xml(input.head, body) => charset::of_xml(body, declared),
@@ -71,11 +88,16 @@ fn encoding_of(input: &Input<'_>, kind: Kind, body: &[u8]) -> &'static Encoding 
     }
 }
 
+/// Is it read here as one text?
+fn is_text(kind: Kind) -> bool {
+    matches!(kind, Kind::Html | Kind::Svg | Kind::Css)
+}
+
 /// Bytes in which markup can be found as it stands, and the charset of what is between it. In UTF-8 and the charsets of one
 /// byte per character it can; others are decoded first.
-fn scannable<'a>(body: &'a [u8], encoding: &'static Encoding, kind: Kind) -> (Cow<'a, [u8]>, &'static Encoding) {
+pub(crate) fn scannable<'a>(body: &'a [u8], encoding: &'static Encoding) -> (Cow<'a, [u8]>, &'static Encoding) {
     let body = Encoding::for_bom(body).map_or(body, |(_, length)| &body[length..]);
-    if encoding == UTF_8 || encoding.is_single_byte() || matches!(kind, Kind::Robots | Kind::Other) {
+    if encoding == UTF_8 || encoding.is_single_byte() {
         return (Cow::Borrowed(body), encoding);
     }
     let (text, _) = encoding.decode_without_bom_handling(body);

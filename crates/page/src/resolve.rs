@@ -20,6 +20,8 @@ pub struct Resolver {
     folder_end: usize,
     path_end: usize,
     query_end: usize,
+    /// The crate takes a segment such as `c:` for a drive, above which it does not climb.
+    has_drive: bool,
     /// How queries are written, where not in UTF-8.
     encoding: Option<&'static Encoding>,
 }
@@ -62,7 +64,8 @@ impl Resolver {
         let path_end = base[..Position::AfterPath].len();
         let folder_end = text[..path_end].rfind('/').map_or(path_end, |slash| slash + 1);
         let query_end = text.len();
-        Some(Resolver { base, origin_end, folder_end, path_end, query_end, encoding })
+        let has_drive = text[origin_end..path_end].contains([':', '|']);
+        Some(Resolver { has_drive, base, origin_end, folder_end, path_end, query_end, encoding })
     }
 
     /// The same page, which names another base: the reference is resolved against its own URL.
@@ -117,6 +120,9 @@ impl Resolver {
         } else {
             loop {
                 if let Some(above) = path.strip_prefix("../") {
+                    if self.has_drive {
+                        return false;
+                    }
                     path = above;
                     // The folder ends with a slash, and at least one slash stays.
                     let without = &folder[..folder.len() - 1];

@@ -38,6 +38,8 @@ pub struct Attribute<'a> {
 #[derive(Debug, Default)]
 pub struct Tag<'a> {
     pub element: Element,
+    /// As written.
+    pub name: &'a [u8],
     pub space: Space,
     pub attributes: Vec<Attribute<'a>>,
     /// The value of its first `style` attribute.
@@ -197,6 +199,7 @@ impl<'a> Scanner<'a> {
         }
         let name = &bytes[from..at];
         self.tag.element = if name.len() <= 8 { Element::of_packed(packed) } else { Element::of_long(name) };
+        self.tag.name = name;
         self.tag.attributes.clear();
         self.tag.style = None;
         self.tag.self_closing = false;

@@ -1,0 +1,158 @@
+//! Pages that test whether a person asks, in place of the page that was asked for.
+//!
+//! Such an answer is kept, but it is no content: its links are not followed and it is no change. Being wrong the other way
+//! loses a page, so every rule needs a mark that only the tester itself puts there: a field of the answer, or markup
+//! that documentation about it would have escaped; words count only on short pages with an error status.
+
+use encoding_rs::UTF_8;
+use memchr::memmem;
+use skep_warc::http::Head;
+
+use crate::scan::{Options, Scanner, Token};
+use crate::{limits, text, value};
+
+/// Visible text of a page that is nothing but a test, in bytes.
+const WORDS_BYTES_MAX: usize = 1_500;
+
+/// Titles of such pages, in lower case.
+const TITLES: &[&str] = &[
+    "access denied",
+    "are you a robot?",
+    "attention required! | cloudflare",
+    "bot verification",
+    "captcha",
+    "checking your browser",
+    "checking your browser before accessing",
+    "ddos protection",
+    "human verification",
+    "just a moment...",
+    "making sure you're not a bot!",
+    "one moment, please...",
+    "pardon our interruption",
+    "please verify you are a human",
+    "please wait...",
+    "robot check",
+    "security check",
+    "verify you are human",
+    "verifying you are human",
+];
+
+/// Who tests, where this answer is a test.
+pub fn challenge(status: u16, head: &Head, body: &[u8]) -> Option<&'static str> {
+    by_head(head).or_else(|| {
+        let refused = matches!(status, 202 | 401 | 403 | 405 | 406 | 428 | 429 | 468 | 503 | 512);
+        if body.len() > limits::CHALLENGE_BYTES_MAX || !(refused || status == 200) {
+            return None;
+        }
+        let marks = Marks::of(body);
+        by_markup(&marks, refused, head).or_else(|| by_words(&marks, refused, body))
+    })
+}
+
+/// Fields that say it outright.
+fn by_head(head: &Head) -> Option<&'static str> {
+    let is = |name: &str, words: &[&str]| {
+        let value = head.header(name).unwrap_or_default();
+        words.iter().any(|word| value.trim_ascii().eq_ignore_ascii_case(word.as_bytes()))
+    };
+    if is("cf-mitigated", &["challenge"]) {
+        Some("cloudflare")
+    } else if is("x-vercel-mitigated", &["challenge"]) {
+        Some("vercel")
+    } else if is("x-amzn-waf-action", &["challenge", "captcha"]) {
+        Some("aws-waf")
+    } else {
+        None
+    }
+}
+
+/// What stands in the markup itself: ids and addresses of scripts and frames, and the text of scripts.
+struct Marks {
+    title: String,
+    /// Values of `id`, `class`, `src`, `action` and `content`, and inline scripts, each on a line.
+    markup: Vec<u8>,
+    links: usize,
+}
+
+impl Marks {
+    fn of(body: &[u8]) -> Marks {
+        let mut marks = Marks { title: String::new(), markup: Vec::new(), links: 0 };
+        let mut scanner = Scanner::new(body, Options::default());
+        let mut last = crate::element::Element::default();
+        while let Some(token) = scanner.next() {
+            match token {
+                Token::Start => {
+                    last = scanner.tag.element;
+                    marks.links += usize::from(last == crate::element::Element::A);
+                    for name in ["id", "class", "src", "action", "content"] {
+                        if let Some(value) = scanner.tag.attribute(name) {
+                            marks.markup.extend_from_slice(name.as_bytes());
+                            marks.markup.push(b'=');
+                            marks.markup.extend_from_slice(value);
+                            marks.markup.push(b'\n');
+                        }
+                    }
+                }
+                Token::Raw { text, .. } if last == crate::element::Element::Title && marks.title.is_empty() => {
+                    marks.title = value::collapsed(&value::text(text, UTF_8), limits::TITLE_BYTES_MAX).to_lowercase();
+                }
+                Token::Raw { text, .. } if last == crate::element::Element::Script => {
+                    marks.markup.extend_from_slice(text)
+                }
+                _ => {}
+            }
+        }
+        marks
+    }
+
+    fn has(&self, mark: &str) -> bool {
+        memmem::find(&self.markup, mark.as_bytes()).is_some()
+    }
+}
+
+fn by_markup(marks: &Marks, refused: bool, head: &Head) -> Option<&'static str> {
+    let server = head.header("server").unwrap_or_default().to_ascii_lowercase();
+    let few_links = marks.links <= 8;
+    if marks.has("id=anubis_challenge") {
+        return Some("anubis");
+    }
+    if marks.has("_cf_chl_opt") && few_links && (refused || marks.title == "just a moment...") {
+        return Some("cloudflare");
+    }
+    if marks.has("/.well-known/ddos-guard/js-challenge/") || marks.has("check.ddos-guard.net/check.js") && refused {
+        return few_links.then_some("ddos-guard");
+    }
+    if marks.has("id=sec-if-cpt-container") || marks.has("bm-verify=") && few_links {
+        return Some("akamai");
+    }
+    if marks.has("_Incapsula_Resource") && few_links && marks.title.is_empty() {
+        return Some("incapsula");
+    }
+    if !refused || !few_links {
+        return None;
+    }
+    if marks.has("captcha-delivery.com") {
+        Some("datadome")
+    } else if marks.has("id=px-captcha") || marks.has("_pxAppId") {
+        Some("perimeterx")
+    } else if server.starts_with(b"akamai") && marks.title == "access denied" {
+        Some("akamai")
+    } else if marks.has("hcaptcha.com/1/api.js") {
+        Some("hcaptcha")
+    } else if marks.has("google.com/recaptcha/") || marks.has("recaptcha.net/recaptcha/") {
+        Some("recaptcha")
+    } else {
+        None
+    }
+}
+
+fn by_words(marks: &Marks, refused: bool, body: &[u8]) -> Option<&'static str> {
+    // Servers refuse with "Access Denied" for other reasons too; that alone is no test.
+    let named = marks.title != "access denied" && TITLES.contains(&marks.title.as_str());
+    if !named || marks.links > 3 {
+        return None;
+    }
+    let words = text::visible(body, UTF_8, false, WORDS_BYTES_MAX).text;
+    // A page that was found is a test only if a script does all the work.
+    (words.len() < WORDS_BYTES_MAX && (refused || words.len() < 400 && marks.has("src="))).then_some("generic")
+}

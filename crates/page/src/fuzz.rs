@@ -1,0 +1,77 @@
+//! Functions over any bytes that check what must hold for all of them. Tests run them on seeded mutations, a soak run for as
+//! long as it is asked to.
+
+use skep_url::Url;
+use skep_warc::http::Head;
+
+use crate::resolve::Resolver;
+use crate::{Input, Page, challenge, feed, limits, read, sitemap, text};
+
+/// A page of any kind: its first line is the media type, the rest its body.
+pub fn fuzz_page(input: &[u8]) {
+    let (line, body) = split_line(input);
+    let Ok(url) = Url::parse("http://example.org/a/b.html?c") else { return };
+    let mut message = b"HTTP/1.1 200 OK\r\nContent-Type: ".to_vec();
+    message.extend(line.iter().copied().filter(|byte| !matches!(byte, b'\r' | 0)));
+    message.extend_from_slice(b"\r\n\r\n");
+    let mut head = Head::new();
+    let _ = head.parse_response(&message, true);
+    let whole = Input { url: &url, head: Some(&head), body };
+    let page = read(&whole);
+    holds(&page, &url);
+    assert_eq!(page, read(&whole), "the same bytes, the same page");
+    holds(&read(&Input { head: None, ..whole }), &url);
+    let seen = text(&whole);
+    assert!(seen.text.len() <= limits::TEXT_BYTES_MAX + 1, "text is bounded");
+    assert!(seen.text.lines().all(|line| !line.is_empty()), "no line of text is empty");
+    let _ = challenge(403, &head, body);
+    let _ = challenge(200, &head, body);
+}
+
+fn holds(page: &Page, url: &Url) {
+    assert!(page.links.len() <= limits::SITEMAP_URLS_MAX, "links are bounded");
+    for link in &page.links {
+        let again = Url::parse(&link.url).map(|parsed| parsed.as_str().to_owned());
+        assert_eq!(again.as_deref().ok(), Some(link.url.as_str()), "a link is in the form of a fetched URL");
+        assert_ne!(link.url, url.as_str(), "a page does not link to itself");
+    }
+    let mut urls: Vec<&str> = page.links.iter().map(|link| link.url.as_str()).collect();
+    urls.sort_unstable();
+    urls.dedup();
+    assert_eq!(urls.len(), page.links.len(), "each URL once");
+    assert!(page.title.as_ref().is_none_or(|title| title.len() <= limits::TITLE_BYTES_MAX), "a title is bounded");
+}
+
+/// Sitemaps and feeds of anything.
+pub fn fuzz_listing(input: &[u8]) {
+    let Ok(url) = Url::parse("http://example.org/feed.xml") else { return };
+    let listed = sitemap(input);
+    assert!(
+        listed.entries.len() <= limits::SITEMAP_URLS_MAX && listed.more.len() <= limits::SITEMAP_INDEX_MAX,
+        "bounded"
+    );
+    for link in listed.entries.iter().map(|entry| &entry.url).chain(&listed.more) {
+        assert!(Url::parse(link).is_ok_and(|parsed| parsed.as_str() == link), "an entry can be fetched");
+    }
+    assert!(feed(&url, input).entries.len() <= limits::FEED_ENTRIES_MAX, "bounded");
+}
+
+/// References of anything: the first line is the base, each other one a reference, resolved in both ways.
+pub fn fuzz_reference(input: &[u8]) {
+    let (line, rest) = split_line(input);
+    let Ok(base) = Url::parse(&String::from_utf8_lossy(line)) else { return };
+    let Some(resolver) = Resolver::new(base.as_str(), encoding_rs::UTF_8) else { return };
+    for reference in rest.split(|&byte| byte == b'\n').take(256) {
+        let mut plain = String::new();
+        if resolver.plain(reference, &mut plain) {
+            let reference = String::from_utf8_lossy(reference);
+            let joined = base.join(&reference).map(|url| url.as_str().to_owned());
+            assert_eq!(Ok(plain), joined, "{base} and {reference:?}");
+        }
+    }
+}
+
+fn split_line(input: &[u8]) -> (&[u8], &[u8]) {
+    let end = memchr::memchr(b'\n', input).unwrap_or(input.len());
+    (&input[..end], input.get(end + 1..).unwrap_or_default())
+}

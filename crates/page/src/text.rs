@@ -1,0 +1,210 @@
+//! The text that a reader would see: blocks on lines of their own, white space collapsed.
+
+use encoding_rs::Encoding;
+
+use crate::element::Element;
+use crate::foreign::Space;
+use crate::page::{Cut, Kind};
+use crate::read::{Input, encoding_of, scannable};
+use crate::scan::{Options, Scanner, Tag, Token};
+use crate::{limits, sniff, value};
+
+/// What a reader would see.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct Text {
+    /// Lines without white space at either end, none of them empty.
+    pub text: String,
+    /// The first bound that was met.
+    pub cut: Option<Cut>,
+}
+
+/// The visible text of an HTML page; nothing for other kinds.
+pub fn text(input: &Input<'_>) -> Text {
+    let body = &input.body[..input.body.len().min(limits::PAGE_BYTES_MAX)];
+    let kind = sniff::kind(input.url, input.head, body);
+    if kind != Kind::Html {
+        return Text::default();
+    }
+    let xml = sniff::is_xml(input.head, body);
+    let (bytes, encoding) = scannable(body, encoding_of(input, kind, body));
+    let mut found = visible(&bytes, encoding, xml, limits::TEXT_BYTES_MAX);
+    if body.len() < input.body.len() {
+        found.cut.get_or_insert(Cut::Bytes);
+    }
+    found
+}
+
+/// The visible text of markup, at most so many bytes.
+pub(crate) fn visible(bytes: &[u8], encoding: &'static Encoding, xml: bool, bytes_max: usize) -> Text {
+    let mut scanner = Scanner::new(bytes, Options { text: true, xml });
+    let mut out = Writer { text: String::new(), gap: Gap::None, kept_lines: 0, bytes_max };
+    let mut hidden: Option<Hidden> = None;
+    let mut steps = 0_usize;
+    while let Some(token) = scanner.next() {
+        steps += 1;
+        match token {
+            Token::Start => {
+                let tag = &scanner.tag;
+                if let Some(inside) = &mut hidden {
+                    if inside.start(tag) {
+                        continue;
+                    }
+                    hidden = None;
+                }
+                if is_hidden(tag) {
+                    hidden = (!tag.self_closing && !is_void(tag.element))
+                        .then_some(Hidden { element: tag.element, depth: 1 });
+                    out.gap_for(tag.element);
+                    continue;
+                }
+                out.gap_for(tag.element);
+                out.kept_lines += u32::from(matches!(tag.element, Element::Pre | Element::Listing | Element::Xmp));
+            }
+            Token::End => {
+                if let Some(inside) = &mut hidden {
+                    if !inside.end(scanner.tag.element) {
+                        hidden = None;
+                        out.gap_for(scanner.tag.element);
+                    }
+                    continue;
+                }
+                let element = scanner.tag.element;
+                out.gap_for(element);
+                if matches!(element, Element::Pre | Element::Listing | Element::Xmp) {
+                    out.kept_lines = out.kept_lines.saturating_sub(1);
+                }
+            }
+            _ if hidden.is_some() => {}
+            Token::Text(raw) | Token::Raw { text: raw, references: true } => out.write(&value::text(raw, encoding)),
+            Token::Cdata(raw) | Token::Raw { text: raw, .. } => out.write(&value::decoded(raw, encoding)),
+        }
+        if out.text.len() >= bytes_max {
+            return Text { text: out.text, cut: Some(Cut::Bytes) };
+        }
+        if steps as u64 > limits::STEPS_MAX {
+            return Text { text: out.text, cut: Some(Cut::Work) };
+        }
+    }
+    Text { text: out.text, cut: None }
+}
+
+/// An element whose content is not shown, until it ends.
+struct Hidden {
+    element: Element,
+    /// Elements of the same name inside it, itself included.
+    depth: u32,
+}
+
+impl Hidden {
+    /// Takes a start tag inside. `false`: it ends the hidden element, whose own end tag may be left out.
+    fn start(&mut self, tag: &Tag<'_>) -> bool {
+        use Element::*;
+        let ends = match self.element {
+            P => tag.element.is_block(),
+            Li => tag.element == Li,
+            Dd | Dt => matches!(tag.element, Dd | Dt),
+            Option | Optgroup => matches!(tag.element, Option | Optgroup),
+            Td | Th => matches!(tag.element, Td | Th | Tr),
+            Tr => tag.element == Tr,
+            Head => tag.element == Body,
+            _ => false,
+        };
+        if tag.element == self.element && !tag.self_closing {
+            self.depth = self.depth.saturating_add(1);
+        }
+        !ends
+    }
+
+    /// Takes an end tag inside. `false`: the hidden element ends.
+    fn end(&mut self, element: Element) -> bool {
+        self.depth -= u32::from(element == self.element);
+        self.depth > 0
+    }
+}
+
+fn is_hidden(tag: &Tag<'_>) -> bool {
+    use Element::*;
+    match tag.element {
+        Script | Style | Template | Noscript | Iframe | Noembed | Noframes | Object | Video | Audio | Math => {
+            return true;
+        }
+        Title | Desc => return tag.space != Space::Math,
+        _ => {}
+    }
+    tag.attributes.iter().any(|attribute| attribute.name.eq_ignore_ascii_case(b"hidden"))
+        || tag.style.is_some_and(hides)
+}
+
+/// Does a style attribute say `display: none`?
+fn hides(style: &[u8]) -> bool {
+    style.split(|&byte| byte == b';').any(|declaration| {
+        let mut parts = declaration.splitn(2, |&byte| byte == b':');
+        let (name, value) = (parts.next().unwrap_or_default(), parts.next().unwrap_or_default());
+        let value = value.trim_ascii().strip_suffix(b"!important").unwrap_or(value.trim_ascii()).trim_ascii();
+        name.trim_ascii().eq_ignore_ascii_case(b"display") && value.eq_ignore_ascii_case(b"none")
+            || name.trim_ascii().eq_ignore_ascii_case(b"visibility") && value.eq_ignore_ascii_case(b"hidden")
+    })
+}
+
+fn is_void(element: Element) -> bool {
+    use Element::*;
+    matches!(element, Area | Base | Bgsound | Br | Embed | Frame | Hr | Img | Input | Link | Meta | Source | Track)
+}
+
+/// What stands between the last text and the next.
+#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
+enum Gap {
+    None,
+    Space,
+    Line,
+}
+
+struct Writer {
+    text: String,
+    gap: Gap,
+    /// Open elements in which line ends are kept.
+    kept_lines: u32,
+    bytes_max: usize,
+}
+
+impl Writer {
+    fn gap_for(&mut self, element: Element) {
+        let gap = if element.is_block() || element == Element::Br {
+            Gap::Line
+        } else if matches!(element, Element::Td | Element::Th | Element::Img | Element::Input | Element::Button) {
+            Gap::Space
+        } else {
+            Gap::None
+        };
+        self.gap = self.gap.max(gap);
+    }
+
+    fn write(&mut self, text: &str) {
+        let space = |c: char| matches!(c, '\t' | '\n' | '\x0c' | '\r' | ' ');
+        let mut rest = text;
+        loop {
+            let word = rest.trim_start_matches(space);
+            let before = &rest[..rest.len() - word.len()];
+            if self.kept_lines > 0 && before.contains(['\n', '\r']) {
+                self.gap = Gap::Line;
+            } else if !before.is_empty() {
+                self.gap = self.gap.max(Gap::Space);
+            }
+            let end = word.find(space).unwrap_or(word.len());
+            if end == 0 || self.text.len() >= self.bytes_max {
+                return;
+            }
+            if !self.text.is_empty() {
+                match self.gap {
+                    Gap::None => {}
+                    Gap::Space => self.text.push(' '),
+                    Gap::Line => self.text.push('\n'),
+                }
+            }
+            self.gap = Gap::None;
+            let room = self.bytes_max - self.text.len().min(self.bytes_max);
+            self.text.push_str(&word[..word.floor_char_boundary(room.min(end))]);
+            rest = &word[end..];
+        }
+    }
+}
