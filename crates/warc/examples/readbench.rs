@@ -1,5 +1,5 @@
-//! Reads every record of the files given and counts them: `readbench FILE… [--bodies|--digests] [--threads N]`. The benchmark `warc-read` runs it
-//! against other readers.
+//! Reads every record of the files given and counts them: `readbench FILE… [--heads|--bodies|--digests] [--threads N]`. With
+//! `--heads` bodies are stepped over where the file says how long they are. The benchmark `warc-read` runs it against other readers.
 
 use skep_warc::{Options, Reader, Verified, check_record, read_parts};
 use std::io::BufRead;
@@ -16,6 +16,7 @@ fn main() -> std::io::Result<()> {
     let arguments: Vec<String> = std::env::args().skip(1).collect();
     let bodies = arguments.iter().any(|a| a == "--bodies");
     let digests = arguments.iter().any(|a| a == "--digests");
+    let options = if arguments.iter().any(|a| a == "--heads") { Options::skim() } else { Options::recover() };
     let threads =
         arguments.windows(2).find(|w| w[0] == "--threads").map_or(1, |w| w[1].parse().expect("a number of threads"));
     let mut skip = false;
@@ -26,7 +27,7 @@ fn main() -> std::io::Result<()> {
         }
         let mut total = Counts::default();
         let read = |reader: &mut Reader, _| count(reader, bodies, digests);
-        read_parts(path.as_ref(), threads, &Options::recover(), read, |part| {
+        read_parts(path.as_ref(), threads, &options, read, |part| {
             total.records += part.records;
             total.bytes += part.bytes;
             total.verified += part.verified;

@@ -9,6 +9,7 @@
 //!   zstd   | 5d 2a 4d 18 | length 4 | dictionary |  then frames  | 28 b5 2f fd | …          (dictionary only as the first frame)
 //! ```
 
+use crate::beginning::{Beginning, Progress};
 use crate::deflate::{self, InflateError, Inflater};
 use crate::dictionary;
 use crate::finding::{Findings, Rule};
@@ -41,6 +42,9 @@ enum Decoding {
     Plain,
     /// All of the member is in the window.
     Whole,
+    /// The beginning of the member is in the window, because the rest may not be wanted. The source still stands at the member's first
+    /// byte; its compressed data begins so many bytes behind it.
+    Begun(usize),
     Gzip(Box<GzipStream>),
     Zstd,
     /// The member has ended.
@@ -51,8 +55,6 @@ struct GzipStream {
     inflate: flate2::Decompress,
     crc: u32,
     length: u32,
-    /// Only the beginning was decoded, because the rest may not be wanted.
-    peeked: bool,
 }
 
 pub(crate) struct Stream {
@@ -66,23 +68,24 @@ pub(crate) struct Stream {
     /// Decoded bytes of the current member that lie before the window.
     member_passed: u64,
     promised: Option<Promise>,
-    /// What was decoded before the member was decoded anew as a whole.
-    peeked: Vec<u8>,
+    /// What the member promises of its length was held against what stands there.
+    can_step_over: bool,
+    beginning: Beginning,
     /// A decoder that an earlier member is done with.
     spare: Option<Box<GzipStream>>,
     inflater: Inflater,
     zstd: Option<zstd_safe::DCtx<'static>>,
     probe: flate2::Decompress,
-    /// Decode only the beginning of a member that can be stepped over, because the rest of it is likely not wanted.
-    pub heads_first: bool,
+    heads_first: bool,
 }
 
 impl Stream {
-    /// Looks at the first bytes and begins the first member.
-    pub fn begin(mut source: Source, findings: &mut Findings) -> io::Result<Stream> {
+    /// Looks at the first bytes and begins the first member; with `heads_first` only the beginning of each member that can be stepped over
+    /// is decoded, because the rest of it is likely not wanted.
+    pub fn begin(mut source: Source, heads_first: bool, findings: &mut Findings) -> io::Result<Stream> {
         source.fill(4)?;
         let container = sniff(source.window());
-        let mut stream = Stream::new(source, container);
+        let mut stream = Stream { heads_first, ..Stream::new(source, container) };
         if container == Container::Zstd
             && stream.source.offset() > 0
             && let Some(dictionary) = dictionary::of_file(&stream.source)?
@@ -110,7 +113,8 @@ impl Stream {
             fault: None,
             member_passed: 0,
             promised: None,
-            peeked: Vec::new(),
+            can_step_over: false,
+            beginning: Beginning::new(),
             spare: None,
             inflater: Inflater::new(),
             zstd: None,
@@ -225,7 +229,9 @@ impl Stream {
                 Ok(self.source.window().len() > before)
             }
             Decoding::Whole | Decoding::Done => Ok(false),
-            Decoding::Gzip(_) => self.more_gzip(),
+            Decoding::Begun(_) if self.out.len() < BEGINNING_BYTES_MAX => self.more_beginning(),
+            Decoding::Begun(_) => self.decode_all(),
+            Decoding::Gzip(_) => self.more_gzip_by(STREAM_STEP_BYTES),
             Decoding::Zstd => self.more_zstd(),
         }
     }
@@ -425,21 +431,32 @@ impl Stream {
     fn begin_gzip(&mut self) -> io::Result<bool> {
         let Some(header) = self.read_gzip_header()? else { return Ok(false) };
         self.promised = header.promise;
-        let worth_it = self.promised.is_some_and(|promise| promise.member >= PEEK_MEMBER_BYTES_MIN);
-        let peeked = self.heads_first && worth_it && self.out.is_empty();
-        if !peeked && self.inflate_whole()? {
+        self.can_step_over = false;
+        if self.heads_first && self.promised.is_some() && self.out.is_empty() {
+            self.beginning.start();
+            self.decoding = Decoding::Begun(header.length);
+            self.more_beginning()?;
             return Ok(true);
         }
-        self.source.fill(header.length)?;
-        self.source.consume(header.length);
-        let mut state = self.spare.take().unwrap_or_else(|| {
-            Box::new(GzipStream { inflate: flate2::Decompress::new(false), crc: 0, length: 0, peeked })
-        });
-        state.inflate.reset(false);
-        (state.crc, state.length, state.peeked) = (0, 0, peeked);
-        self.decoding = Decoding::Gzip(state);
-        self.more_gzip_by(if peeked { PEEK_BYTES } else { STREAM_STEP_BYTES })?;
+        if !self.inflate_whole()? {
+            self.begin_steps(header.length)?;
+            self.more_gzip_by(STREAM_STEP_BYTES)?;
+        }
         Ok(true)
+    }
+
+    /// The member is decoded in steps, because it is too long or damaged.
+    fn begin_steps(&mut self, header_bytes: usize) -> io::Result<()> {
+        self.source.fill(header_bytes)?;
+        self.source.consume(header_bytes);
+        let mut state = self
+            .spare
+            .take()
+            .unwrap_or_else(|| Box::new(GzipStream { inflate: flate2::Decompress::new(false), crc: 0, length: 0 }));
+        state.inflate.reset(false);
+        (state.crc, state.length) = (0, 0);
+        self.decoding = Decoding::Gzip(state);
+        Ok(())
     }
 
     /// Inflates the member in one go; false where it is too long for that, or damaged.
@@ -478,49 +495,85 @@ impl Stream {
         }
     }
 
-    fn more_gzip(&mut self) -> io::Result<bool> {
-        if self.is_peeked() && self.inflate_rest()? {
-            return Ok(true);
-        }
-        self.more_gzip_by(STREAM_STEP_BYTES)
-    }
-
-    /// Whether only the beginning of the member was decoded, and the rest can be stepped over if it has this decoded length in all.
-    pub fn can_skip_to(&self, decoded: u64) -> bool {
-        self.is_peeked() && self.promised.is_some_and(|promise| u64::from(promise.decoded) == decoded)
-    }
-
-    fn is_peeked(&self) -> bool {
-        matches!(&self.decoding, Decoding::Gzip(state) if state.peeked)
-    }
-
-    /// The member is wanted after all: decodes it anew as a whole, which is faster than going on in steps. False where that cannot be.
-    fn inflate_rest(&mut self) -> io::Result<bool> {
-        if let Decoding::Gzip(state) = &mut self.decoding {
-            state.peeked = false;
-        }
-        if !self.source.can_go_back() {
-            return Ok(false);
-        }
-        let (raw, position, passed) = (self.source.offset(), self.position, self.member_passed as usize);
-        self.peeked.clear();
-        self.peeked.extend_from_slice(&self.out);
-        self.out.clear();
-        self.source.go_to(self.member_start)?;
-        let before = std::mem::replace(&mut self.decoding, Decoding::Done);
-        if self.inflate_whole()? && passed <= self.out.len() {
-            self.position = passed;
-            if let Decoding::Gzip(state) = before {
-                self.spare = Some(state);
+    /// A little more of the beginning.
+    fn more_beginning(&mut self) -> io::Result<bool> {
+        let Decoding::Begun(header_bytes) = self.decoding else { return Ok(false) };
+        let before = self.out.len();
+        self.source.fill(BEGINNING_RAW_BYTES)?;
+        let data = &self.source.window()[header_bytes..];
+        match self.beginning.more(data, &mut self.out, (2 * before).max(BEGINNING_BYTES)) {
+            Ok(Progress::More) => Ok(true),
+            Ok(Progress::Ended { consumed }) if trailer_agrees(&data[consumed..], &self.out) => {
+                self.source.consume(header_bytes + consumed + TRAILER_BYTES);
+                self.decoding = Decoding::Whole;
+                Ok(self.out.len() > before)
             }
-            return Ok(true);
+            // It does not end as it should, or what is at hand does not suffice: those who decode all of it tell.
+            _ => {
+                self.out.truncate(before);
+                self.decode_all()
+            }
         }
-        self.decoding = before;
-        self.source.go_to(raw)?;
+    }
+
+    /// The member is wanted as a whole: decodes it anew, which is faster than going on in small steps, and verifies it.
+    fn decode_all(&mut self) -> io::Result<bool> {
+        let Decoding::Begun(header_bytes) = self.decoding else { return Ok(false) };
+        let (before, passed) = (self.window().len(), self.position);
+        self.can_step_over = false;
         self.out.clear();
-        self.out.extend_from_slice(&self.peeked);
-        self.position = position;
-        Ok(false)
+        self.position = 0;
+        if !self.inflate_whole()? {
+            self.begin_steps(header_bytes)?;
+            while self.out.len() <= passed && self.more_gzip_by(STREAM_STEP_BYTES)? {}
+        }
+        self.position = passed.min(self.out.len());
+        Ok(self.window().len() > before)
+    }
+
+    /// The block at hand is wanted, or its length is doubtful.
+    pub fn want_all(&mut self) -> io::Result<()> {
+        self.decode_all().map(|_| ())
+    }
+
+    /// Whether the rest of the member can be stepped over if it decodes to so many bytes in all: the member says how long it is, another
+    /// member or the end of the file stands behind it, and the length in its trailer is the one expected.
+    pub fn find_end(&mut self, decoded: u64, findings: &mut Findings) -> io::Result<bool> {
+        let (Decoding::Begun(header_bytes), Some(promise)) = (&self.decoding, self.promised) else { return Ok(false) };
+        if !self.source.can_go_back() && promise.member <= WHOLE_MEMBER_BYTES_MAX as u64 {
+            self.source.fill(promise.member as usize + GZIP_MAGIC.len())?;
+        }
+        // The last four bytes of the trailer, and what follows it.
+        let mut there = [0u8; 7];
+        let Some(got) = self.source.peek((self.member_start + promise.member).saturating_sub(4), &mut there)? else {
+            return Ok(false); // a stream, and too far ahead
+        };
+        let agrees = promise.member > (header_bytes + TRAILER_BYTES) as u64
+            && there[..4] == promise.decoded.to_le_bytes()
+            && (got == 4 || (got == there.len() && there[4..] == GZIP_MAGIC));
+        if !agrees {
+            findings.push(Rule::MemberLengthField, self.member_start, None, promise.member.to_string());
+            self.promised = None;
+        }
+        self.can_step_over = agrees && u64::from(promise.decoded) == decoded;
+        Ok(self.can_step_over)
+    }
+
+    /// Whether the rest of the member can be stepped over.
+    pub fn can_step_over(&self) -> bool {
+        self.can_step_over
+    }
+
+    /// Steps over the rest of the member, which [`Stream::find_end`] has found.
+    pub fn step_over(&mut self) -> io::Result<()> {
+        if let Some(promise) = self.promised.filter(|_| self.can_step_over) {
+            self.source.go_to(self.member_start + promise.member)?;
+            self.out.clear();
+            self.position = 0;
+            self.can_step_over = false;
+            self.end_member(None);
+        }
+        Ok(())
     }
 
     fn more_gzip_by(&mut self, step: usize) -> io::Result<bool> {
@@ -574,32 +627,6 @@ impl Stream {
         };
         self.end_member(fault);
         Ok(self.out.len() > before)
-    }
-
-    /// The rest of the current member will not be wanted: jumps over it where its length is promised. Returns false where it has to be
-    /// decoded to find its end.
-    pub fn skip_member(&mut self, findings: &mut Findings) -> io::Result<bool> {
-        let (Decoding::Gzip(_), Some(promise)) = (&self.decoding, self.promised) else { return Ok(false) };
-        let target = self.member_start + promise.member;
-        let mut next = [0u8; 3];
-        let there = match self.source.peek(target, &mut next)? {
-            Some(0) => {
-                // The end of the file: only if the member's last byte is there.
-                self.source.peek(target - 1, &mut next[..1])? == Some(1)
-            }
-            Some(3) => next == GZIP_MAGIC,
-            _ => false,
-        };
-        if !there || target < self.source.offset() {
-            findings.push(Rule::MemberLengthField, self.member_start, None, promise.member.to_string());
-            self.promised = None;
-            return Ok(false);
-        }
-        self.source.go_to(target)?;
-        self.out.clear();
-        self.position = 0;
-        self.end_member(None);
-        Ok(true)
     }
 
     /// False when the frame was not one with content (a dictionary, a skippable frame).
@@ -683,6 +710,15 @@ impl Stream {
         }
         Ok(made > 0)
     }
+}
+
+/// CRC and length behind the compressed data.
+const TRAILER_BYTES: usize = 8;
+
+fn trailer_agrees(trailer: &[u8], decoded: &[u8]) -> bool {
+    trailer.first_chunk::<TRAILER_BYTES>().is_some_and(|trailer| {
+        trailer[4..] == (decoded.len() as u32).to_le_bytes() && trailer[..4] == deflate::crc32(0, decoded).to_le_bytes()
+    })
 }
 
 const ZSTD_MAGIC: [u8; 4] = [0x28, 0xb5, 0x2f, 0xfd];

@@ -17,6 +17,7 @@
 //! ```
 
 mod arc;
+mod beginning;
 mod check;
 pub mod coding;
 mod container;

@@ -9,10 +9,13 @@ pub const ARC_LINE_BYTES_MAX: usize = 64 << 10;
 pub const LOOKAHEAD_BYTES: usize = 4 << 20;
 /// Decoded bytes that a streaming member adds to the window at a time.
 pub const STREAM_STEP_BYTES: usize = 128 << 10;
-/// Decoded bytes of a member whose rest may not be wanted: its head, and usually that of the HTTP message.
-pub const PEEK_BYTES: usize = 1200;
-/// A shorter member is decoded as a whole sooner than stepped over.
-pub const PEEK_MEMBER_BYTES_MIN: u64 = 2 << 10;
+/// Decoded bytes of a member whose rest may not be wanted: most heads. Where they do not suffice they are doubled.
+pub const BEGINNING_BYTES: usize = 640;
+/// Decoded bytes past which a member is decoded as a whole sooner than doubled again: its head, and that of the HTTP message, are
+/// nearly always shorter.
+pub const BEGINNING_BYTES_MAX: usize = 8 << 10;
+/// Raw bytes at hand for the beginning of a member.
+pub const BEGINNING_RAW_BYTES: usize = 32 << 10;
 /// Raw bytes read from the file at a time.
 pub const READ_BYTES: usize = 1 << 20;
 /// Raw bytes that must be at hand before a member is inflated in one go; below it the window is filled up first.

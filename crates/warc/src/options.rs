@@ -2,8 +2,8 @@
 
 use crate::head::{Head, RecordKind};
 
-/// Which records are wanted. Everything else is passed over, where the file allows it without inflating the block: a member whose
-/// length is known from its `sl` field is jumped over after its head.
+/// Which records are wanted. Everything else is passed over, where the file allows it without inflating the block: see
+/// [`Options::skim`].
 #[derive(Clone, Debug, Default)]
 pub struct Filter {
     /// Only these types; empty means all.
@@ -37,6 +37,8 @@ pub struct Options {
     pub strict: bool,
     /// Which records are wanted.
     pub filter: Filter,
+    /// Bodies that nobody reads are stepped over, where the file says how long they are: see [`Options::skim`].
+    pub skim: bool,
 }
 
 impl Options {
@@ -44,7 +46,17 @@ impl Options {
     pub fn recover() -> Options {
         Options::default()
     }
-    /// The same, and report every violation of the standard.
+    /// The same, for whoever wants little more than heads. In a file whose gzip members carry their length (the `sl` field, which this
+    /// package, wget and others write), a body that is not read is not inflated either, and so not verified: damage in it goes
+    /// unnoticed. A body that is read is inflated and verified as ever.
+    ///
+    /// A length is believed if it agrees with the record's own, if the member's trailer says the same, and if a member or the end of
+    /// the file follows; otherwise it is reported and the member inflated. A file made to deceive can still hide records behind a
+    /// wrong length; files without lengths are read as ever.
+    pub fn skim() -> Options {
+        Options { skim: true, ..Options::default() }
+    }
+    /// The same as [`Options::recover`], and report every violation of the standard.
     pub fn strict() -> Options {
         Options { strict: true, ..Options::default() }
     }

@@ -86,8 +86,8 @@ impl Reader {
 
     fn of_source(source: Source, options: Options) -> io::Result<Reader> {
         let mut findings = Findings::default();
-        let mut stream = Stream::begin(source, &mut findings)?;
-        stream.heads_first = !options.filter.is_empty();
+        let heads_first = options.skim || !options.filter.is_empty();
+        let stream = Stream::begin(source, heads_first, &mut findings)?;
         let end = End { length: 0, block_bytes: 0, damaged: false };
         Ok(Reader {
             stream,
@@ -424,11 +424,6 @@ impl Reader {
 
     fn skip_unwanted(&mut self) -> io::Result<()> {
         self.block_bytes = 0;
-        let alone = self.inner == 0;
-        if alone && self.stream.skip_member(&mut self.findings)? {
-            self.open = false;
-            return Ok(());
-        }
         self.plan_block()?;
         self.finish()
     }
@@ -452,9 +447,10 @@ impl Reader {
             return Ok(());
         };
         self.block = Block::Known(declared);
-        if self.stream.can_skip_to(self.decoded_length(declared)) {
+        if self.stream.find_end(self.decoded_length(declared), &mut self.findings)? {
             return Ok(()); // the member says the same: nothing to doubt, and nothing to decode yet
         }
+        self.stream.want_all()?;
         let ahead = declared.saturating_add(BEHIND_BYTES as u64);
         if ahead > LOOKAHEAD_BYTES as u64 {
             return self.plan_long_block(declared);
@@ -606,10 +602,8 @@ impl Reader {
             return Ok(());
         }
         if let Block::Known(left) = self.block {
-            if left > 0
-                && self.stream.can_skip_to(self.decoded_length(left))
-                && self.stream.skip_member(&mut self.findings)?
-            {
+            if left > 0 && self.stream.can_step_over() {
+                self.stream.step_over()?;
                 self.end_record(left);
                 return Ok(());
             }

@@ -68,6 +68,27 @@ fn every_archive_gives_the_records_that_both_readers_see() {
 }
 
 #[test]
+fn skimming_sees_the_records_that_reading_sees() {
+    let Some(dir) = corpora() else { return };
+    let list = |path: &Path, options| {
+        let mut reader = Reader::open(path, options).unwrap();
+        let mut all = Vec::new();
+        while let Some(mut record) = reader.next().unwrap() {
+            let (offset, head) = (record.offset(), record.head().raw().to_vec());
+            let mut first = Vec::new();
+            (&mut record).take(100).read_to_end(&mut first).unwrap();
+            all.push((offset, head, first, record.finish().unwrap().block_bytes));
+        }
+        all
+    };
+    for row in catalogue(&dir) {
+        let path = dir.join(&row.file);
+        let (read, skimmed) = (list(&path, Options::recover()), list(&path, Options::skim()));
+        assert!(read == skimmed, "{}: {} records, skimming {}", row.file, read.len(), skimmed.len());
+    }
+}
+
+#[test]
 fn every_intact_record_of_every_archive_is_returned() {
     let Some(dir) = corpora() else { return };
     for row in catalogue(&dir) {

@@ -2,7 +2,7 @@
 
 use std::path::Path;
 
-use skep_warc::fuzz::{fuzz_arc_line, fuzz_head, fuzz_records};
+use skep_warc::fuzz::{fuzz_arc_line, fuzz_beginning, fuzz_head, fuzz_records};
 use skep_warc::fuzz_http::{fuzz_chunked, fuzz_content_coding, fuzz_http_head};
 
 /// A small generator (xorshift64*), so that a seed names a run for ever.
@@ -128,10 +128,23 @@ fn heads() {
 }
 
 #[test]
+fn beginnings_of_compressed_data() {
+    run("deflate", 30_000, fuzz_beginning);
+}
+
+#[test]
 fn short_inputs_of_every_byte() {
     for a in 0..=255u8 {
         for b in [0, 8, 10, 13, 32, 48, 58, 0x1f, 0x8b, 0x9c, 0xff] {
-            for target in [fuzz_http_head, fuzz_chunked, fuzz_content_coding, fuzz_records, fuzz_arc_line, fuzz_head] {
+            for target in [
+                fuzz_http_head,
+                fuzz_chunked,
+                fuzz_content_coding,
+                fuzz_records,
+                fuzz_arc_line,
+                fuzz_head,
+                fuzz_beginning,
+            ] {
                 target(&[a, b]);
                 target(&[b, a, b, a]);
             }

@@ -40,10 +40,10 @@ fn gzip(bytes: &[u8]) -> Vec<u8> {
 }
 
 /// With an extra field in its header.
-fn gzip_with_extra(bytes: &[u8], extra: impl Fn(u32) -> Vec<u8>) -> Vec<u8> {
+fn gzip_with_extra(bytes: &[u8], extra: impl Fn(u32, u32) -> Vec<u8>) -> Vec<u8> {
     let member = gzip(bytes);
-    let length = member.len() + 2 + extra(0).len();
-    let field = extra(length as u32);
+    let length = member.len() + 2 + extra(0, 0).len();
+    let field = extra(length as u32, bytes.len() as u32);
     let mut out = member[..10].to_vec();
     out[3] |= 4;
     out.extend((field.len() as u16).to_le_bytes());
@@ -52,8 +52,8 @@ fn gzip_with_extra(bytes: &[u8], extra: impl Fn(u32) -> Vec<u8>) -> Vec<u8> {
     out
 }
 
-fn sl(length: u32) -> Vec<u8> {
-    [&b"sl\x08\x00"[..], &length.to_le_bytes(), &0u32.to_le_bytes()].concat()
+fn sl(length: u32, decoded: u32) -> Vec<u8> {
+    [&b"sl\x08\x00"[..], &length.to_le_bytes(), &decoded.to_le_bytes()].concat()
 }
 
 struct Seen {
@@ -134,9 +134,9 @@ fn members_that_are_put_together_wrongly_are_read_and_reported() {
 fn extra_fields_of_gzip_headers_do_not_matter() {
     let right: Vec<u8> = pages(3).iter().flat_map(|p| gzip_with_extra(p, sl)).collect();
     // wget 1.14 forgot the two bytes that give the field's length.
-    let wget = |length: u32| [&b"sl"[..], &length.to_le_bytes(), &0u32.to_le_bytes()].concat();
+    let wget = |length: u32, decoded: u32| [&b"sl"[..], &length.to_le_bytes(), &decoded.to_le_bytes()].concat();
     let broken: Vec<u8> = pages(3).iter().flat_map(|p| gzip_with_extra(p, wget)).collect();
-    let other = |_: u32| b"LX\x04\x00\x01\x02\x03\x04".to_vec();
+    let other = |_, _| b"LX\x04\x00\x01\x02\x03\x04".to_vec();
     let alexa: Vec<u8> = pages(3).iter().flat_map(|p| gzip_with_extra(p, other)).collect();
     for bytes in [right, broken, alexa] {
         let seen = strict(bytes);
@@ -362,7 +362,7 @@ fn a_filter_steps_over_members_whose_length_is_known() {
 #[test]
 fn a_length_field_that_lies_is_not_believed() {
     let mut file = tempfile::NamedTempFile::new().unwrap();
-    let lie = |_: u32| sl(5000);
+    let lie = |_, decoded| sl(5000, decoded);
     let bytes: Vec<u8> = (0..4).flat_map(|n| gzip_with_extra(&noisy_page(n), lie)).collect();
     file.write_all(&bytes).unwrap();
     let wanted = Filter { uri_prefix: Some(b"http://a.example/3".to_vec()), ..Filter::default() };
