@@ -207,6 +207,25 @@ pub struct Since {
     pub chain: u8,
 }
 
+/// The links that a page had at a visit, put together from its records: `read` gives the links part of the metadata of the
+/// visit at a time. With the set comes the number of differences that led to it. `None` where a record in between is
+/// missing, or links were not looked for.
+pub fn restore(time_ms: i64, read: &mut dyn FnMut(i64) -> Option<ReadLinks>) -> Option<(LinkSet, u8)> {
+    let mut parts = vec![read(time_ms)?];
+    let mut at = time_ms;
+    while let Some(since) = parts.last().and_then(|part| part.since) {
+        if since.time_ms >= at || parts.len() > usize::from(LINK_CHAIN_MAX) {
+            return None;
+        }
+        at = since.time_ms;
+        parts.push(read(at)?);
+    }
+    let chain = (parts.len() - 1) as u8;
+    let mut set = LinkSet::default();
+    let whole = parts.iter().rev().all(|part| part.count.is_some() && part.left_out == 0 && set.apply(part));
+    whole.then_some((set, chain))
+}
+
 /// What an earlier visit left.
 #[derive(Debug, Clone, Copy)]
 pub struct Before<'a> {
@@ -349,6 +368,46 @@ mod tests {
         let kept = other.clone();
         assert!(!other.apply(&read));
         assert_eq!(other, kept);
+    }
+
+    #[test]
+    fn a_set_is_put_together_from_its_records() {
+        let urls: Vec<String> = (0..30).map(|n| format!("http://a.example/page/{n}")).collect();
+        let all: Vec<Link<'_>> = urls.iter().map(|url| link(url)).collect();
+        let owned =
+            |link: &Link<'_>| ReadLink { url: link.url.into(), code: link.code.into(), nofollow: link.nofollow };
+        let mut records: BTreeMap<i64, ReadLinks> = BTreeMap::new();
+        let mut before: Option<(LinkSet, i64, u8)> = None;
+        for visit in 0..15 {
+            let now = &all[visit as usize..visit as usize + 15];
+            let earlier = before.as_ref().map(|(set, time_ms, chain)| Before { set, time_ms: *time_ms, chain: *chain });
+            let links = Links::choose(now, earlier.as_ref());
+            let read = match &links {
+                Links::Difference(difference) => ReadLinks {
+                    links: difference.came.iter().map(owned).collect(),
+                    gone: difference.gone.iter().map(|url| url.to_string()).collect(),
+                    since: Some(difference.since),
+                    count: Some(difference.count),
+                    digest: Some(difference.digest),
+                    left_out: 0,
+                },
+                _ => ReadLinks { links: now.iter().map(owned).collect(), count: Some(15), ..ReadLinks::default() },
+            };
+            let chain = links.chain();
+            records.insert(visit, read);
+            let (set, found) = restore(visit, &mut |time_ms| records.get(&time_ms).cloned()).unwrap();
+            assert_eq!((&set, found), (&LinkSet::of(now.iter().copied()), chain), "visit {visit}");
+            before = Some((set, visit, chain));
+        }
+        assert_eq!(
+            records.values().filter(|read| read.since.is_none()).count(),
+            2,
+            "after ten differences a full list"
+        );
+        records.remove(&12);
+        assert_eq!(restore(14, &mut |time_ms| records.get(&time_ms).cloned()), None);
+        let circle = ReadLinks { since: Some(Since { time_ms: 5, chain: 1 }), ..ReadLinks::default() };
+        assert_eq!(restore(5, &mut |_| Some(circle.clone())), None);
     }
 
     #[test]
