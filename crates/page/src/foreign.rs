@@ -89,9 +89,7 @@ impl Foreign {
             }
             return;
         }
-        if matches!(element, Element::Br | Element::P) {
-            self.leave();
-        } else if !self.close(element) && closes_around(element) {
+        if matches!(element, Element::Br | Element::P) || !self.close(element) && closes_around(element) {
             self.leave();
         }
     }

@@ -152,10 +152,8 @@ impl<'r> Reader<'r> {
             Element::Object => self.link(tag, "data", LinkKind::Object),
             Element::Script => self.link(tag, "src", LinkKind::Script),
             Element::Form => self.form(tag),
-            Element::Input => {
-                if tag.attribute("type").is_some_and(|kind| kind.eq_ignore_ascii_case(b"image")) {
-                    self.link(tag, "src", LinkKind::Image);
-                }
+            Element::Input if tag.attribute("type").is_some_and(|kind| kind.eq_ignore_ascii_case(b"image")) => {
+                self.link(tag, "src", LinkKind::Image);
             }
             Element::Body
             | Element::Table

@@ -69,10 +69,9 @@ pub(crate) fn local(name: &[u8]) -> Vec<u8> {
 
 fn xml(text: &[u8], encoding: &'static Encoding, found: &mut Sitemap) {
     let mut scanner = Scanner::new(text, Options { text: true, xml: true });
-    // The text inside the innermost element, as far as it matters.
+    // The text since the last tag.
     let mut content = String::new();
-    let mut in_index = false;
-    let (mut url, mut lastmod) = (None, None);
+    let (mut in_index, mut taken, mut lastmod) = (false, false, None);
     while let Some(token) = scanner.next() {
         match token {
             Token::Text(raw) | Token::Raw { text: raw, .. } => push(&mut content, &value::text(raw, encoding)),
@@ -80,7 +79,8 @@ fn xml(text: &[u8], encoding: &'static Encoding, found: &mut Sitemap) {
             Token::Start => {
                 content.clear();
                 match &local(scanner.tag.name)[..] {
-                    b"sitemap" | b"url" => (url, lastmod) = (None, None),
+                    b"url" if !is_extension(scanner.tag.name) => (taken, lastmod) = (false, None),
+                    b"sitemap" => (taken, lastmod, in_index) = (false, None, true),
                     b"sitemapindex" => in_index = true,
                     b"link" => {
                         if let Some(href) = scanner.tag.attribute("href") {
@@ -91,39 +91,46 @@ fn xml(text: &[u8], encoding: &'static Encoding, found: &mut Sitemap) {
                 }
             }
             Token::End => {
-                let own = !scanner.tag.name.contains(&b':');
-                match &local(scanner.tag.name)[..] {
-                    // Pictures have a `loc` too, with a prefix.
-                    b"loc" if own || url.is_none() && !is_extension(scanner.tag.name) => url = absolute(&content),
-                    b"loc" => also(&content, LinkKind::Image, found),
+                let name = scanner.tag.name;
+                match &local(name)[..] {
+                    b"loc" if is_extension(name) => also(&content, LinkKind::Image, found),
                     b"thumbnail_loc" => also(&content, LinkKind::Image, found),
                     b"content_loc" => also(&content, LinkKind::Media, found),
                     b"player_loc" => also(&content, LinkKind::Frame, found),
                     b"lastmod" => lastmod = Some(value::collapsed(&content, 64)).filter(|text| !text.is_empty()),
-                    b"url" if own || !is_extension(scanner.tag.name) => {
-                        if let Some(url) = url.take() {
-                            if found.entries.len() >= limits::SITEMAP_URLS_MAX {
-                                found.cut.get_or_insert(Cut::Entries);
-                                return;
-                            }
-                            found.entries.push(Entry { url, lastmod: lastmod.take() });
-                        }
-                    }
-                    b"sitemap" if in_index || found.entries.is_empty() => {
-                        if let Some(url) = url.take() {
-                            if found.more.len() >= limits::SITEMAP_INDEX_MAX {
-                                found.cut.get_or_insert(Cut::Entries);
-                                return;
-                            }
-                            found.more.push(url);
+                    b"loc" => taken |= list(&content, in_index, found),
+                    b"url" | b"sitemap" if !is_extension(name) => {
+                        // Some leave `loc` out, and the URL stands there alone.
+                        taken |= !taken && list(&content, in_index, found);
+                        if taken
+                            && !in_index
+                            && let Some(entry) = found.entries.last_mut()
+                        {
+                            entry.lastmod = lastmod.take();
                         }
                     }
                     _ => {}
                 }
                 content.clear();
+                if found.cut == Some(Cut::Entries) {
+                    return;
+                }
             }
         }
     }
+}
+
+/// Keeps a URL that the file lists. `false`: it is none.
+fn list(reference: &str, in_index: bool, found: &mut Sitemap) -> bool {
+    let Some(url) = absolute(reference) else { return false };
+    if in_index && found.more.len() < limits::SITEMAP_INDEX_MAX {
+        found.more.push(url);
+    } else if !in_index && found.entries.len() < limits::SITEMAP_URLS_MAX {
+        found.entries.push(Entry { url, lastmod: None });
+    } else {
+        found.cut.get_or_insert(Cut::Entries);
+    }
+    true
 }
 
 fn is_extension(name: &[u8]) -> bool {
@@ -153,12 +160,9 @@ fn lines(text: &[u8], encoding: &'static Encoding, found: &mut Sitemap) {
         if line.len() > limits::URL_BYTES_MAX {
             continue;
         }
-        if let Some(url) = absolute(&value::decoded(line, encoding)) {
-            if found.entries.len() >= limits::SITEMAP_URLS_MAX {
-                found.cut.get_or_insert(Cut::Entries);
-                return;
-            }
-            found.entries.push(Entry { url, lastmod: None });
+        list(&value::decoded(line, encoding), false, found);
+        if found.cut == Some(Cut::Entries) {
+            return;
         }
     }
 }

@@ -58,7 +58,7 @@ pub fn is_xml(head: Option<&Head>, body: &[u8]) -> bool {
     }
 }
 
-/// The beginning, without byte order mark and white space; text in sixteen bits is brought to eight.
+/// The beginning, without byte order mark and white space.
 fn beginning(body: &[u8]) -> &[u8] {
     let body = body.strip_prefix(b"\xef\xbb\xbf").unwrap_or(body);
     let body = body.trim_ascii_start();
@@ -67,16 +67,11 @@ fn beginning(body: &[u8]) -> &[u8] {
 
 /// Feeds and sitemaps are sent as HTML too.
 fn html_or_xml(start: &[u8]) -> Kind {
-    if start.starts_with(b"<?xml")
-        || start.starts_with(b"<urlset")
-        || start.starts_with(b"<sitemapindex")
-        || start.starts_with(b"<rss")
-    {
-        if let Some(kind @ (Kind::Sitemap | Kind::Feed)) = root(start) {
-            return kind;
-        }
+    let marks: [&[u8]; 4] = [b"<?xml", b"<urlset", b"<sitemapindex", b"<rss"];
+    match root(start) {
+        Some(kind @ (Kind::Sitemap | Kind::Feed)) if marks.iter().any(|mark| start.starts_with(mark)) => kind,
+        _ => Kind::Html,
     }
-    Kind::Html
 }
 
 /// The kind that the first element of markup tells.

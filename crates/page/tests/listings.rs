@@ -51,6 +51,28 @@ fn an_index_lists_sitemaps() {
 }
 
 #[test]
+fn what_is_there_is_taken() {
+    let urls = |file: &str| {
+        let found = sitemap(file.as_bytes());
+        found.entries.into_iter().map(|entry| entry.url).chain(found.more).collect::<Vec<_>>()
+    };
+    assert_eq!(
+        urls("<sitemapindex><sitemap>\nhttp://example.org/1\n</sitemap></sitemapindex>"),
+        ["http://example.org/1"]
+    );
+    assert_eq!(
+        urls("<sitemapindex><sitemap><loc>http://example.org/1</loc><loc>http://example.org/2</loc></sitemap>").len(),
+        2
+    );
+    assert_eq!(urls("<urlset><url><loc>http://example.org/1</loc><las"), ["http://example.org/1"]);
+    assert_eq!(
+        urls("<urlset><url><loc><url><![CDATA[http://example.org/1]]></url></loc></url>"),
+        ["http://example.org/1"]
+    );
+    assert_eq!(urls("<urlset><url><loc>http://example.org/1</loc><url><loc>http://example.org/2</loc></url>").len(), 2);
+}
+
+#[test]
 fn a_sitemap_of_lines() {
     let found = sitemap("\u{feff}http://example.org/a\r\n\nhttps://example.org/é\nnone\n".as_bytes());
     let entries: Vec<_> = found.entries.iter().map(|entry| entry.url.as_str()).collect();

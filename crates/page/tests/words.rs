@@ -44,6 +44,36 @@ fn charsets_in_order() {
 }
 
 #[test]
+fn charsets_are_guessed() {
+    for (charset, words) in [
+        ("windows-1251", "Привет, мир! Это страница о погоде в городе."),
+        ("KOI8-U", "Привіт, світе! Це сторінка про погоду в місті та її зміни."),
+        ("windows-1253", "Καλημέρα κόσμε, αυτή είναι μια σελίδα για τον καιρό"),
+        ("Shift_JIS", "こんにちは世界。これは天気についてのページです。"),
+        ("EUC-JP", "こんにちは世界。これは天気についてのページです。"),
+        ("EUC-KR", "안녕하세요 세계. 이것은 날씨에 관한 페이지입니다."),
+        ("GBK", "你好，世界。这是关于天气的页面，欢迎阅读。"),
+        ("Big5", "你好，世界。這是關於天氣的頁面，歡迎閱讀。"),
+        ("windows-874", "สวัสดีชาวโลก นี่คือหน้าเกี่ยวกับสภาพอากาศ"),
+        ("windows-1255", "שלום עולם, זהו דף על מזג האוויר"),
+        ("windows-1256", "مرحبا بالعالم هذه صفحة عن الطقس في المدينة"),
+        ("windows-1250", "Zażółć gęślą jaźń, to jest strona o pogodzie w mieście"),
+        ("windows-1254", "Merhaba dünya, bu sayfa şehirdeki hava durumu hakkında, ığdır"),
+        ("windows-1252", "Voilà une page sur la météo à l'été dernier, déjà vue"),
+    ] {
+        let encoding = encoding_rs::Encoding::for_label(charset.as_bytes()).unwrap();
+        let (bytes, _, _) = encoding.encode(words);
+        let body = [b"<title>", &bytes[..], b"</title><p>", &bytes[..]].concat();
+        assert_eq!(self::charset("text/html", &body), charset, "{words}");
+        let url: Url = "http://example.org/".parse().unwrap();
+        assert_eq!(
+            read(&Input { url: &url, head: None, body: &[b"<html>", &body[..]].concat() }).title.as_deref(),
+            Some(words)
+        );
+    }
+}
+
+#[test]
 fn kinds() {
     let url: Url = "http://example.org/a".parse().unwrap();
     for (media_type, body, wanted) in [
