@@ -57,6 +57,11 @@ impl Fingerprints {
     }
 }
 
+/// The fingerprint of a URL in a crawl, for records that name URLs by it; see [`Registry::find`](super::Registry::find).
+pub fn fingerprint_of(key: &[u8; 32], crawl: u16, url: &str) -> [u8; 16] {
+    Fingerprints::new(*key).of_url(crawl, url).to_be_bytes()
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;

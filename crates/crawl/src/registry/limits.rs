@@ -30,8 +30,8 @@ pub const APPEND_BUFFER_BYTES: usize = 256 << 10;
 /// Bytes of a page of `states`, `hosts` and `queues`.
 pub const PAGE_BYTES: usize = 4_096;
 
-/// The least number of pages in memory: every operation works with fewer at once.
-pub const PAGES_MIN: usize = 64;
+/// The least number of pages in memory: no operation holds more than one at a time.
+pub const PAGES_MIN: usize = 8;
 
 /// Fingerprints in one block of a run.
 pub const BLOCK_KEYS: usize = 48;

@@ -10,14 +10,19 @@ impl Registry {
     /// Begins a new pass of a crawl: entries whose last outcome is one of these wait again, in the order of their numbers. Says how
     /// many. Goes through all entries once, holding none; a checkpoint should follow, because what is visited from now on
     /// belongs to the new pass.
-    pub fn begin_pass(&mut self, crawl: u16, again: impl FnMut(State) -> bool) -> Result<u64> {
-        let Some(pass) = self.pass(crawl).checked_add(1) else {
+    pub fn begin_pass(&mut self, crawl: u16, mut again: impl FnMut(State) -> bool) -> Result<u64> {
+        let Some(begun) = self.pass(crawl).checked_add(1) else {
             return Err(Error::Refused { why: "a crawl has at most 65,536 passes".into() });
         };
-        let began = self.crawl_mut(crawl);
-        began.pass = pass;
-        began.counts.visited_in_pass = 0;
-        self.queue_again(crawl, again)
+        // Some may have been visited in it already: records of the new pass were folded before it was begun here.
+        let mut visited = 0;
+        let queued = self.queue_again(crawl, |state| {
+            visited += u64::from(matches!(state, State::Visited { pass, .. } if pass == begun));
+            again(state)
+        })?;
+        let crawl = self.crawl_mut(crawl);
+        (crawl.pass, crawl.counts.visited_in_pass) = (begun, visited);
+        Ok(queued)
     }
 
     /// Lets entries wait again whose last outcome is one of these, without a new pass: what was parked, when a budget is raised.
@@ -118,6 +123,18 @@ impl Registry {
                 let out = registry.out_by_host.contains_key(&HostId(host));
                 if out || hosts::waiting(&mut registry.pages, host)? > 0 {
                     into.push(registry.host_unchecked(host)?);
+                }
+            }
+            Ok(())
+        })
+    }
+
+    /// Goes through all hosts from one on, in the order of their numbers.
+    pub fn walk_hosts(&mut self, from: HostId, mut each: impl FnMut(&Host) -> ControlFlow<()>) -> Result<()> {
+        self.doing(|registry| {
+            for host in from.0..registry.hosts.count {
+                if each(&registry.host_unchecked(host)?).is_break() {
+                    break;
                 }
             }
             Ok(())

@@ -34,7 +34,6 @@ mod journal;
 pub mod limits;
 mod listing;
 mod merge;
-mod naming;
 #[cfg(test)]
 mod model_tests;
 mod opening;
@@ -49,8 +48,8 @@ mod urls;
 
 pub use checkpoint::{Checkpoint, Mark};
 pub use error::{Error, Result};
+pub use fingerprint::fingerprint_of;
 pub use hosts::{Conduct, Host, HostId};
-pub use naming::fingerprint_of;
 pub use options::Options;
 pub use states::{Class, State};
 pub use taking::Taken;
@@ -261,6 +260,11 @@ impl Registry {
     pub fn known(&mut self, crawl: u16, url: &str) -> Result<Option<EntryNumber>> {
         let fingerprint = self.fingerprints.of_url(crawl, url);
         self.doing(|registry| registry.seen_urls.find(fingerprint))
+    }
+
+    /// The entry with a fingerprint, if it is known.
+    pub fn find(&mut self, fingerprint: [u8; 16]) -> Result<Option<EntryNumber>> {
+        self.doing(|registry| registry.seen_urls.find(u128::from_be_bytes(fingerprint)))
     }
 
     /// Everything about an entry.

@@ -80,27 +80,36 @@ impl Registry {
     /// opening goes back to.
     pub fn checkpoint(&mut self, marks: &[Mark], extra: &[u8]) -> Result<()> {
         self.doing(|registry| {
-            let number = registry.checkpoint + 1;
-            let mut out: Vec<u64> = registry.out.keys().copied().collect();
-            out.sort_unstable();
-            let image = Image {
-                checkpoint: Checkpoint { number, marks: marks.to_vec(), extra: extra.to_vec(), out },
-                key_check: registry.fingerprints.of_key(),
-                urls: registry.urls.sync()?,
-                pages: registry.pages.sync()?,
-                names_bytes: registry.hosts.names.sync()?,
-                hosts: registry.hosts.count.into(),
-                seen_urls: registry.seen_urls.sync()?,
-                seen_hosts: registry.seen_hosts.sync()?,
-                free: registry.free,
-                // Who was out waits again after opening, so it counts as neither.
-                crawls: registry.crawls.clone(),
-            };
+            let image = registry.sync(marks, extra)?;
             checkpoint::write(&registry.folder, &image)?;
-            registry.checkpoint = number;
-            registry.pages.checkpointed(number)?;
-            registry.seen_urls.checkpointed()?;
-            registry.seen_hosts.checkpointed()
+            registry.checkpointed(image.checkpoint.number)
         })
+    }
+
+    /// Makes durable what the next checkpoint names. Until it stands, the last one does.
+    pub(super) fn sync(&mut self, marks: &[Mark], extra: &[u8]) -> Result<Image> {
+        let mut out: Vec<u64> = self.out.keys().copied().collect();
+        out.sort_unstable();
+        let number = self.checkpoint + 1;
+        Ok(Image {
+            checkpoint: Checkpoint { number, marks: marks.to_vec(), extra: extra.to_vec(), out },
+            key_check: self.fingerprints.of_key(),
+            urls: self.urls.sync()?,
+            pages: self.pages.sync()?,
+            names_bytes: self.hosts.names.sync()?,
+            hosts: self.hosts.count.into(),
+            seen_urls: self.seen_urls.sync()?,
+            seen_hosts: self.seen_hosts.sync()?,
+            free: self.free,
+            crawls: self.crawls.clone(),
+        })
+    }
+
+    /// The checkpoint stands: what only the one before needed is given up.
+    fn checkpointed(&mut self, number: u64) -> Result<()> {
+        self.checkpoint = number;
+        self.pages.checkpointed(number)?;
+        self.seen_urls.checkpointed()?;
+        self.seen_hosts.checkpointed()
     }
 }
