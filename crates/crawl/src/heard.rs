@@ -79,7 +79,7 @@ impl Batch {
         if !is_word(heard.url) || heard.url.len() > URL_BYTES_MAX {
             return Put::NotAUrl;
         }
-        // A source that is no URL of ours is still worth a word, but never a line of its own.
+        // A source that is not in fetch form is no page of ours: then none is named.
         let source = heard.source.filter(|source| is_word(source) && source.len() <= URL_BYTES_MAX);
         let known = match source {
             None => Some(0),
@@ -105,8 +105,7 @@ impl Batch {
             self.sources.len()
         });
         let class = if heard.class.is_empty() { "-" } else { heard.class };
-        if !self.now.as_ref().is_some_and(|(depth, of, at)| (*depth, of.as_str(), *at) == (heard.depth, class, number))
-        {
+        if self.now.as_ref().is_none_or(|(depth, of, at)| (*depth, of.as_str(), *at) != (heard.depth, class, number)) {
             self.lines.extend_from_slice(b"= ");
             push_number(&mut self.lines, u64::from(heard.depth));
             self.lines.push(b' ');
