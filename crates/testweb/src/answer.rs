@@ -55,6 +55,8 @@ pub struct Answer {
     pub location: Option<String>,
     /// `Retry-After` in seconds.
     pub retry_after_seconds: Option<u64>,
+    /// It is written as the date that is so far off.
+    pub retry_after_as_date: bool,
 }
 
 impl Answer {
@@ -78,6 +80,7 @@ impl Answer {
             last_modified: None,
             location: None,
             retry_after_seconds: None,
+            retry_after_as_date: false,
         }
     }
 

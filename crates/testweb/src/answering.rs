@@ -4,6 +4,7 @@ use std::convert::Infallible;
 use std::io::{self, Write as _};
 use std::net::{IpAddr, SocketAddr};
 use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::{Duration, Instant};
 
 use http::{HeaderMap, HeaderValue, Method, Request, Response, header};
@@ -13,19 +14,23 @@ use hyper::server::conn::http1;
 use hyper::service::service_fn;
 use hyper_util::rt::{TokioIo, TokioTimer};
 use skep_url::robots;
-use tokio::io::{AsyncRead, AsyncWrite};
 use tokio::net::{TcpListener, TcpStream};
 use tokio::sync::watch;
 use tokio::task::JoinSet;
 use tokio::time::timeout;
-use tokio_rustls::TlsAcceptor;
 
-use crate::answer::Answer;
+use crate::answer::{Answer, Body};
 use crate::audit::{Arrival, Departure, Ticket};
 use crate::clock::Time;
 use crate::conditional::{self, Reply};
-use crate::connection::{Ending, Watch, WatchedStream};
+use crate::connection::{Ending, Seat, Watch, WatchedStream};
+use crate::handshake;
+use crate::hostile::script::Script;
+use crate::hostile::{Act, Asked, What};
 use crate::limits;
+use crate::plan::Scheme;
+use crate::playing::{self, Ended, Peer, Told};
+use crate::proof;
 use crate::sending::{Sending, Sent};
 use crate::server::{Shared, told_to_stop};
 use crate::world::Host;
@@ -75,9 +80,10 @@ async fn connection(shared: Arc<Shared>, stream: TcpStream, mut stopped: watch::
         return Ok(());
     }
     if first[0] == TLS_HANDSHAKE {
-        let handshake = TlsAcceptor::from(shared.tls.clone()).accept(stream);
-        let stream = timeout(patience, handshake).await??;
-        talk(shared, stream, local, true, stopped).await
+        match handshake::take(&shared, stream, stopped.clone()).await? {
+            Some(stream) => talk(shared, stream, local, true, stopped).await,
+            None => Ok(()),
+        }
     } else {
         talk(shared, stream, local, false, stopped).await
     }
@@ -86,16 +92,19 @@ async fn connection(shared: Arc<Shared>, stream: TcpStream, mut stopped: watch::
 /// Speaks HTTP until the peer leaves, is silent for too long, or the web stops.
 async fn talk(
     shared: Arc<Shared>,
-    stream: impl AsyncRead + AsyncWrite + Unpin + Send + 'static,
+    stream: impl Peer,
     local: SocketAddr,
     secure: bool,
     mut stopped: watch::Receiver<bool>,
 ) -> io::Result<()> {
     let watch = Watch::new(Instant::now());
-    let stream = TokioIo::new(WatchedStream::new(stream, watch.clone()));
+    let seat = Seat::new(stream);
+    let stream = TokioIo::new(WatchedStream::new(seat.clone(), watch.clone()));
+    let asked = Arc::new(AtomicBool::new(false));
     let service = service_fn(|request| {
-        let (shared, watch) = (shared.clone(), watch.clone());
-        async move { Ok::<_, Infallible>(answer(shared, watch, local.ip(), secure, request).await) }
+        let (shared, watch, seat) = (shared.clone(), watch.clone(), seat.clone());
+        let first = !asked.swap(true, Ordering::Relaxed);
+        async move { Ok::<_, Infallible>(answer(shared, watch, seat, local.ip(), secure, first, request).await) }
     });
     let connection = http1::Builder::new()
         .timer(TokioTimer::new())
@@ -114,12 +123,14 @@ async fn talk(
     }
 }
 
-/// One request: noted, judged, answered; its end is noted when the last byte is out.
-async fn answer(
+/// One request: noted, judged, answered; its end is noted when the last byte is out. `first`: of its connection.
+async fn answer<S: Peer>(
     shared: Arc<Shared>,
     watch: Arc<Watch<Passage>>,
+    seat: Seat<S>,
     address: IpAddr,
     secure: bool,
+    first: bool,
     request: Request<Incoming>,
 ) -> Response<Sending<Passing>> {
     let first_byte = watch.take_first_byte();
@@ -127,9 +138,19 @@ async fn answer(
     let name = host_name(&request);
     let path = request.uri().path_and_query().map_or("/", |path| path.as_str()).to_string();
     let world = shared.world.clone();
-    let host = world.host(&name).filter(|host| host.plan.addresses.contains(&address));
+    let named = world.host(&name);
+    let host = named.filter(|host| host.plan.addresses.contains(&address));
     let robots = path == "/robots.txt" || host.is_some_and(|host| host.plan.robots.answer(&path, None, now).is_some());
     let mut passage = Passage::begin(&shared, &request, first_byte, address, secure, &name, &path, robots);
+    if let Some(host) = named {
+        passage.host_of_plan = host.plan.name.clone();
+        shared.proofs.note(&host.plan.name, |proof| {
+            proof.requests += 1;
+            proof.connections += u64::from(first);
+        });
+    } else if name.parse::<IpAddr>().is_ok() || name.starts_with('[') || name == "localhost" {
+        shared.proofs.count(proof::WEB, "reached-by-address");
+    }
 
     let (parts, body) = request.into_parts();
     let refuse = |status| conditional::reply(&Method::GET, &HeaderMap::new(), Answer::status(status), false, now);
@@ -138,6 +159,9 @@ async fn answer(
     }
     watch.body_was_read();
     let Some(host) = host else {
+        if let Some(host) = named.filter(|host| host.plan.wildcard && host.plan.name != name) {
+            shared.proofs.count(&host.plan.name, "reached");
+        }
         return send(watch, passage, refuse(421), false);
     };
 
@@ -145,7 +169,46 @@ async fn answer(
     if behaviour.delay_ms > 0 {
         tokio::time::sleep(Duration::from_millis(behaviour.delay_ms)).await;
     }
-    let instead = behaviour.instead(shared.count(&host.plan.name));
+    let number = shared.count(&host.plan.name);
+    let number_at_address = shared.count_at(address);
+    let elsewhere = host.plan.scheme == Scheme::Https && !secure; // it is redirected first
+    if let Some(hostile) = behaviour.as_hostile().filter(|_| !elsewhere) {
+        let asked = Asked {
+            host: &name,
+            name: &host.plan.name,
+            port: port_of(&host.base),
+            scheme: if host.base.starts_with("https:") { "https://" } else { "http://" },
+            path: &path,
+            headers: &parts.headers,
+            number,
+            number_at_address,
+            chance: host.chance,
+            ordinary: &host.ordinary(now),
+            now,
+            begin: host.begin(),
+        };
+        if let Some(Act { form, what }) = hostile.act(&asked) {
+            if let Some(form) = form {
+                passage.misdeed(form);
+            }
+            return match what {
+                What::Script(script) => perform(&shared, watch, seat, passage, script).await,
+                What::Answer(said) => {
+                    passage.learned = (path == "/robots.txt").then(|| match &said.body {
+                        Body::Bytes(body) => rules(said.status, body),
+                        Body::File { .. } => rules(said.status, b""),
+                    });
+                    send(
+                        watch,
+                        passage,
+                        conditional::reply(&parts.method, &parts.headers, said, host.plan.gzip, now),
+                        false,
+                    )
+                }
+            };
+        }
+    }
+    let instead = behaviour.instead(number);
     let (said, learned) = match instead {
         Some(refusal) => {
             let learned = (path == "/robots.txt").then(|| rules(refusal.status, b""));
@@ -155,8 +218,49 @@ async fn answer(
     };
     passage.learned = learned;
     let said = said.unwrap_or_else(|e| Answer::plain(500, "text/plain; charset=utf-8", format!("{e}\n")));
-    passage.parked_seconds = said.retry_after_seconds.filter(|_| matches!(said.status, 429 | 503));
+    passage.retry_after_seconds = said.retry_after_seconds;
+    if said.retry_after_as_date {
+        // A date is written in whole seconds, so up to one less is meant.
+        passage.retry_after_seconds = said.retry_after_seconds.map(|seconds| seconds.saturating_sub(1));
+    }
     send(watch, passage, conditional::reply(&parts.method, &parts.headers, said, host.plan.gzip, now), false)
+}
+
+/// Plays a script instead of an answer. What is returned goes nowhere.
+async fn perform<S: Peer>(
+    shared: &Shared,
+    watch: Arc<Watch<Passage>>,
+    seat: Seat<S>,
+    mut passage: Passage,
+    script: Script,
+) -> Response<Sending<Passing>> {
+    passage.status = script.status;
+    passage.retry_after_seconds = script.retry_after_seconds;
+    passage.learned = script.robots.as_ref().map(|(status, body)| rules(*status, body));
+    let mut close = true;
+    if let Some(stream) = seat.take() {
+        let (stream, ended) = playing::play(stream, &script, &mut passage, shared.stop.subscribe()).await;
+        passage.given_up = ended == Ended::GivenUp;
+        drop(passage);
+        match stream {
+            Some(stream) => {
+                seat.give_back(stream);
+                close = false;
+            }
+            None => seat.leave_empty(),
+        }
+    }
+    let nothing = Body::Bytes(bytes::Bytes::new());
+    let mut response = Response::new(Sending::new(nothing, Passing { watch, passage: None }));
+    if close {
+        response.headers_mut().insert(header::CONNECTION, HeaderValue::from_static("close"));
+    }
+    response
+}
+
+/// `:PORT` of a base, or nothing.
+fn port_of(base: &str) -> &str {
+    base.rfind(':').map(|at| &base[at..]).filter(|port| !port.starts_with("://")).unwrap_or_default()
 }
 
 /// What the host says, and, when its robots.txt was asked, the rules that the visitor now knows.
@@ -262,8 +366,12 @@ struct Passage {
     learned: Option<robots::Policy>,
     status: u16,
     bytes: u64,
-    parked_seconds: Option<u64>,
+    retry_after_seconds: Option<u64>,
     left: bool,
+    host_of_plan: String,
+    misdeed: bool,
+    given_up: bool,
+    began: Instant,
 }
 
 impl Passage {
@@ -298,9 +406,36 @@ impl Passage {
             learned: None,
             status: 0,
             bytes: 0,
-            parked_seconds: None,
+            retry_after_seconds: None,
             left: false,
+            host_of_plan: String::new(),
+            misdeed: false,
+            given_up: false,
+            began: first_byte,
         }
+    }
+
+    /// What follows is a misdeed, and proven as one.
+    fn misdeed(&mut self, form: &str) {
+        self.misdeed = true;
+        self.shared.proofs.begin(&self.host_of_plan, form);
+    }
+
+    fn took(&mut self, bytes: usize) {
+        self.bytes += bytes as u64;
+        if self.misdeed {
+            self.shared.proofs.note(&self.host_of_plan, |proof| proof.bytes += bytes as u64);
+        }
+    }
+}
+
+impl Told for Passage {
+    fn sent(&mut self, bytes: usize) {
+        self.took(bytes);
+    }
+
+    fn last(&mut self) {
+        self.about_to_send();
     }
 }
 
@@ -315,7 +450,7 @@ impl Ending for Passage {
             auditor.learn(self.secure, &self.host, rules);
         }
         let departure = Departure { at_us: self.shared.us(now), status: self.status, bytes: self.bytes };
-        auditor.leave(ticket, departure, self.parked_seconds);
+        auditor.leave(ticket, departure, self.retry_after_seconds);
         drop(auditor);
         self.left = true;
     }
@@ -331,6 +466,10 @@ impl Ending for Passage {
 impl Drop for Passage {
     fn drop(&mut self) {
         self.about_to_send(); // one that was given up has not left yet
+        if self.misdeed {
+            let held_ms = u64::try_from(self.began.elapsed().as_millis()).unwrap_or(u64::MAX);
+            self.shared.proofs.end(&self.host_of_plan, held_ms, self.given_up);
+        }
         let Some(ticket) = self.ticket.take() else {
             return;
         };
@@ -353,7 +492,7 @@ struct Passing {
 impl Sent for Passing {
     fn sent(&mut self, bytes: usize) {
         if let Some(passage) = &mut self.passage {
-            passage.bytes += bytes as u64;
+            passage.took(bytes);
         }
     }
 }

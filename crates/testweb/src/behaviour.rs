@@ -1,12 +1,12 @@
 //! How a host behaves beside what it has to say: the one place where misbehaviour is switched on, host by host, before
 //! or while the web runs.
 //!
-//! A behaviour that still speaks HTTP is a [`Trouble`] and is decided here, purely, from the number of the request. One that
-//! breaks the protocol itself has its place in `connection.rs`, before hyper sees the stream.
+//! Refusals are decided here, purely, from the number of the request; the rows of the hostile web in `hostile/`.
 
 use serde::{Deserialize, Serialize};
 
 use crate::answer::Answer;
+use crate::hostile::Hostile;
 use crate::limits;
 
 /// How a host behaves.
@@ -31,9 +31,14 @@ pub enum Trouble {
         status: u16,
         /// `Retry-After`.
         retry_after_seconds: Option<u64>,
+        /// `Retry-After` is written as a date by the web's clock, which should then be the machine's.
+        #[serde(default)]
+        as_date: bool,
         /// Of this many requests, one is refused; 1 refuses all.
         one_in: u64,
     },
+    /// A row of the hostile web.
+    Hostile(Hostile),
 }
 
 impl Behaviour {
@@ -49,15 +54,30 @@ impl Behaviour {
 
     /// Refuses one in so many requests.
     pub fn refuse(status: u16, retry_after_seconds: Option<u64>, one_in: u64) -> Behaviour {
-        let trouble = Some(Trouble::Refuse { status, retry_after_seconds, one_in });
+        let trouble = Some(Trouble::Refuse { status, retry_after_seconds, as_date: false, one_in });
         Behaviour { trouble, ..Behaviour::default() }
+    }
+
+    /// A row of the hostile web, or one in a measure of its own.
+    pub fn hostile(hostile: impl Into<Hostile>) -> Behaviour {
+        Behaviour { trouble: Some(Trouble::Hostile(hostile.into())), ..Behaviour::default() }
+    }
+
+    /// The row of the hostile web that it is.
+    pub(crate) fn as_hostile(&self) -> Option<&Hostile> {
+        match &self.trouble {
+            Some(Trouble::Hostile(hostile)) => Some(hostile),
+            _ => None,
+        }
     }
 
     /// What the host says to its `number`th request (from 1) instead of its answer.
     pub fn instead(&self, number: u64) -> Option<Answer> {
         match self.trouble {
-            Some(Trouble::Refuse { status, retry_after_seconds, one_in }) if number.is_multiple_of(one_in.max(1)) => {
-                Some(Answer { retry_after_seconds, ..Answer::status(status) })
+            Some(Trouble::Refuse { status, retry_after_seconds, as_date, one_in })
+                if number.is_multiple_of(one_in.max(1)) =>
+            {
+                Some(Answer { retry_after_seconds, retry_after_as_date: as_date, ..Answer::status(status) })
             }
             _ => None,
         }
@@ -68,10 +88,11 @@ impl Behaviour {
         if self.delay_ms > limits::DELAY_MS_MAX {
             return Some(format!("`delay_ms` is {}; at most {}", self.delay_ms, limits::DELAY_MS_MAX));
         }
-        match self.trouble {
-            Some(Trouble::Refuse { status, .. }) if !(400..600).contains(&status) => {
+        match &self.trouble {
+            Some(Trouble::Refuse { status, .. }) if !(400..600).contains(status) => {
                 Some(format!("a refusal has a status from 400 to 599, not {status}"))
             }
+            Some(Trouble::Hostile(hostile)) => hostile.fault(),
             _ => None,
         }
     }

@@ -78,7 +78,11 @@ fn finish(answer: Answer, more: Vec<(HeaderName, String)>, head: bool, now: Time
     headers.extend(answer.last_modified.map(|modified| (header::LAST_MODIFIED, modified.http())));
     headers.extend(answer.etag.map(|etag| (header::ETAG, etag)));
     headers.extend(answer.location.map(|location| (header::LOCATION, location)));
-    headers.extend(answer.retry_after_seconds.map(|seconds| (header::RETRY_AFTER, seconds.to_string())));
+    let retry_after = answer.retry_after_seconds.map(|seconds| match answer.retry_after_as_date {
+        true => now.plus_ms(i64::try_from(seconds.saturating_mul(1_000)).unwrap_or(i64::MAX)).http(),
+        false => seconds.to_string(),
+    });
+    headers.extend(retry_after.map(|value| (header::RETRY_AFTER, value)));
     headers.extend(more);
     if answer.status != StatusCode::NOT_MODIFIED.as_u16() {
         headers.push((header::CONTENT_LENGTH, answer.body.len().to_string()));

@@ -1,12 +1,13 @@
 //! The stream of one connection, watched: when the first byte of each request came in, and when the last byte of each
 //! answer went out.
 //!
-//! A behaviour that breaks HTTP itself takes the stream here, after the sniff and before hyper.
+//! A behaviour that breaks HTTP itself takes the stream from its [`Seat`] while hyper waits for an answer, writes what it
+//! likes, and gives it back or not; what hyper then writes as the answer goes nowhere.
 
 use std::io;
 use std::pin::Pin;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
-use std::task::{Context, Poll};
+use std::task::{Context, Poll, Waker};
 use std::time::Instant;
 
 use tokio::io::{AsyncRead, AsyncWrite, ReadBuf};
@@ -84,16 +85,91 @@ impl<E: Ending> Watch<E> {
     }
 }
 
-/// A stream that keeps its [`Watch`].
+/// Where the stream of a connection sits: with HTTP, unless it was taken.
+pub struct Seat<S>(Arc<Mutex<Seated<S>>>);
+
+struct Seated<S> {
+    stream: Option<S>,
+    /// It will not come back.
+    gone: bool,
+    mute: Mute,
+    waiting: Option<Waker>,
+}
+
+/// What HTTP writes is thrown away.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Mute {
+    No,
+    /// Until it has written something and flushes it, which is one answer.
+    OneAnswer {
+        wrote: bool,
+    },
+}
+
+impl<S> Clone for Seat<S> {
+    fn clone(&self) -> Self {
+        Seat(self.0.clone())
+    }
+}
+
+impl<S> Seat<S> {
+    /// A stream in its seat.
+    pub fn new(stream: S) -> Seat<S> {
+        Seat(Arc::new(Mutex::new(Seated { stream: Some(stream), gone: false, mute: Mute::No, waiting: None })))
+    }
+
+    /// Takes the stream from HTTP.
+    pub fn take(&self) -> Option<S> {
+        self.lock().stream.take()
+    }
+
+    /// HTTP goes on with the stream; its own answer to the request is not sent.
+    pub fn give_back(&self, stream: S) {
+        let mut seated = self.lock();
+        seated.stream = Some(stream);
+        seated.mute = Mute::OneAnswer { wrote: false };
+        let waiting = seated.waiting.take();
+        drop(seated);
+        waiting.into_iter().for_each(Waker::wake);
+    }
+
+    /// The stream does not come back: HTTP finds the connection closed.
+    pub fn leave_empty(&self) {
+        let mut seated = self.lock();
+        seated.gone = true;
+        let waiting = seated.waiting.take();
+        drop(seated);
+        waiting.into_iter().for_each(Waker::wake);
+    }
+
+    fn lock(&self) -> MutexGuard<'_, Seated<S>> {
+        self.0.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+impl<S> Seated<S> {
+    /// The stream, if what HTTP writes shall go out.
+    fn to_write(&mut self) -> Option<&mut S> {
+        match &mut self.mute {
+            Mute::No => self.stream.as_mut(),
+            Mute::OneAnswer { wrote } => {
+                *wrote = true;
+                None
+            }
+        }
+    }
+}
+
+/// A stream in its [`Seat`] that keeps its [`Watch`].
 pub struct WatchedStream<S, E: Ending> {
-    stream: S,
+    seat: Seat<S>,
     watch: Arc<Watch<E>>,
 }
 
 impl<S, E: Ending> WatchedStream<S, E> {
     /// Watches a stream.
-    pub fn new(stream: S, watch: Arc<Watch<E>>) -> Self {
-        WatchedStream { stream, watch }
+    pub fn new(seat: Seat<S>, watch: Arc<Watch<E>>) -> Self {
+        WatchedStream { seat, watch }
     }
 
     fn wrote(&self, polled: &Poll<io::Result<usize>>, offered: usize) {
@@ -110,9 +186,18 @@ impl<S, E: Ending> Drop for WatchedStream<S, E> {
 }
 
 impl<S: AsyncRead + Unpin, E: Ending> AsyncRead for WatchedStream<S, E> {
-    fn poll_read(mut self: Pin<&mut Self>, cx: &mut Context<'_>, buf: &mut ReadBuf<'_>) -> Poll<io::Result<()>> {
+    fn poll_read(self: Pin<&mut Self>, cx: &mut Context<'_>, buf: &mut ReadBuf<'_>) -> Poll<io::Result<()>> {
         let before = buf.filled().len();
-        let polled = Pin::new(&mut self.stream).poll_read(cx, buf);
+        let mut seated = self.seat.lock();
+        let Some(stream) = seated.stream.as_mut() else {
+            if seated.gone {
+                return Poll::Ready(Ok(()));
+            }
+            seated.waiting = Some(cx.waker().clone());
+            return Poll::Pending;
+        };
+        let polled = Pin::new(stream).poll_read(cx, buf);
+        drop(seated);
         if buf.filled().len() > before {
             self.watch.came(Instant::now());
         }
@@ -121,31 +206,50 @@ impl<S: AsyncRead + Unpin, E: Ending> AsyncRead for WatchedStream<S, E> {
 }
 
 impl<S: AsyncWrite + Unpin, E: Ending> AsyncWrite for WatchedStream<S, E> {
-    fn poll_write(mut self: Pin<&mut Self>, cx: &mut Context<'_>, bytes: &[u8]) -> Poll<io::Result<usize>> {
+    fn poll_write(self: Pin<&mut Self>, cx: &mut Context<'_>, bytes: &[u8]) -> Poll<io::Result<usize>> {
+        let mut seated = self.seat.lock();
+        let Some(stream) = seated.to_write() else {
+            return Poll::Ready(Ok(bytes.len()));
+        };
         self.watch.about_to_send();
-        let polled = Pin::new(&mut self.stream).poll_write(cx, bytes);
+        let polled = Pin::new(stream).poll_write(cx, bytes);
+        drop(seated);
         self.wrote(&polled, bytes.len());
         polled
     }
 
     fn poll_write_vectored(
-        mut self: Pin<&mut Self>,
+        self: Pin<&mut Self>,
         cx: &mut Context<'_>,
         pieces: &[io::IoSlice<'_>],
     ) -> Poll<io::Result<usize>> {
+        let offered = pieces.iter().map(|piece| piece.len()).sum();
+        let mut seated = self.seat.lock();
+        let Some(stream) = seated.to_write() else {
+            return Poll::Ready(Ok(offered));
+        };
         self.watch.about_to_send();
-        let polled = Pin::new(&mut self.stream).poll_write_vectored(cx, pieces);
-        self.wrote(&polled, pieces.iter().map(|piece| piece.len()).sum());
+        let polled = Pin::new(stream).poll_write_vectored(cx, pieces);
+        drop(seated);
+        self.wrote(&polled, offered);
         polled
     }
 
     fn is_write_vectored(&self) -> bool {
-        self.stream.is_write_vectored()
+        self.seat.lock().stream.as_ref().is_some_and(AsyncWrite::is_write_vectored)
     }
 
-    fn poll_flush(mut self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<io::Result<()>> {
+    fn poll_flush(self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<io::Result<()>> {
+        let mut seated = self.seat.lock();
+        if seated.mute == (Mute::OneAnswer { wrote: true }) {
+            seated.mute = Mute::No;
+        }
+        let Some(stream) = seated.stream.as_mut() else {
+            return Poll::Ready(Ok(()));
+        };
         self.watch.about_to_send();
-        let polled = Pin::new(&mut self.stream).poll_flush(cx);
+        let polled = Pin::new(stream).poll_flush(cx);
+        drop(seated);
         match polled {
             Poll::Ready(_) => self.watch.sent(),
             Poll::Pending => self.watch.held_up(),
@@ -153,7 +257,10 @@ impl<S: AsyncWrite + Unpin, E: Ending> AsyncWrite for WatchedStream<S, E> {
         polled
     }
 
-    fn poll_shutdown(mut self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<io::Result<()>> {
-        Pin::new(&mut self.stream).poll_shutdown(cx)
+    fn poll_shutdown(self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<io::Result<()>> {
+        match self.seat.lock().stream.as_mut() {
+            Some(stream) => Pin::new(stream).poll_shutdown(cx),
+            None => Poll::Ready(Ok(())),
+        }
     }
 }

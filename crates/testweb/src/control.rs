@@ -20,6 +20,7 @@ use tokio::task::JoinSet;
 use crate::answer::Body;
 use crate::audit::{Auditor, Policy};
 use crate::clock::Time;
+use crate::hostile::{Form, Row, Side};
 use crate::limits;
 use crate::sending::Sending;
 use crate::server::{Shared, told_to_stop};
@@ -34,7 +35,10 @@ GET  /requests                     the requests it still keeps, one JSON object 
 POST /audit                        forget all; a JSON policy in the body is the new one
 GET  /clock                        what the clock shows and how fast it runs
 POST /clock?to=TIME&speed=N        set it (either or both)
-POST /behaviour?host=NAME          a JSON behaviour in the body, e.g. {\"delay_ms\": 200}
+POST /behaviour?host=NAME          a JSON behaviour in the body, e.g. {\"delay_ms\": 200}; NAME `*` is all hosts
+GET  /rows                         the rows of the hostile web: number, name, what it does, how it is proven, forms
+GET  /proofs[?host=NAME]           what the server knows of its misdeeds: connections, bytes, time, forms
+POST /proofs                       forget them
 POST /stop                         stop serving
 TIME is 2020-01-31T10:00:00Z or 20200131100000.
 ";
@@ -131,6 +135,18 @@ async fn answer(shared: Arc<Shared>, request: Request<Incoming>) -> Reply {
             }
             Err(e) => refuse(&e),
         },
+        (true, "/rows") => json(&Row::all().map(RowLine::from).collect::<Vec<_>>()),
+        (true, "/proofs") => match asked("host") {
+            None => json(&shared.proofs.all()),
+            Some(host) => match shared.proofs.of(&host) {
+                Some(proof) => json(&proof),
+                None => refuse(&format!("there is no host `{host}`")),
+            },
+        },
+        (false, "/proofs") => {
+            shared.proofs.clear();
+            json(&shared.proofs.all())
+        }
         (true, "/clock") => clock(&shared),
         (false, "/clock") => {
             let to = asked("to").map(|to| to.parse::<Time>()).transpose();
@@ -154,6 +170,29 @@ async fn answer(shared: Arc<Shared>, request: Request<Incoming>) -> Reply {
             text("text/plain; charset=utf-8", "stopping\n".into())
         }
         _ => refuse("there is nothing at that address; GET / lists what is"),
+    }
+}
+
+#[derive(Serialize)]
+struct RowLine {
+    number: usize,
+    name: &'static str,
+    side: Side,
+    does: &'static str,
+    proof: &'static str,
+    forms: &'static [Form],
+}
+
+impl From<Row> for RowLine {
+    fn from(row: Row) -> RowLine {
+        RowLine {
+            number: row.number(),
+            name: row.name(),
+            side: row.side(),
+            does: row.does(),
+            proof: row.proof(),
+            forms: row.forms(),
+        }
     }
 }
 

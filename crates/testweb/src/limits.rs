@@ -16,6 +16,8 @@ pub const ROBOTS_HOPS_MAX: usize = 5;
 pub const SITEMAP_URLS: usize = 500;
 /// Entries in a feed.
 pub const FEED_ENTRIES: usize = 20;
+/// Ordinary pages linked from the front page of a hostile host.
+pub const ORDINARY_LINKS: usize = 12;
 
 /// Connections open at once over all addresses; more wait in the kernel's queue.
 pub const CONNECTIONS_MAX: usize = 4_096;
@@ -29,6 +31,8 @@ pub const REQUEST_BODY_BYTES_MAX: u64 = 1024 * 1024;
 pub const REQUEST_HEAD_MS: u64 = 30_000;
 /// Time given to answers in flight when the web stops.
 pub const STOP_MS: u64 = 2_000;
+/// Time given to the last words on a connection that is being closed.
+pub const GOODBYE_MS: u64 = 1_000;
 /// Longest delay that a behaviour may put before an answer.
 pub const DELAY_MS_MAX: u64 = 600_000;
 /// Certificates kept ready, one per host name.

@@ -44,6 +44,9 @@ pub struct HostPlan {
     /// Where it answers; others answer 421 for it.
     #[serde(default = "addresses")]
     pub addresses: Vec<IpAddr>,
+    /// Any name below its own is it, too.
+    #[serde(default)]
+    pub wildcard: bool,
     /// How it is spoken to.
     #[serde(default)]
     pub scheme: Scheme,
@@ -129,6 +132,7 @@ impl HostPlan {
         HostPlan {
             name: name.into(),
             addresses: addresses(),
+            wildcard: false,
             scheme: Scheme::Http,
             robots: Robots::Own,
             content,

@@ -1,6 +1,6 @@
 //! The server: listens, asks the world, and tells the auditor. Everything it decides is decided elsewhere.
 
-use std::collections::HashMap;
+use std::collections::{BTreeMap, HashMap};
 use std::fmt;
 use std::fs::File;
 use std::io::{self, BufWriter, Write as _};
@@ -19,6 +19,8 @@ use tokio::sync::{Semaphore, watch};
 use crate::audit::{Auditor, Policy, Request};
 use crate::behaviour::Behaviour;
 use crate::clock::{Clock, Time};
+use crate::hostile::{BAD_PORTS_HEARD, Row};
+use crate::proof::{self, Proof, Proofs};
 use crate::report::Report;
 use crate::tls::{self, Authority};
 use crate::world::World;
@@ -74,7 +76,7 @@ pub struct Place {
     pub url: String,
     /// Where it answers, HTTP and HTTPS alike.
     pub addresses: Vec<SocketAddr>,
-    /// `HOST=ADDRESS:PORT`, one for each.
+    /// `HOST=ADDRESS:PORT`, one for each; then `*.HOST=ADDRESS:PORT` where names below it are it, too.
     pub resolve: Vec<String>,
 }
 
@@ -109,6 +111,8 @@ pub(crate) struct Shared {
     behaviours: RwLock<HashMap<String, Behaviour>>,
     behaviours_changed: watch::Sender<()>,
     counts: HashMap<String, AtomicU64>,
+    counts_at: HashMap<IpAddr, AtomicU64>,
+    pub proofs: Proofs,
 }
 
 impl Web {
@@ -118,8 +122,8 @@ impl Web {
             |what: &str, because: &dyn fmt::Display| StartError { what: what.into(), because: because.to_string() };
         let world = Arc::new(world);
         let authority = Arc::new(Authority::new().map_err(|e| failed("no certificates can be made", &e))?);
-        let tls =
-            tls::settings(authority.clone(), world.clone()).map_err(|e| failed("no certificates can be made", &e))?;
+        let tls = tls::settings(authority.clone(), world.clone(), None)
+            .map_err(|e| failed("no certificates can be made", &e))?;
         let log = match &settings.request_log {
             None => None,
             Some(path) => {
@@ -136,6 +140,7 @@ impl Web {
             .map_err(|e| failed("no threads to serve with", &e))?;
         let entered = runtime.enter();
         let (listeners, control) = listen(&world, &settings)?;
+        let traps = listen_on_bad_ports(&world);
         drop(entered);
 
         let (stop, stopped) = watch::channel(false);
@@ -150,6 +155,8 @@ impl Web {
             ),
             behaviours_changed: watch::Sender::new(()),
             counts: world.hosts().iter().map(|host| (host.plan.name.clone(), AtomicU64::new(0))).collect(),
+            counts_at: addresses(&world).into_iter().map(|address| (address, AtomicU64::new(0))).collect(),
+            proofs: Proofs::new(world.hosts().iter().map(|host| host.plan.name.as_str())),
             began: Instant::now(),
             suffixes: Suffixes::default(),
             stop: stop.clone(),
@@ -161,7 +168,7 @@ impl Web {
         let thread = std::thread::Builder::new().name("testweb".into()).spawn({
             let shared = shared.clone();
             move || {
-                runtime.block_on(serve(shared, listeners, control, stopped));
+                runtime.block_on(serve(shared, listeners, traps, control, stopped));
                 runtime.shutdown_timeout(Duration::from_millis(limits::STOP_MS));
             }
         });
@@ -199,9 +206,20 @@ impl Web {
         self.shared.set_clock(to, speed);
     }
 
-    /// Changes how a host behaves from the next request on; an error when there is no such host or no such behaviour.
+    /// Changes how a host behaves from the next request on, or, for `*`, how all do; an error when there is no such host or
+    /// no such behaviour.
     pub fn behave(&self, host: &str, behaviour: Behaviour) -> Result<(), String> {
         self.shared.behave(host, behaviour)
+    }
+
+    /// What the server knows of a host's misdeeds; `*` for those of the web as a whole.
+    pub fn proof(&self, host: &str) -> Option<Proof> {
+        self.shared.proofs.of(host)
+    }
+
+    /// What the server knows of the misdeeds of every host.
+    pub fn proofs(&self) -> BTreeMap<String, Proof> {
+        self.shared.proofs.all()
     }
 
     /// What the auditor has seen so far.
@@ -275,7 +293,7 @@ impl Shared {
         self.suffixes.site(host, Part::Whole)
     }
 
-    fn behaviour(&self, host: &str) -> Behaviour {
+    pub fn behaviour(&self, host: &str) -> Behaviour {
         let behaviours = self.behaviours.read().unwrap_or_else(PoisonError::into_inner);
         behaviours.get(host).cloned().unwrap_or_default()
     }
@@ -285,7 +303,11 @@ impl Shared {
             return Err(fault);
         }
         let mut behaviours = self.behaviours.write().unwrap_or_else(PoisonError::into_inner);
-        *behaviours.get_mut(host).ok_or_else(|| format!("there is no host `{host}`"))? = behaviour;
+        if host == proof::WEB {
+            behaviours.values_mut().for_each(|each| *each = behaviour.clone());
+        } else {
+            *behaviours.get_mut(host).ok_or_else(|| format!("there is no host `{host}`"))? = behaviour;
+        }
         drop(behaviours);
         self.behaviours_changed.send_replace(());
         Ok(())
@@ -311,15 +333,25 @@ impl Shared {
     pub fn count(&self, host: &str) -> u64 {
         self.counts.get(host).map_or(0, |count| count.fetch_add(1, Ordering::Relaxed) + 1)
     }
+
+    /// The number of this request to an address, from 1.
+    pub fn count_at(&self, address: IpAddr) -> u64 {
+        self.counts_at.get(&address).map_or(0, |count| count.fetch_add(1, Ordering::Relaxed) + 1)
+    }
+}
+
+/// All addresses of a world, each once.
+fn addresses(world: &World) -> Vec<IpAddr> {
+    let mut addresses: Vec<IpAddr> = world.hosts().iter().flat_map(|host| host.plan.addresses.clone()).collect();
+    addresses.sort_unstable();
+    addresses.dedup();
+    addresses
 }
 
 /// Binds every address; one of IPv6 that the machine does not have is left out.
 fn listen(world: &World, settings: &Settings) -> Result<(Vec<TcpListener>, TcpListener), StartError> {
-    let mut addresses: Vec<IpAddr> = world.hosts().iter().flat_map(|host| host.plan.addresses.clone()).collect();
-    addresses.sort_unstable();
-    addresses.dedup();
     let mut listeners = Vec::new();
-    for address in addresses {
+    for address in addresses(world) {
         for &port in &settings.ports {
             match bind(SocketAddr::new(address, port)) {
                 Ok(listener) => listeners.push(listener),
@@ -331,6 +363,35 @@ fn listen(world: &World, settings: &Settings) -> Result<(Vec<TcpListener>, TcpLi
     let control = SocketAddr::new(Ipv4Addr::LOCALHOST.into(), settings.control_port);
     let control = bind(control).map_err(|e| cannot_bind(control, &e))?;
     Ok((listeners, control))
+}
+
+/// Ports where no visitor should come, of hosts that lead visitors there. One that is taken is left to whoever has it.
+fn listen_on_bad_ports(world: &World) -> Vec<(String, TcpListener)> {
+    let leading = |host: &&crate::world::Host| host.plan.behaviour.as_hostile().is_some_and(|h| h.row == Row::Ports);
+    let mut traps = Vec::new();
+    for host in world.hosts().iter().filter(leading) {
+        for (address, port) in
+            host.plan.addresses.iter().flat_map(|address| BAD_PORTS_HEARD.map(|port| (*address, port)))
+        {
+            if let Ok(listener) = bind(SocketAddr::new(address, port)) {
+                traps.push((host.plan.name.clone(), listener));
+            }
+        }
+    }
+    traps
+}
+
+/// Whoever comes to a bad port is counted and sent away.
+async fn count_visitors(shared: Arc<Shared>, host: String, listener: TcpListener, mut stopped: watch::Receiver<bool>) {
+    loop {
+        tokio::select! {
+            taken = listener.accept() => match taken {
+                Ok(_) => shared.proofs.count(&host, "bad-port"),
+                Err(_) => tokio::time::sleep(Duration::from_millis(10)).await,
+            },
+            () = told_to_stop(&mut stopped) => return,
+        }
+    }
 }
 
 fn no_such_address(e: &io::Error) -> bool {
@@ -375,7 +436,11 @@ fn map(world: &World, listeners: &[TcpListener], control: &TcpListener) -> Resul
             host: name.clone(),
             site: suffixes.site(name, Part::Whole).to_string(),
             url: format!("{}/", host.base),
-            resolve: addresses.iter().map(|address| format!("{name}={address}")).collect(),
+            resolve: {
+                let below =
+                    addresses.iter().filter(|_| host.plan.wildcard).map(|address| format!("*.{name}={address}"));
+                addresses.iter().map(|address| format!("{name}={address}")).chain(below).collect()
+            },
             addresses,
         });
     }
@@ -386,12 +451,16 @@ fn map(world: &World, listeners: &[TcpListener], control: &TcpListener) -> Resul
 async fn serve(
     shared: Arc<Shared>,
     listeners: Vec<TcpListener>,
+    traps: Vec<(String, TcpListener)>,
     control: TcpListener,
     mut stopped: watch::Receiver<bool>,
 ) {
     let mut accepting = tokio::task::JoinSet::new();
     for listener in listeners {
         accepting.spawn(answering::accept(shared.clone(), listener, stopped.clone()));
+    }
+    for (host, listener) in traps {
+        accepting.spawn(count_visitors(shared.clone(), host, listener, stopped.clone()));
     }
     accepting.spawn(control::accept(shared.clone(), control, stopped.clone()));
     told_to_stop(&mut stopped).await;

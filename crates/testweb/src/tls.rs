@@ -43,13 +43,71 @@ impl Authority {
         &self.pem
     }
 
-    fn certificate(&self, name: &str) -> Option<CertifiedKey> {
-        let mut params = CertificateParams::new(vec![name.to_string()]).ok()?;
+    fn certificate(&self, name: &str, fault: Option<Fault>) -> Option<CertifiedKey> {
+        let names = match fault {
+            Some(Fault::WrongHost) => vec!["another-host.test".to_string()],
+            Some(Fault::NoName) => Vec::new(),
+            _ => vec![name.to_string()],
+        };
+        let mut params = CertificateParams::new(names).ok()?;
         params.distinguished_name.push(DnType::CommonName, "skep-testweb host");
-        params.use_authority_key_identifier_extension = true;
-        let certificate: CertificateDer<'static> = params.signed_by(&self.host_key, &self.issuer).ok()?.der().clone();
+        match fault {
+            Some(Fault::Expired) => {
+                params.not_before = rcgen::date_time_ymd(2019, 1, 1);
+                params.not_after = rcgen::date_time_ymd(2020, 1, 1);
+            }
+            Some(Fault::Future) => {
+                params.not_before = rcgen::date_time_ymd(2090, 1, 1);
+                params.not_after = rcgen::date_time_ymd(2091, 1, 1);
+            }
+            _ => {}
+        }
+        let mut chain: Vec<CertificateDer<'static>> = Vec::new();
+        if fault == Some(Fault::SelfSigned) {
+            chain.push(params.self_signed(&self.host_key).ok()?.der().clone());
+        } else {
+            params.use_authority_key_identifier_extension = true;
+            chain.push(params.signed_by(&self.host_key, &self.issuer).ok()?.der().clone());
+        }
+        if fault == Some(Fault::LongChain) {
+            let names: Vec<String> =
+                (0..500).map(|n| format!("one-of-very-many-names-{n:03}.long-chain.test")).collect();
+            let link = CertificateParams::new(names).ok()?.signed_by(&self.host_key, &self.issuer).ok()?.der().clone();
+            while chain.iter().map(|link| link.len()).sum::<usize>() < LONG_CHAIN_BYTES {
+                chain.push(link.clone());
+            }
+        }
         let key = ring::sign::any_supported_type(&self.host_key_der).ok()?;
-        Some(CertifiedKey::new(vec![certificate], key))
+        Some(CertifiedKey::new(chain, key))
+    }
+}
+
+/// Bytes of certificates that are too many.
+const LONG_CHAIN_BYTES: usize = 100 * 1024;
+
+/// What is wrong with a certificate.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Fault {
+    Expired,
+    Future,
+    SelfSigned,
+    WrongHost,
+    NoName,
+    LongChain,
+}
+
+impl Fault {
+    /// By the name of its form.
+    pub fn named(form: &str) -> Option<Fault> {
+        Some(match form {
+            "expired" => Fault::Expired,
+            "future" => Fault::Future,
+            "self-signed" => Fault::SelfSigned,
+            "wrong-host" => Fault::WrongHost,
+            "no-name" => Fault::NoName,
+            "long-chain" => Fault::LongChain,
+            _ => return None,
+        })
     }
 }
 
@@ -57,6 +115,7 @@ impl Authority {
 struct Certificates {
     authority: Arc<Authority>,
     world: Arc<World>,
+    fault: Option<Fault>,
     made: Mutex<HashMap<String, Arc<CertifiedKey>>>,
 }
 
@@ -77,15 +136,19 @@ impl ResolvesServerCert for Certificates {
         if made.len() >= limits::CERTIFICATES_MAX {
             made.clear(); // making one again is cheap; keeping all is not
         }
-        let key = Arc::new(self.authority.certificate(&name)?);
+        let key = Arc::new(self.authority.certificate(&name, self.fault)?);
         made.insert(name, key.clone());
         Some(key)
     }
 }
 
-/// The settings of the TLS side of a web.
-pub fn settings(authority: Arc<Authority>, world: Arc<World>) -> Result<Arc<ServerConfig>, rustls::Error> {
-    let certificates = Certificates { authority, world, made: Mutex::new(HashMap::new()) };
+/// The settings of the TLS side of a web, or of a host whose certificates are not as they should be.
+pub fn settings(
+    authority: Arc<Authority>,
+    world: Arc<World>,
+    fault: Option<Fault>,
+) -> Result<Arc<ServerConfig>, rustls::Error> {
+    let certificates = Certificates { authority, world, fault, made: Mutex::new(HashMap::new()) };
     let mut config = ServerConfig::builder_with_provider(Arc::new(ring::default_provider()))
         .with_safe_default_protocol_versions()?
         .with_no_client_auth()

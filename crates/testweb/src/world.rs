@@ -12,7 +12,7 @@ use crate::folder::Folder;
 use crate::generated::SITEMAP_PATH;
 use crate::graph::Graph;
 use crate::history::History;
-use crate::layout::Layout;
+use crate::layout::{Item, Kind, Layout};
 use crate::limits;
 use crate::plan::{Content, HostPlan, Plan, Scheme, Validators};
 use crate::robots::Robots;
@@ -33,6 +33,7 @@ pub struct Host {
     /// `scheme://name[:port]`, as its own links say it.
     pub base: String,
     begin: Time,
+    pub(crate) chance: Chance,
     pub(crate) source: Source,
 }
 
@@ -105,7 +106,8 @@ impl World {
                     Source::History(history.map_err(|e| fault(&host.name, e.to_string()))?)
                 }
             };
-            hosts.push(Host { base: base(&host, plan.port), begin: plan.begin, plan: host, source });
+            let chance = Chance::new(plan.seed).of(&host.name);
+            hosts.push(Host { base: base(&host, plan.port), begin: plan.begin, chance, plan: host, source });
         }
         Ok(World { hosts, by_name, begin: plan.begin })
     }
@@ -120,10 +122,20 @@ impl World {
         self.begin
     }
 
-    /// The host of a name (without port), in any case.
+    /// The host of a name (without port), in any case; the nearest above it that answers for all names below.
     pub fn host(&self, name: &str) -> Option<&Host> {
-        let place = self.by_name.get(name).or_else(|| self.by_name.get(&name.to_ascii_lowercase()))?;
-        Some(&self.hosts[*place])
+        let name = name.to_ascii_lowercase();
+        if let Some(place) = self.by_name.get(&name) {
+            return Some(&self.hosts[*place]);
+        }
+        let mut above = name.as_str();
+        while let Some((_, rest)) = above.split_once('.') {
+            above = rest;
+            if let Some(place) = self.by_name.get(above) {
+                return Some(&self.hosts[*place]).filter(|host| host.plan.wildcard);
+            }
+        }
+        None
     }
 
     /// What a URL's host says about it at a moment; `None` when the host is not of this world.
@@ -176,6 +188,21 @@ impl Host {
             Source::History(history) => history.answer(path, t)?,
         };
         Ok(self.with_validators(answer))
+    }
+
+    /// Some of its living pages beside `/`, as paths; none of a host whose content is not generated.
+    pub(crate) fn ordinary(&self, t: Time) -> Vec<String> {
+        let Source::Generated(graph) = &self.source else {
+            return Vec::new();
+        };
+        let pages = (1..graph.layout.shape.pages).take(limits::ORDINARY_LINKS);
+        let items = pages.map(|number| Item { kind: Kind::Page, number });
+        items.filter(|item| graph.layout.version(*item, t).is_some()).map(|item| graph.layout.path(item)).collect()
+    }
+
+    /// When it appears.
+    pub(crate) fn begin(&self) -> Time {
+        self.begin
     }
 
     /// Asking it may read files.

@@ -5,6 +5,7 @@ mod client;
 mod commands;
 mod folders;
 mod histories;
+mod hostile;
 mod law;
 mod nonsense;
 mod running;
