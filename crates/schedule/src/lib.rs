@@ -6,6 +6,7 @@
 //! - [`Schedule`]: which host may be visited now; leases, politeness clocks, addresses, fairness
 //! - [`pace`]: the gap between two requests to a site, `Retry-After`, backing off
 //! - [`retry`]: what becomes of a URL whose visit failed
+//! - [`trap`]: webs without end, and how little of them is fetched
 //! - [`bundle`]: what travels to whoever fetches, and back
 //!
 //! Never opens a socket. Never parses a page. Never keeps a URL: it counts them, the registry holds them.
@@ -16,6 +17,7 @@ pub mod limits;
 pub mod pace;
 pub mod retry;
 pub mod schedule;
+pub mod trap;
 
 pub use bundle::{Bundle, BundleReport, BundleUrl, Fault, Hands, Park};
 pub use id::{AddressKey, HostId, LeaseId, SiteId};

@@ -70,3 +70,122 @@ const _: () = assert!(HOLD_MS >= BUNDLE_URLS_MAX as u64 * SITE_GAP_MS_MIN); // a
 const _: () = assert!(LEASE_MS >= 2 * HOLD_MS + SITE_GAP_MS_MAX * ANSWER_TIMES); // a bundle that turns slow still owns its lease
 const _: () = assert!(BACKOFF_MS_MAX < PARK_MS_MAX);
 const _: () = assert!(CRAWL_DELAY_MS_MAX <= u32::MAX as u64); // a gap fits its field
+
+/// Segments of a path.
+pub const SEGMENTS_MAX: usize = 20;
+
+/// Segments of the longest sequence whose repetition is looked for.
+pub const REPEAT_WIDTH_MAX: usize = 4;
+
+/// Times that one segment may stand in a row.
+pub const REPEATS_OF_ONE_MAX: usize = 3;
+
+/// Times that a sequence of segments may stand in a row.
+pub const REPEATS_OF_MANY_MAX: usize = 2;
+
+/// Times that numbers and single letters may stand in a row.
+pub const REPEATS_OF_NUMBERS_MAX: usize = 6;
+
+/// Times that one segment may stand anywhere in a path.
+pub const REPEATS_ANYWHERE_MAX: usize = 5;
+
+/// Links into a folder, never heard of, that a page must have to count as deepening.
+pub const DEEPENING_LINKS_MIN: u32 = 2;
+
+/// Of a hundred links into a folder, how many must be new for a page to count as deepening.
+pub const DEEPENING_PERCENT: u64 = 50;
+
+/// Folders of a URL that are looked at, the host's included.
+pub const FOLDER_LEVELS: usize = 6;
+
+/// Deepening pages, halved by every plain one, after which a folder is probed. The longest run on thirty thousand pages of documentation is 12.
+pub const SUSPECT_RUN: u32 = 10;
+
+/// The same where at least half of them dripped.
+pub const SUSPECT_RUN_SLOW: u32 = 6;
+
+/// More of them for each link from another site, at most twenty times.
+pub const RUN_PER_FOREIGN_LINK: u32 = 2;
+
+/// Generations that must deepen, each from a page of the one before, until a folder is a maze.
+pub const MAZE_GENERATIONS: u32 = 4;
+
+/// Deepening probes after which a probed folder is judged.
+pub const PROBES: u32 = 12;
+
+/// The same where at least half of the pages dripped.
+pub const PROBES_SLOW: u32 = 6;
+
+/// One probe in so many that links to a known page of its own, other than back, saves the folder: in a maze no two ways meet.
+pub const PROBES_PER_MEETING: u32 = 8;
+
+/// Known URLs per page that are looked at for this.
+pub const MET_PER_PAGE_MAX: usize = 64;
+
+/// Known URLs per folder that count as its menu.
+pub const MENU_MAX: usize = 256;
+
+/// Plain pages among the probes that clear a folder …
+pub const PLAIN_PROBES_MIN: u32 = 2;
+
+/// … if there is one for fewer than so many that deepened.
+pub const PROBES_PER_PLAIN: u32 = 3;
+
+/// Plain pages that a folder must have brought to be trusted.
+pub const PLAIN_TRUSTED: u32 = 4;
+
+/// Visits to a folder that may be out before it has shown anything; four more for each plain page.
+pub const UNTRUSTED_OUT_MAX: u32 = 8;
+
+/// Visits to a folder that may be out while it is probed.
+pub const PROBES_OUT_MAX: u32 = 2;
+
+/// Times that URLs of a folder are put off before one goes all the same, because nothing deeper may be waiting.
+pub const PUT_OFF_MAX: u16 = 2_048;
+
+/// Times that this happens until the probes that were had must do.
+pub const FORCED_MAX: u32 = 4;
+
+/// Folder levels below which the number of visits out is not watched.
+pub const WATCHED_LEVELS: usize = 3;
+
+/// Folders remembered per site.
+pub const FOLDERS_PER_SITE_MAX: usize = 512;
+
+/// A page drips when it took longer than this …
+pub const SLOW_ANSWER_MS: u64 = 5_000;
+
+/// … and came with fewer bytes a second than this.
+pub const SLOW_BYTES_PER_S: u64 = 1_024;
+
+/// Hosts of one site that are taken in without question.
+pub const HOSTS_PER_SITE: u32 = 1_000;
+
+/// Hosts more for each link from another site.
+pub const HOSTS_PER_FOREIGN_LINK: u32 = 100;
+
+/// Visits that every shape has.
+pub const SHAPE_VISITS: u32 = 32;
+
+/// One visit in so many must have led to new URLs of the shape: a closed set that says little is no trap.
+pub const VISITS_PER_EXTENSION: u32 = 4;
+
+/// Visits more for each distinct text that the shape brought.
+pub const VISITS_PER_TEXT: u32 = 4;
+
+/// Shapes remembered per site.
+pub const SHAPES_PER_SITE_MAX: usize = 512;
+
+/// Parameters of a query that make its shape.
+pub const SHAPE_PARAMETERS_MAX: usize = 16;
+
+/// Sites about which traps remember something.
+pub const TRAP_SITES_MAX: usize = 16_384;
+
+/// Folders and shapes remembered over all sites; some 150 bytes each.
+pub const TRAP_ENTRIES_MAX: usize = 131_072;
+
+/// Visits between two looks at whether that bound holds.
+pub const TRAP_SWEEP_VISITS: u32 = 4_096;
+
+const _: () = assert!(SUSPECT_RUN_SLOW <= SUSPECT_RUN && PROBES_SLOW <= PROBES && MAZE_GENERATIONS <= PROBES_SLOW);
