@@ -58,9 +58,6 @@ pub const SITEMAP_URLS_MAX: usize = 50_000;
 /// Sitemaps that one sitemap index may name.
 pub const SITEMAP_INDEX_MAX: usize = 50_000;
 
-/// Elements open at once in an XML file.
-pub const XML_DEPTH_MAX: usize = 64;
-
 /// Bytes of text inside one XML element that is read.
 pub const XML_TEXT_BYTES_MAX: usize = 16 << 10;
 

@@ -20,7 +20,8 @@ pub struct Links {
     links: Vec<Link>,
     /// Places in `links` by hash, linear probing; a zero is free. Its length is a power of two and at least twice the links'.
     table: Vec<Slot>,
-    hasher: RandomState,
+    /// Unknown to who made the page, who could otherwise choose URLs that share a place.
+    key: u64,
     scratch: String,
     links_max: usize,
     references: u64,
@@ -45,7 +46,7 @@ impl Links {
             own: own.to_owned(),
             links: Vec::with_capacity(32),
             table: vec![Slot::default(); 128],
-            hasher: RandomState::new(),
+            key: RandomState::new().hash_one(0_u8) | 1,
             scratch: String::with_capacity(256),
             links_max: limits::LINKS_MAX,
             references: 0,
@@ -104,7 +105,10 @@ impl Links {
         self.references += 1;
         self.charge(limits::LINK_STEPS + raw.len() as u64);
         if raw.len() > limits::ATTRIBUTE_BYTES_MAX {
-            self.note(Cut::Attribute);
+            // Pictures that stand in the page itself are often longer, and no link is lost with them.
+            if !raw.trim_ascii_start().get(..5).is_some_and(|start| start.eq_ignore_ascii_case(b"data:")) {
+                self.note(Cut::Attribute);
+            }
             return;
         }
         let mut scratch = std::mem::take(&mut self.scratch);
@@ -147,7 +151,7 @@ impl Links {
         if url == self.own || self.full {
             return;
         }
-        let hash = self.hasher.hash_one(url) as u32;
+        let hash = hash(url.as_bytes(), self.key);
         let mask = self.table.len() - 1;
         let mut at = hash as usize & mask;
         while self.table[at].number != 0 {
@@ -198,4 +202,19 @@ impl Links {
     pub fn finish(self) -> (Vec<Link>, Option<Cut>) {
         (self.links, self.cut)
     }
+}
+
+/// A hash under a key, eight bytes at a time. It need not withstand more than a page can hold: the table is bounded.
+fn hash(bytes: &[u8], key: u64) -> u32 {
+    const PRIME: u64 = 0x9E37_79B9_7F4A_7C15;
+    let mix = |sum: u64, word: u64| {
+        let product = u128::from(sum ^ word) * u128::from(key | PRIME);
+        product as u64 ^ (product >> 64) as u64
+    };
+    let (words, rest) = bytes.as_chunks::<8>();
+    let sum = words.iter().fold(key ^ bytes.len() as u64, |sum, word| mix(sum, u64::from_le_bytes(*word)));
+    let mut last = [0; 8];
+    last[..rest.len()].copy_from_slice(rest);
+    let sum = mix(mix(sum, u64::from_le_bytes(last)), key);
+    (sum ^ (sum >> 32)) as u32
 }

@@ -28,7 +28,7 @@ pub fn read(input: &Input<'_>) -> Page {
     let kind = sniff::kind(input.url, input.head, body);
     let (declared, xml) = (encoding_of(input, kind, body), sniff::is_xml(input.head, body));
     let mut page = Page { kind, charset: declared.name(), ..Page::default() };
-    let Some(resolver) = Resolver::new(input.url.as_str(), declared) else { return page };
+    let resolver = Resolver::new(input.url, declared);
     let (text, encoding) = scannable(if is_text(kind) { body } else { b"" }, declared);
     let mut links = Links::new(input.url.as_str(), resolver, encoding);
     if body.len() < input.body.len() {
@@ -43,10 +43,10 @@ pub fn read(input: &Input<'_>) -> Page {
             markup::read(&text, xml || kind == Kind::Svg, encoding, &mut page, &mut links);
         }
         Kind::Css => {
-            let text = &text[..text.len().min(limits::CSS_BYTES_MAX)];
-            if text.len() < body.len() / 2 {
+            if text.len() > limits::CSS_BYTES_MAX {
                 links.note(Cut::Css);
             }
+            let text = &text[..text.len().min(limits::CSS_BYTES_MAX)];
             css::links(text, encoding, &mut links);
         }
         Kind::Robots => {

@@ -4,8 +4,10 @@
 //! `url` crate. Both ways give the same, which tests hold them to.
 
 use std::borrow::Cow;
+use std::cell::{OnceCell, RefCell};
 
 use encoding_rs::{EncoderResult, Encoding, UTF_8};
+use skep_url::Url;
 use url::Position;
 
 use crate::limits;
@@ -13,18 +15,25 @@ use crate::limits;
 /// Everything that references on one page are resolved against.
 #[derive(Debug)]
 pub struct Resolver {
-    base: url::Url,
+    /// The base, in WHATWG form.
+    text: String,
+    /// The same, parsed when it is first needed.
+    base: OnceCell<Option<url::Url>>,
     /// The base up to its path.
     origin_end: usize,
     /// The base up to and with the last slash of its path.
     folder_end: usize,
     path_end: usize,
-    query_end: usize,
     /// The crate takes a segment such as `c:` for a drive, above which it does not climb.
     has_drive: bool,
     /// How queries are written, where not in UTF-8.
     encoding: Option<&'static Encoding>,
+    /// Other origins that this page names in their own form: what follows them needs no parser either.
+    elsewhere: RefCell<Vec<String>>,
 }
+
+/// Other origins that are remembered.
+const ELSEWHERE_MAX: usize = 8;
 
 /// What a byte may be in a reference that needs no parser: part of a path, part of a query, neither.
 const PATH: u8 = 1;
@@ -48,51 +57,63 @@ const PLAIN: [u8; 256] = {
 };
 
 impl Resolver {
-    /// References stand on a page with this base and charset. `None`: the base is no `http` or `https` URL.
-    pub fn new(base: &str, charset: &'static Encoding) -> Option<Resolver> {
+    /// References stand on a page with this URL and charset.
+    pub fn new(url: &Url, charset: &'static Encoding) -> Resolver {
         let encoding = Some(charset.output_encoding()).filter(|&encoding| encoding != UTF_8);
-        Resolver::of(url::Url::parse(base).ok()?, encoding)
+        Resolver::of(url.as_str().to_owned(), encoding)
     }
 
-    fn of(mut base: url::Url, encoding: Option<&'static Encoding>) -> Option<Resolver> {
-        if !is_fetched(&base) {
-            return None;
-        }
-        clean(&mut base);
-        let text = base.as_str();
-        let origin_end = base[..Position::BeforePath].len();
-        let path_end = base[..Position::AfterPath].len();
+    /// The text is in WHATWG form, `http` or `https`, without fragment and credentials.
+    fn of(text: String, encoding: Option<&'static Encoding>) -> Resolver {
+        let host = text.find("://").map_or(0, |colon| colon + 3);
+        let origin_end = text[host..].find('/').map_or(text.len(), |slash| host + slash);
+        let path_end = text[origin_end..].find('?').map_or(text.len(), |mark| origin_end + mark);
         let folder_end = text[..path_end].rfind('/').map_or(path_end, |slash| slash + 1);
-        let query_end = text.len();
         let has_drive = text[origin_end..path_end].contains([':', '|']);
-        Some(Resolver { has_drive, base, origin_end, folder_end, path_end, query_end, encoding })
+        Resolver {
+            text,
+            base: OnceCell::new(),
+            origin_end,
+            folder_end,
+            path_end,
+            has_drive,
+            encoding,
+            elsewhere: RefCell::default(),
+        }
     }
 
-    /// The same page, which names another base: the reference is resolved against its own URL.
+    /// The same page, which names another base: the reference is resolved against its own URL. `None`: nothing can be fetched
+    /// from there.
     pub fn with_base(&self, reference: &str) -> Option<Resolver> {
-        Resolver::of(self.parse(reference)?, self.encoding)
+        self.parse(reference).map(|base| Resolver::of(base.into(), self.encoding))
     }
 
     /// The base, in WHATWG form.
     pub fn base(&self) -> &str {
-        self.base.as_str()
+        &self.text
     }
 
     /// Writes the URL of a plain ASCII reference. `false`: it is not plain, and nothing is written.
     pub fn plain(&self, reference: &[u8], out: &mut String) -> bool {
         let Ok(reference) = std::str::from_utf8(reference.trim_ascii()) else { return false };
-        let text = self.base.as_str();
-        let mut bytes = reference.as_bytes();
+        let text = self.text.as_str();
+        let elsewhere = self.elsewhere.borrow();
+        let mut origin = &text[..self.origin_end];
         let mut rest = reference;
-        // One that repeats the origin of the base stands below it.
+        // One that repeats a known origin stands below it.
         let mut absolute = false;
-        if let Some(path) = reference.strip_prefix(&text[..self.origin_end])
-            && path.starts_with('/')
-        {
-            rest = path;
-            bytes = rest.as_bytes();
-            absolute = true;
+        if reference.starts_with("http") {
+            let known = std::iter::once(origin).chain(elsewhere.iter().map(String::as_str));
+            for known in known {
+                if let Some(path) = reference.strip_prefix(known)
+                    && path.starts_with('/')
+                {
+                    (origin, rest, absolute) = (known, path, true);
+                    break;
+                }
+            }
         }
+        let bytes = rest.as_bytes();
         let path_length = bytes.iter().position(|&byte| PLAIN[byte as usize] & PATH == 0).unwrap_or(bytes.len());
         let length = match bytes.get(path_length) {
             None => path_length,
@@ -110,13 +131,13 @@ impl Resolver {
         let (mut path, query) = (&rest[..path_length], &rest[path_length..length]);
         let mut folder = &text[..self.folder_end];
         if path.is_empty() {
-            let keep = if query.is_empty() { self.query_end } else { self.path_end };
+            let keep = if query.is_empty() { text.len() } else { self.path_end };
             folder = &text[..keep];
         } else if path.starts_with('/') {
             if path.starts_with("//") && !absolute {
                 return false;
             }
-            folder = &text[..self.origin_end];
+            folder = origin;
         } else {
             loop {
                 if let Some(above) = path.strip_prefix("../") {
@@ -154,11 +175,19 @@ impl Resolver {
         let Some(url) = self.parse(reference) else { return false };
         out.clear();
         out.push_str(url.as_str());
+        let origin = &url[..Position::BeforePath];
+        let mut elsewhere = self.elsewhere.borrow_mut();
+        if elsewhere.len() < ELSEWHERE_MAX
+            && reference.strip_prefix(origin).is_some_and(|path| path.starts_with('/'))
+            && !elsewhere.iter().any(|known| known == origin)
+        {
+            elsewhere.push(origin.to_owned());
+        }
         true
     }
 
     fn parse(&self, reference: &str) -> Option<url::Url> {
-        if reference.len() > limits::URL_BYTES_MAX {
+        if reference.len() > limits::URL_BYTES_MAX || has_other_scheme(reference) {
             return None;
         }
         // However many slashes there are, a host follows; the crate stumbles over the third.
@@ -167,11 +196,12 @@ impl Resolver {
         let absolute;
         let mut text = reference;
         if trimmed.len() - rest.len() > 2 {
-            absolute = format!("{}://{rest}", self.base.scheme());
+            absolute = format!("{}//{rest}", &self.text[..self.text.find("//").unwrap_or(0)]);
             text = &absolute;
         }
+        let base = self.base.get_or_init(|| url::Url::parse(&self.text).ok()).as_ref()?;
         let encode = for_any(|query| encode_query(query, self.encoding.unwrap_or(UTF_8)).into());
-        let options = url::Url::options().base_url(Some(&self.base));
+        let options = url::Url::options().base_url(Some(base));
         let options = if self.encoding.is_some() { options.encoding_override(Some(&encode)) } else { options };
         let mut url = options.parse(text).ok()?;
         if !is_fetched(&url) {
@@ -180,6 +210,17 @@ impl Resolver {
         clean(&mut url);
         (url.as_str().len() <= limits::URL_BYTES_MAX).then_some(url)
     }
+}
+
+/// Does it begin with a scheme, and not with one that is fetched?
+fn has_other_scheme(reference: &str) -> bool {
+    let trimmed = reference.trim_start_matches(|c: char| c <= ' ');
+    let end = trimmed.bytes().position(|byte| !(byte.is_ascii_alphanumeric() || matches!(byte, b'+' | b'-' | b'.')));
+    let Some(end) = end.filter(|&end| trimmed.as_bytes()[end] == b':') else { return false };
+    let scheme = &trimmed[..end];
+    scheme.starts_with(|c: char| c.is_ascii_alphabetic())
+        && !scheme.eq_ignore_ascii_case("http")
+        && !scheme.eq_ignore_ascii_case("https")
 }
 
 /// Tells the compiler that a closure takes text of any lifetime.

@@ -221,6 +221,8 @@ fn bounds_are_met_and_told() {
     assert_eq!((links(&page), page.cut), (vec!["anchor /a/1".to_owned()], Some(Cut::Attribute)));
     let page = html(&format!("<p {} style='x:url(1)'><a href=2>", "a ".repeat(limits::ATTRIBUTES_MAX)));
     assert_eq!((links(&page), page.cut), (vec!["anchor /a/2".to_owned()], Some(Cut::Attributes)));
+    let page = html(&format!("<img src='data:image/png,{}'><a href=1>", "x".repeat(limits::ATTRIBUTE_BYTES_MAX)));
+    assert_eq!((links(&page), page.cut), (vec!["anchor /a/1".to_owned()], None));
     let page = html(&"<a href=1>".repeat(1_500_000));
     assert_eq!(page.cut, Some(Cut::Work));
 }
