@@ -6,11 +6,13 @@
 //! - [`Schedule`]: which host may be visited now; leases, politeness clocks, addresses, fairness
 //! - [`pace`]: the gap between two requests to a site, `Retry-After`, backing off
 //! - [`retry`]: what becomes of a URL whose visit failed
+//! - [`budget`]: how much a crawl, and each site in it, may take
 //! - [`trap`]: webs without end, and how little of them is fetched
 //! - [`bundle`]: what travels to whoever fetches, and back
 //!
 //! Never opens a socket. Never parses a page. Never keeps a URL: it counts them, the registry holds them.
 
+pub mod budget;
 pub mod bundle;
 pub mod id;
 pub mod limits;

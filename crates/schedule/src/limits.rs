@@ -71,8 +71,8 @@ const _: () = assert!(LEASE_MS >= 2 * HOLD_MS + SITE_GAP_MS_MAX * ANSWER_TIMES);
 const _: () = assert!(BACKOFF_MS_MAX < PARK_MS_MAX);
 const _: () = assert!(CRAWL_DELAY_MS_MAX <= u32::MAX as u64); // a gap fits its field
 
-/// Segments of a path.
-pub const SEGMENTS_MAX: usize = 20;
+/// Segments of a path. Real ones reach 21.
+pub const SEGMENTS_MAX: usize = 32;
 
 /// Segments of the longest sequence whose repetition is looked for.
 pub const REPEAT_WIDTH_MAX: usize = 4;

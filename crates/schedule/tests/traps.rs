@@ -216,7 +216,7 @@ fn maze(kind: Maze, url: &str) -> Option<Page> {
             links.extend([format!("{up}/"), up.to_owned()]);
             links.retain(|link| link.contains("/maze/"));
         }
-        Maze::DeadEnds if chance(url, 77) % 10 == 0 => links.clear(),
+        Maze::DeadEnds if chance(url, 77).is_multiple_of(10) => links.clear(),
         _ => {}
     }
     Some(Page { links, text: format!("{} {}", word(chance(url, 8)), word(chance(url, 9))), answer_ms: 40 })

@@ -45,8 +45,8 @@ pub(super) struct Wish {
 pub(super) struct GroupState {
     /// Left alone until then.
     pub next_ms: u64,
-    /// Whose turn it is.
-    pub head: Option<HostId>,
+    /// Whose turn it is, or [`NOBODY`]: an option would cost eight bytes more for each of a million sites.
+    head: HostId,
     /// The gap that applied last; sizes the next bundle.
     pub gap_ms: u32,
     /// Leases out.
@@ -60,8 +60,8 @@ pub(super) struct GroupState {
     place: Place,
 }
 
-// A million waiting hosts, each a site of its own, cost (44 + 36 + 16) bytes in trees that are a little more than half full.
-const _: () = assert!(size_of::<HostState>() <= 40 && size_of::<GroupState>() <= 32);
+// A million waiting hosts, each a site of its own, cost 44 + 32 + 16 bytes each in trees that are a little more than half full.
+const _: () = assert!(size_of::<HostState>() <= 40 && size_of::<GroupState>() <= 24 && size_of::<Group>() <= 8);
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Place {
@@ -71,7 +71,15 @@ enum Place {
     Blocked,
 }
 
+/// No host has this number: a registry of so many would not fit on a disk.
+const NOBODY: HostId = HostId(u32::MAX);
+
 impl GroupState {
+    /// Whose turn it is.
+    pub fn head(&self) -> Option<HostId> {
+        Some(self.head).filter(|head| *head != NOBODY)
+    }
+
     /// Earlier is served first. Priority is a head start and not a class, so that nobody starves.
     fn rank(&self) -> u64 {
         self.next_ms.saturating_sub(u64::from(self.priority) * limits::PRIORITY_LEAD_MS)
@@ -134,7 +142,7 @@ impl Schedule {
         };
         self.groups.entry(group).or_insert(GroupState {
             next_ms: self.config.started_ms.saturating_add(gap_ms),
-            head: None,
+            head: NOBODY,
             gap_ms: 0,
             out: 0,
             refusals: 0,
@@ -280,7 +288,7 @@ impl Schedule {
         let group = self.group_of(id, &host);
         self.open(group, host.pace);
         self.lift(group);
-        let head = self.groups.get(&group).and_then(|state| state.head);
+        let head = self.groups.get(&group).and_then(GroupState::head);
         let (next, previous) = match head.and_then(|head| Some((head, self.hosts.get(&head)?.previous))) {
             Some((head, tail)) => (head, tail),
             None => (id, id),
@@ -295,11 +303,11 @@ impl Schedule {
             (host.next, host.previous, host.linked) = (next, previous, true);
         }
         if let Some(state) = self.groups.get_mut(&group) {
-            if state.head.is_none() {
+            if state.head == NOBODY {
                 // Ready since now, not since its clock ran down: who comes late stands at the end of the queue.
                 state.next_ms = state.next_ms.max(self.now_ms);
             }
-            state.head = Some(head.unwrap_or(id));
+            state.head = head.unwrap_or(id);
         }
         self.place(group);
     }
@@ -318,16 +326,16 @@ impl Schedule {
             (host.next, host.previous, host.linked) = (id, id, false);
         }
         if let Some(state) = self.groups.get_mut(&group)
-            && state.head == Some(id)
+            && state.head == id
         {
-            state.head = Some(host.next).filter(|next| *next != id);
+            state.head = if host.next == id { NOBODY } else { host.next };
         }
         self.place(group);
     }
 
     /// The hosts of a ring, beginning with whose turn it is; no more than are worth trying.
     pub(super) fn turns(&self, group: Group) -> Vec<HostId> {
-        let Some(head) = self.groups.get(&group).and_then(|state| state.head) else { return Vec::new() };
+        let Some(head) = self.groups.get(&group).and_then(GroupState::head) else { return Vec::new() };
         let mut turns = vec![head];
         while turns.len() < limits::HOSTS_TRIED_MAX {
             match self.hosts.get(&turns[turns.len() - 1]).map(|host| host.next) {
@@ -342,7 +350,7 @@ impl Schedule {
     pub(super) fn turn_past(&mut self, group: Group, id: HostId) {
         let next = self.hosts.get(&id).filter(|host| host.linked).map(|host| host.next);
         if let (Some(next), Some(state)) = (next, self.groups.get_mut(&group)) {
-            state.head = Some(next);
+            state.head = next;
         }
     }
 
@@ -356,7 +364,7 @@ impl Schedule {
         } else if state.next_ms > self.now_ms {
             self.clock.insert((state.next_ms, group));
             Place::Clock
-        } else if state.head.is_some() {
+        } else if state.head != NOBODY {
             state.parked = false;
             self.ready.insert((state.rank(), group));
             Place::Ready
@@ -368,7 +376,7 @@ impl Schedule {
     /// Takes a group from where it is. Its head, the head's address, its clock and its priority change only after this.
     pub(super) fn lift(&mut self, group: Group) {
         let Some(state) = self.groups.get_mut(&group) else { return };
-        let (place, rank, next_ms, head) = (state.place, state.rank(), state.next_ms, state.head);
+        let (place, rank, next_ms, head) = (state.place, state.rank(), state.next_ms, state.head());
         state.place = Place::Nowhere;
         let address = head.and_then(|head| self.hosts.get(&head)).map_or(AddressKey::UNKNOWN, |host| host.address);
         match place {
@@ -400,7 +408,7 @@ impl Schedule {
     pub(super) fn block(&mut self, group: Group, head: HostId) {
         let Some(address) = self.hosts.get(&head).map(|host| host.address) else { return };
         if let Some(state) = self.groups.get_mut(&group) {
-            state.head = Some(head);
+            state.head = head;
             state.place = Place::Blocked;
             self.blocked.insert((address, state.rank(), group));
         }
@@ -430,7 +438,7 @@ impl Schedule {
 
     /// Lets go of a group that nobody is in and whose clock has run down.
     pub(super) fn close(&mut self, group: Group) {
-        let done = |state: &GroupState| state.head.is_none() && state.out == 0 && state.next_ms <= self.now_ms;
+        let done = |state: &GroupState| state.head == NOBODY && state.out == 0 && state.next_ms <= self.now_ms;
         if self.groups.get(&group).is_some_and(done) {
             self.lift(group);
             self.groups.remove(&group);

@@ -1,6 +1,6 @@
 //! Leases: given, finished, lapsed.
 
-use super::groups::Group;
+use super::groups::{Group, HostState};
 use super::{GaveUp, Order, Schedule};
 use crate::bundle::{BundleReport, Fault, Park};
 use crate::id::{AddressKey, HostId, LeaseId};
@@ -68,11 +68,11 @@ impl Schedule {
         let Some(state) = self.groups.get_mut(&group) else { return };
         self.lease_last += 1;
         let lease = LeaseId(self.lease_last);
-        let urls_max = bundle_urls(host.pace, host.waiting, state.gap_ms, &self.config);
+        let urls_max = bundle_urls(&host, state.gap_ms, &self.config);
         let deadline_ms = self.now_ms.saturating_add(self.config.lease_ms);
         state.out += 1;
         state.locating = false;
-        let head = state.head;
+        let head = state.head();
         let address = if host.pace == Pace::None { AddressKey::UNKNOWN } else { host.address };
         if address.is_known() {
             *self.in_flight.entry(address).or_insert(0) += 1;
@@ -281,9 +281,10 @@ fn scaled(ms: u64, permille: u32) -> u64 {
 
 /// How many URLs a bundle may have: what the site's gap lets through in a minute, so that a slow site does not hold a place
 /// for long; and no more than its share where an own host is visited by several.
-fn bundle_urls(pace: Pace, waiting: u32, gap_ms: u32, config: &super::Config) -> u32 {
-    let fair = match pace {
-        Pace::None => waiting.div_ceil(config.own_concurrency).max(limits::OWN_BUNDLE_URLS_MIN),
+fn bundle_urls(host: &HostState, gap_ms: u32, config: &super::Config) -> u32 {
+    let places = config.own_concurrency.saturating_sub(u32::from(host.out)).max(1);
+    let fair = match host.pace {
+        Pace::None => host.waiting.div_ceil(places).max(limits::OWN_BUNDLE_URLS_MIN),
         _ => u32::try_from(limits::HOLD_MS / u64::from(gap_ms.max(1))).unwrap_or(u32::MAX).max(1),
     };
     fair.min(config.bundle_urls_max)

@@ -299,7 +299,7 @@ impl Mazes {
         let slow = page.answer_ms >= limits::SLOW_ANSWER_MS
             && page.bytes.saturating_mul(1_000) / page.answer_ms.max(1) < limits::SLOW_BYTES_PER_S;
         // Found from outside the trusted folders, a plain page is where one of the other ways ends.
-        let via = novelty.via().map(|via| self::keys(via));
+        let via = novelty.via().map(self::keys);
         let via_trusted = via.map_or(usize::MAX, |via| via.iter().rposition(|key| self.is_trusted(*key)).unwrap_or(0));
         let mut trusted_below = false;
         for (level, key) in keys.iter().enumerate().rev() {

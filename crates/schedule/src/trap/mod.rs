@@ -93,7 +93,7 @@ impl Trap {
     pub fn text(self) -> &'static str {
         match self {
             Trap::RepeatingSegments => "its path repeats itself, as links do that are meant for another folder",
-            Trap::TooDeep => "its path has more than 20 segments",
+            Trap::TooDeep => "its path has more than 32 segments",
             Trap::TooLong => "it is longer than 8,192 bytes",
             Trap::NestedEscapes => "its query holds an address within an address within an address",
             Trap::ShapeBudget => {

@@ -187,7 +187,7 @@ mod tests {
         for n in 0..5_000_u64 {
             same.learn(&url(&format!("/c/{n}")), 7, true);
             new.learn(&url(&format!("/c/{n}")), n, true);
-            closed.learn(&url(&format!("/c/{n}")), 7, n % 5 == 0);
+            closed.learn(&url(&format!("/c/{n}")), 7, n.is_multiple_of(5));
             assert!(!closed.spent(&url("/c/9")), "{n}");
             if n < 30 {
                 assert!(!same.spent(&url("/c/9")), "{n}");
