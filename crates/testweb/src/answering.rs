@@ -388,6 +388,7 @@ impl Passage {
         let agent = request.headers().get(header::USER_AGENT).and_then(|agent| agent.to_str().ok()).unwrap_or_default();
         let arrival = Arrival {
             at_us: shared.us(first_byte),
+            now: shared.now(first_byte),
             address,
             secure,
             host,
@@ -447,7 +448,7 @@ impl Ending for Passage {
         let now = Instant::now();
         let mut auditor = self.shared.auditor();
         if let Some(rules) = self.learned.take() {
-            auditor.learn(self.secure, &self.host, rules);
+            auditor.learn(self.secure, &self.host, rules, self.shared.now(now));
         }
         let departure = Departure { at_us: self.shared.us(now), status: self.status, bytes: self.bytes };
         auditor.leave(ticket, departure, self.retry_after_seconds);

@@ -2,43 +2,24 @@
 //!
 //! Sums and findings cover every request; only the list of single requests is cut, oldest first, and says by how much.
 
+use std::collections::hash_map::Entry;
 use std::collections::{BTreeMap, HashMap, VecDeque};
 use std::net::IpAddr;
 
 use serde::{Deserialize, Serialize};
 use skep_url::robots::{self, Because, Closed};
 
+use crate::clock::Time;
 use crate::limits;
-
-/// What counts as impolite.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
-#[serde(default, deny_unknown_fields)]
-pub struct Policy {
-    /// The name robots.txt rules are looked up for; without it, the product in each request's `User-Agent`.
-    pub agent: Option<String>,
-    /// Shortest time between the starts of two requests to one site; 0 asks for none.
-    pub site_gap_ms: u64,
-    /// Shortest time between the starts of two requests to one host; 0 asks for none. A crawl delay asks for more.
-    pub host_gap_ms: u64,
-    /// Most requests in flight to one address; 0 allows any.
-    pub in_flight_max: u32,
-    /// How much shorter than asked a gap may be; a client's clock and the server's are apart by the scheduler's whims.
-    pub tolerance_ms: u64,
-    /// robots.txt must be asked before anything else on a host.
-    pub robots_first: bool,
-}
-
-impl Default for Policy {
-    fn default() -> Policy {
-        Policy { agent: None, site_gap_ms: 0, host_gap_ms: 0, in_flight_max: 0, tolerance_ms: 0, robots_first: true }
-    }
-}
+use crate::policy::{Offence, Policy, Refused, product};
 
 /// A request as it arrives.
 #[derive(Clone, Copy, Debug)]
 pub struct Arrival<'a> {
     /// Receive time of its first byte, since the web began.
     pub at_us: u64,
+    /// What the web's clock showed then.
+    pub now: Time,
     /// The address it came to.
     pub address: IpAddr,
     /// Over TLS.
@@ -97,26 +78,6 @@ pub struct Request {
     pub bytes: u64,
 }
 
-/// The kinds of findings.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
-#[serde(rename_all = "kebab-case")]
-pub enum Offence {
-    /// A path that robots.txt forbids.
-    Robots,
-    /// Something else before the robots.txt of the host.
-    RobotsUnasked,
-    /// Sooner after the last request to the host than its crawl delay.
-    CrawlDelay,
-    /// Sooner after the last request to the host than the policy says.
-    HostGap,
-    /// Sooner after the last request to the site than the policy says.
-    SiteGap,
-    /// Too many requests in flight to one address.
-    InFlight,
-    /// Before the time that `Retry-After` named.
-    RetryAfter,
-}
-
 /// One impolite request.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct Finding {
@@ -154,12 +115,27 @@ pub(crate) struct Sums {
     /// Latest receive times, sorted.
     recent: VecDeque<u64>,
     ended_us: Option<u64>,
+    /// What the answer took that ended last.
+    answer_us: u64,
     parked_until_us: u64,
 }
 
+/// How a request follows on others to the same host, site or address.
+#[derive(Clone, Copy, Debug, Default)]
+struct Follows {
+    /// The time to its nearest neighbour.
+    gap_us: Option<u64>,
+    /// The time since the last answer; 0 when one is in flight.
+    rest_us: Option<u64>,
+    /// What that answer took.
+    answer_us: u64,
+    /// So long before the end of the time for which a refusal asked.
+    early_us: u64,
+}
+
 impl Sums {
-    /// Counts a request in; the gap to its nearest neighbour.
-    fn arrive(&mut self, at_us: u64) -> Option<u64> {
+    /// Counts a request in.
+    fn arrive(&mut self, at_us: u64) -> Follows {
         self.requests += 1;
         self.in_flight += 1;
         self.in_flight_max = self.in_flight_max.max(self.in_flight);
@@ -173,14 +149,18 @@ impl Sums {
         if self.recent.len() > limits::AUDIT_RECENT {
             self.recent.pop_front();
         }
-        let gap = least(before, after);
-        self.gap_us_min = least(self.gap_us_min, gap);
-        gap
+        let gap_us = least(before, after);
+        self.gap_us_min = least(self.gap_us_min, gap_us);
+        let early_us = self.parked_until_us.saturating_sub(at_us);
+        Follows { gap_us, rest_us: rest, answer_us: self.answer_us, early_us }
     }
 
-    fn leave(&mut self, at_us: u64) {
+    fn leave(&mut self, began_us: u64, at_us: u64) {
         self.in_flight = self.in_flight.saturating_sub(1);
-        self.ended_us = self.ended_us.max(Some(at_us));
+        if self.ended_us.is_none_or(|ended| ended <= at_us) {
+            self.ended_us = Some(at_us);
+            self.answer_us = at_us.saturating_sub(began_us);
+        }
     }
 
     // It was counted in already when it arrived, so it sets no new highest figure.
@@ -200,6 +180,7 @@ fn least(a: Option<u64>, b: Option<u64>) -> Option<u64> {
 #[derive(Debug)]
 pub struct Ticket {
     number: u64,
+    at_us: u64,
     host: String,
     site: String,
     address: IpAddr,
@@ -218,7 +199,13 @@ pub struct Auditor {
     pub(crate) next: u64,
     pub(crate) bytes: u64,
     requests: VecDeque<Request>,
-    rules: HashMap<(bool, String), robots::Policy>,
+    rules: HashMap<(bool, String), Known>,
+}
+
+/// The rules that visitors of a host know, and when they last asked for them.
+struct Known {
+    rules: robots::Policy,
+    asked: Time,
 }
 
 impl Auditor {
@@ -254,13 +241,23 @@ impl Auditor {
         place.connections_max = place.connections_max.max(place.connections);
     }
 
-    /// A visitor was told what a host's robots.txt says. A file that cannot be had does not undo one that could.
-    pub fn learn(&mut self, secure: bool, host: &str, rules: robots::Policy) {
+    /// A visitor was told what a host's robots.txt says. A file that cannot be had does not undo one that could, but it was
+    /// asked for.
+    pub fn learn(&mut self, secure: bool, host: &str, rules: robots::Policy, now: Time) {
         let key = (secure, host.to_string());
-        let known = self.rules.contains_key(&key);
         let closed = matches!(rules.decide("", "/").because, Because::Closed(_));
-        if (!known || !closed) && (known || self.rules.len() < limits::AUDIT_PLACES_MAX) {
-            self.rules.insert(key, rules);
+        let room = self.rules.len() < limits::AUDIT_PLACES_MAX;
+        match self.rules.entry(key) {
+            Entry::Occupied(mut known) => {
+                known.get_mut().asked = now;
+                if !closed {
+                    known.get_mut().rules = rules;
+                }
+            }
+            Entry::Vacant(unknown) if room => {
+                unknown.insert(Known { rules, asked: now });
+            }
+            Entry::Vacant(_) => {}
         }
     }
 
@@ -269,21 +266,20 @@ impl Auditor {
         let number = self.next;
         self.next += 1;
         let dropped = &mut self.places_dropped;
-        let mut host_gap = None;
+        let mut at_host = Follows::default();
         if let Some(place) = sums(&mut self.hosts, arrival.host, dropped) {
-            host_gap = place.arrive(arrival.at_us);
+            at_host = place.arrive(arrival.at_us);
         }
-        let (mut site_gap, mut early_us) = (None, 0);
+        let mut at_site = Follows::default();
         if let Some(place) = sums(&mut self.sites, arrival.site, dropped) {
-            site_gap = place.arrive(arrival.at_us);
-            early_us = place.parked_until_us.saturating_sub(arrival.at_us);
+            at_site = place.arrive(arrival.at_us);
         }
         let mut in_flight = 0;
         if let Some(place) = sums(&mut self.addresses, &arrival.address, dropped) {
             place.arrive(arrival.at_us);
             in_flight = place.in_flight;
         }
-        self.judge(number, &arrival, host_gap, site_gap, in_flight, early_us);
+        self.judge(number, &arrival, at_host, at_site, in_flight);
 
         if self.requests.len() == limits::AUDIT_REQUESTS_MAX {
             self.requests.pop_front();
@@ -302,17 +298,27 @@ impl Auditor {
             status: 0,
             bytes: 0,
         });
-        Ticket { number, host: arrival.host.into(), site: arrival.site.into(), address: arrival.address }
+        Ticket {
+            number,
+            at_us: arrival.at_us,
+            host: arrival.host.into(),
+            site: arrival.site.into(),
+            address: arrival.address,
+        }
     }
 
-    /// The answer is about to be sent whole: from this moment its visitor may act on it. `parked_seconds`: it asks to
-    /// leave the site alone for so long.
-    pub fn leave(&mut self, ticket: &Ticket, departure: Departure, parked_seconds: Option<u64>) {
+    /// The answer is about to be sent whole: from this moment its visitor may act on it. `retry_after_seconds`: what its
+    /// `Retry-After` means, in either form.
+    pub fn leave(&mut self, ticket: &Ticket, departure: Departure, retry_after_seconds: Option<u64>) {
         let Departure { at_us, status, bytes } = departure;
-        self.each_sum(ticket, |sums| sums.leave(at_us));
-        if let (Some(seconds), Some(sums)) = (parked_seconds, self.sites.get_mut(&ticket.site)) {
-            let until = at_us.saturating_add(seconds.saturating_mul(1_000_000));
-            sums.parked_until_us = sums.parked_until_us.max(until);
+        self.each_sum(ticket, |sums| sums.leave(ticket.at_us, at_us));
+        let parked_us = self.policy.parked_us(status, retry_after_seconds);
+        let place = match self.policy.refused {
+            Refused::Site => self.sites.get_mut(&ticket.site),
+            Refused::Host => self.hosts.get_mut(&ticket.host),
+        };
+        if let (Some(sums), true) = (place, parked_us > 0) {
+            sums.parked_until_us = sums.parked_until_us.max(at_us.saturating_add(parked_us));
         }
         if let Some(request) = self.kept(ticket) {
             (request.end_us, request.status, request.bytes) = (Some(at_us), status, bytes);
@@ -349,28 +355,26 @@ impl Auditor {
         sums.into_iter().flatten().for_each(&mut change);
     }
 
-    fn judge(
-        &mut self,
-        number: u64,
-        arrival: &Arrival,
-        host_gap: Option<u64>,
-        site_gap: Option<u64>,
-        in_flight: u32,
-        early_us: u64,
-    ) {
+    fn judge(&mut self, number: u64, arrival: &Arrival, at_host: Follows, at_site: Follows, in_flight: u32) {
         let agent = self.policy.agent.clone().unwrap_or_else(|| product(arrival.agent).to_string());
-        let rules = self.rules.get(&(arrival.secure, arrival.host.to_string()));
+        let known = self.rules.get(&(arrival.secure, arrival.host.to_string()));
         let mut found = Vec::new();
         if !arrival.robots {
-            match rules {
+            match known {
                 None if self.policy.robots_first => {
                     found.push((Offence::RobotsUnasked, "robots.txt of this host has not been asked".to_string()));
                 }
                 None => {}
-                Some(rules) => {
-                    let decision = rules.decide(&agent, arrival.path);
+                Some(known) => {
+                    let decision = known.rules.decide(&agent, arrival.path);
                     if !decision.allowed {
                         found.push((Offence::Robots, format!("for {agent}: {}", rule(&decision.because))));
+                    }
+                    let age_seconds = u64::try_from(arrival.now.seconds() - known.asked.seconds()).unwrap_or(0);
+                    let most = self.policy.robots_age_seconds_max;
+                    if most > 0 && age_seconds > most {
+                        let because = format!("robots.txt was asked {age_seconds} s ago, at most {most}");
+                        found.push((Offence::RobotsStale, because));
                     }
                 }
             }
@@ -383,15 +387,23 @@ impl Auditor {
                 found.push((offence, format!("{} ms after the last, wanted {wanted_ms}", gap_us / 1_000)));
             }
         };
-        let delay = rules.and_then(|rules| rules.robots()?.crawl_delay(&agent));
+        let delay = known.and_then(|known| known.rules.robots()?.crawl_delay(&agent));
         let delay_ms = delay.map_or(0, |delay| (delay.seconds * 1_000.0) as u64);
-        gap(Offence::CrawlDelay, host_gap, delay_ms);
-        gap(Offence::HostGap, host_gap, self.policy.host_gap_ms);
-        gap(Offence::SiteGap, site_gap, self.policy.site_gap_ms);
+        gap(Offence::CrawlDelay, at_host.gap_us, delay_ms);
+        gap(Offence::HostGap, at_host.gap_us, self.policy.host_gap_ms);
+        gap(Offence::SiteGap, at_site.gap_us, self.policy.site_gap_ms);
+        let wanted_us = self.policy.rest_us(at_site.answer_us);
+        if let Some(rest_us) = at_site.rest_us
+            && rest_us.saturating_add(tolerance_us) < wanted_us
+        {
+            let (rest, wanted, took) = (rest_us / 1_000, wanted_us / 1_000, at_site.answer_us / 1_000);
+            found.push((Offence::SiteRest, format!("{rest} ms after an answer of {took} ms, wanted {wanted}")));
+        }
         if self.policy.in_flight_max > 0 && in_flight > self.policy.in_flight_max {
             let most = self.policy.in_flight_max;
             found.push((Offence::InFlight, format!("{in_flight} in flight to {}, at most {most}", arrival.address)));
         }
+        let early_us = at_site.early_us.max(at_host.early_us);
         if early_us > tolerance_us {
             found.push((Offence::RetryAfter, format!("{} ms too early", early_us / 1_000)));
         }
@@ -438,12 +450,6 @@ fn rule(because: &Because) -> String {
     }
 }
 
-/// The product token of a `User-Agent`: what stands before the first `/`, blank or comment.
-pub fn product(agent: &str) -> &str {
-    let end = agent.find(|c: char| !(c.is_ascii_alphabetic() || c == '-' || c == '_')).unwrap_or(agent.len());
-    &agent[..end]
-}
-
 fn cut(text: &str) -> String {
     let mut end = text.len().min(limits::AUDIT_TEXT_BYTES_MAX);
     while !text.is_char_boundary(end) {
@@ -464,6 +470,7 @@ mod tests {
     fn arrival<'a>(at_ms: u64, host: &'a str, path: &'a str) -> Arrival<'a> {
         Arrival {
             at_us: at_ms * 1_000,
+            now: Time::BEGIN.plus_ms(at_ms as i64),
             address: IpAddr::from([127, 0, 0, 1]),
             secure: false,
             host,
@@ -502,13 +509,18 @@ mod tests {
         let mut auditor = Auditor::new(Policy::default());
         auditor.arrive(arrival(0, "a.x.test", "/"));
         auditor.arrive(arrival(1, "a.x.test", "/robots.txt"));
-        auditor.learn(false, "a.x.test", rules(200, "User-agent: skep\nDisallow: /private\nCrawl-delay: 2"));
-        auditor.learn(false, "a.x.test", rules(500, ""));
+        auditor.learn(
+            false,
+            "a.x.test",
+            rules(200, "User-agent: skep\nDisallow: /private\nCrawl-delay: 2"),
+            Time::BEGIN,
+        );
+        auditor.learn(false, "a.x.test", rules(500, ""), Time::BEGIN);
         auditor.arrive(arrival(3_000, "a.x.test", "/private/x"));
         auditor.arrive(arrival(4_000, "a.x.test", "/public"));
         assert_eq!(offences(&auditor), [(Offence::RobotsUnasked, 0), (Offence::Robots, 2), (Offence::CrawlDelay, 3)]);
         assert_eq!(auditor.findings[1].because, "for skep: line 2 `Disallow: /private`");
-        auditor.learn(true, "a.x.test", rules(500, ""));
+        auditor.learn(true, "a.x.test", rules(500, ""), Time::BEGIN);
         auditor.arrive(Arrival { secure: true, ..arrival(9_000, "a.x.test", "/public") });
         assert_eq!(offences(&auditor)[3], (Offence::Robots, 4));
     }
@@ -546,9 +558,49 @@ mod tests {
     }
 
     #[test]
-    fn products() {
-        assert_eq!(product("skep/0.1 (+x)"), "skep");
-        assert_eq!(product("Wget"), "Wget");
-        assert_eq!(product(""), "");
+    fn a_site_rests_for_a_multiple_of_its_last_answer() {
+        let mut auditor = Auditor::new(Policy { robots_first: false, ..Policy::polite() });
+        let mut ask = |at_ms, host, took_ms| {
+            let ticket = auditor.arrive(arrival(at_ms, host, "/"));
+            answer(&mut auditor, ticket, at_ms + took_ms, 200, None);
+            auditor.findings.len()
+        };
+        assert_eq!(ask(0, "a.x.test", 10), 0);
+        assert_eq!(ask(510, "b.x.test", 400), 0, "half a second after the end");
+        assert_eq!(ask(1_500, "a.y.test", 1), 0, "another site");
+        assert_eq!(ask(2_700, "a.x.test", 10), 1, "1.8 s after 0.4 s");
+        assert_eq!(ask(3_190, "a.x.test", 30_000), 1, "within the tolerance");
+        assert_eq!(ask(93_300, "a.x.test", 1), 1, "a minute is enough");
+        let two = [arrival(200_000, "a.x.test", "/"), arrival(200_600, "b.x.test", "/")].map(|a| auditor.arrive(a));
+        assert_eq!(offences(&auditor), [(Offence::SiteRest, 3), (Offence::SiteRest, 7)], "nor two at once");
+        drop(two);
+    }
+
+    #[test]
+    fn robots_are_asked_again_after_a_day() {
+        let mut auditor = Auditor::new(Policy { robots_age_seconds_max: 86_400, ..Policy::default() });
+        auditor.learn(false, "a.x.test", rules(200, ""), Time::BEGIN);
+        let hour = 3_600_000;
+        auditor.arrive(arrival(24 * hour, "a.x.test", "/"));
+        assert!(auditor.findings.is_empty());
+        auditor.arrive(arrival(25 * hour, "a.x.test", "/"));
+        assert_eq!(offences(&auditor), [(Offence::RobotsStale, 1)]);
+        auditor.learn(false, "a.x.test", rules(500, ""), Time::BEGIN.plus_days(1));
+        auditor.arrive(arrival(26 * hour, "a.x.test", "/"));
+        assert_eq!(auditor.findings.len(), 1, "it was asked, and what was known still counts");
+    }
+
+    #[test]
+    fn a_refusal_without_a_time_parks_the_site_or_the_host() {
+        for (refused, found) in [(Refused::Site, 2), (Refused::Host, 1)] {
+            let policy = Policy { refused_ms_min: 30_000, refused, robots_first: false, ..Policy::default() };
+            let mut auditor = Auditor::new(policy);
+            let ticket = auditor.arrive(arrival(0, "a.x.test", "/"));
+            answer(&mut auditor, ticket, 10, 429, None);
+            auditor.arrive(arrival(29_000, "a.x.test", "/"));
+            auditor.arrive(arrival(29_500, "b.x.test", "/"));
+            auditor.arrive(arrival(30_010, "a.x.test", "/"));
+            assert_eq!(auditor.offences[&Offence::RetryAfter], found, "{refused:?}");
+        }
     }
 }

@@ -149,7 +149,7 @@ impl<S> Seat<S> {
 
 impl<S> Seated<S> {
     /// The stream, if what HTTP writes shall go out.
-    fn to_write(&mut self) -> Option<&mut S> {
+    fn writable(&mut self) -> Option<&mut S> {
         match &mut self.mute {
             Mute::No => self.stream.as_mut(),
             Mute::OneAnswer { wrote } => {
@@ -208,7 +208,7 @@ impl<S: AsyncRead + Unpin, E: Ending> AsyncRead for WatchedStream<S, E> {
 impl<S: AsyncWrite + Unpin, E: Ending> AsyncWrite for WatchedStream<S, E> {
     fn poll_write(self: Pin<&mut Self>, cx: &mut Context<'_>, bytes: &[u8]) -> Poll<io::Result<usize>> {
         let mut seated = self.seat.lock();
-        let Some(stream) = seated.to_write() else {
+        let Some(stream) = seated.writable() else {
             return Poll::Ready(Ok(bytes.len()));
         };
         self.watch.about_to_send();
@@ -225,7 +225,7 @@ impl<S: AsyncWrite + Unpin, E: Ending> AsyncWrite for WatchedStream<S, E> {
     ) -> Poll<io::Result<usize>> {
         let offered = pieces.iter().map(|piece| piece.len()).sum();
         let mut seated = self.seat.lock();
-        let Some(stream) = seated.to_write() else {
+        let Some(stream) = seated.writable() else {
             return Poll::Ready(Ok(offered));
         };
         self.watch.about_to_send();

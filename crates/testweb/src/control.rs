@@ -18,10 +18,11 @@ use tokio::sync::watch;
 use tokio::task::JoinSet;
 
 use crate::answer::Body;
-use crate::audit::{Auditor, Policy};
+use crate::audit::Auditor;
 use crate::clock::Time;
 use crate::hostile::{Form, Row, Side};
 use crate::limits;
+use crate::policy::Policy;
 use crate::sending::Sending;
 use crate::server::{Shared, told_to_stop};
 

@@ -35,6 +35,14 @@ pub const STOP_MS: u64 = 2_000;
 pub const GOODBYE_MS: u64 = 1_000;
 /// Longest delay that a behaviour may put before an answer.
 pub const DELAY_MS_MAX: u64 = 600_000;
+/// Questions that the name server has under way, and connections to it; more are not heard.
+pub const DNS_UNDER_WAY_MAX: usize = 1_000;
+/// Names whose questions are counted one by one.
+pub const DNS_NAMES_MAX: usize = 100_000;
+/// A connection that is not taken in this time finds the queue full.
+pub const QUEUE_FULL_MS: u64 = 50;
+/// Connections that fill the shortest queue of any system.
+pub const QUEUE_FULL_MAX: usize = 16;
 /// Certificates kept ready, one per host name.
 pub const CERTIFICATES_MAX: usize = 10_000;
 /// Bytes read from a file at a time, and pieces waiting for a slow reader.

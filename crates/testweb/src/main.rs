@@ -71,7 +71,7 @@ struct WebOptions {
     /// Draw everything from this number
     #[arg(long, default_value_t = 1)]
     seed: u64,
-    /// Generated hosts [default: 10, or none when hosts are given by --folder, --git or --plan]
+    /// Generated hosts [default: 10, or none when hosts are given by --folder, --git, --plan or --hostile]
     #[arg(long)]
     hosts: Option<u32>,
     /// Sites (registrable domains) the generated hosts belong to
@@ -89,6 +89,12 @@ struct WebOptions {
     /// All generated hosts allow everything in robots.txt, instead of a mix of rules, errors and redirects
     #[arg(long)]
     allow_all: bool,
+    /// Some generated hosts are slow, some refuse now and then
+    #[arg(long)]
+    troubled: bool,
+    /// One host and more for each row of the hostile web; `GET /rows` of the control server tells what each does
+    #[arg(long)]
+    hostile: bool,
     /// Nothing changes, is born or dies
     #[arg(long)]
     frozen: bool,
@@ -114,6 +120,9 @@ struct ServeOptions {
     /// Port of the control server on 127.0.0.1; 0 takes one that is free
     #[arg(long, default_value_t = 0, value_name = "PORT")]
     control_port: u16,
+    /// Port of the name server on 127.0.0.1, for UDP and TCP; 0 takes one that is free
+    #[arg(long, default_value_t = 0, value_name = "PORT")]
+    dns_port: u16,
     /// The clock begins at this moment [default: 180 days after the web begins]
     #[arg(long, value_name = "TIME", conflicts_with = "real_time")]
     at: Option<Time>,
@@ -129,6 +138,10 @@ struct ServeOptions {
     /// Append every request to this file as a line of JSON
     #[arg(long, value_name = "FILE")]
     request_log: Option<PathBuf>,
+    /// Judge by the pace of a polite crawler: a site rests for half a second and five times its last answer, robots.txt is
+    /// at most a day old, a 429 means half a minute
+    #[arg(long)]
+    polite: bool,
     /// An offence: two requests to one site start closer than this
     #[arg(long, default_value_t = 0, value_name = "MS")]
     site_gap_ms: u64,
@@ -239,6 +252,9 @@ fn plan(options: &WebOptions) -> Result<Plan, Box<dyn std::error::Error>> {
         let content = skep_testweb::Content::History { repository: path.into(), revision };
         plan.hosts.push(HostPlan::new(name, content));
     }
+    if options.hostile {
+        plan.hosts.extend(Plan::hostile(options.seed).hosts);
+    }
     let hosts = options.hosts.unwrap_or(if plan.hosts.is_empty() { 10 } else { 0 });
     if hosts > 0 {
         let mix = Mix {
@@ -249,6 +265,7 @@ fn plan(options: &WebOptions) -> Result<Plan, Box<dyn std::error::Error>> {
             https_permille: options.https,
             robots: !options.allow_all,
             changing: !options.frozen,
+            troubled: options.troubled,
         };
         plan.hosts.extend(Plan::mixed(options.seed, &mix).hosts);
     }
@@ -273,13 +290,14 @@ fn serve(web: &WebOptions, options: ServeOptions) -> Result<ExitCode, Box<dyn st
     let settings = Settings {
         ports,
         control_port: options.control_port,
+        dns_port: options.dns_port,
         clock: Some(Clock::new(origin, options.speed)),
         policy: Policy {
             agent: options.agent,
             site_gap_ms: options.site_gap_ms,
             in_flight_max: options.in_flight_max,
             tolerance_ms: options.tolerance_ms,
-            ..Policy::default()
+            ..if options.polite { Policy::polite() } else { Policy::default() }
         },
         request_log: options.request_log,
     };

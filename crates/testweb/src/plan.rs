@@ -5,7 +5,7 @@ use std::path::PathBuf;
 
 use serde::{Deserialize, Serialize};
 
-use crate::behaviour::Behaviour;
+use crate::behaviour::{Behaviour, Trouble};
 use crate::chance::Chance;
 use crate::clock::Time;
 use crate::layout::Shape;
@@ -197,11 +197,23 @@ pub struct Mix {
     pub robots: bool,
     /// Pages change, are born and die.
     pub changing: bool,
+    /// Some hosts are slow, some refuse now and then with `Retry-After` in either form (the web's clock should then be the
+    /// machine's) or without.
+    pub troubled: bool,
 }
 
 impl Default for Mix {
     fn default() -> Mix {
-        Mix { hosts: 10, sites: 4, addresses: 3, pages: 100, https_permille: 300, robots: true, changing: true }
+        Mix {
+            hosts: 10,
+            sites: 4,
+            addresses: 3,
+            pages: 100,
+            https_permille: 300,
+            robots: true,
+            changing: true,
+            troubled: false,
+        }
     }
 }
 
@@ -252,10 +264,32 @@ impl Plan {
             host.gzip = chance.at(8).permille(500);
             host.sitemaps = chance.at(9).permille(600);
             host.feeds = chance.at(10).permille(400);
+            if mix.troubled {
+                host.behaviour = troubled(chance.of("trouble"));
+            }
             plan.hosts.push(host);
         }
         plan
     }
+}
+
+/// How a host of a mixed web behaves: one in five is slow, one in eight refuses now and then, one in a hundred without
+/// saying for how long.
+fn troubled(chance: Chance) -> Behaviour {
+    let mut behaviour = match chance.below(1_000) {
+        0..200 => Behaviour::slow(10 + chance.at(1).below(300)),
+        _ => Behaviour::default(),
+    };
+    let (status, retry_after_seconds) = match chance.at(2).below(1_000) {
+        0..80 => (429, Some(1 + chance.at(3).below(3))),
+        80..115 => (503, Some(1 + chance.at(3).below(3))),
+        115..125 => (429, None),
+        _ => return behaviour,
+    };
+    let one_in = 10 + chance.at(4).below(20);
+    let as_date = chance.at(5).permille(500);
+    behaviour.trouble = Some(Trouble::Refuse { status, retry_after_seconds, as_date, one_in });
+    behaviour
 }
 
 /// Addresses that [`loopback`] tells apart.

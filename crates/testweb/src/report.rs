@@ -6,7 +6,8 @@ use std::net::IpAddr;
 
 use serde::{Deserialize, Serialize};
 
-use crate::audit::{Auditor, Finding, Offence, Sums};
+use crate::audit::{Auditor, Finding, Sums};
+use crate::policy::Offence;
 
 /// How politely the web was visited.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
@@ -175,9 +176,11 @@ fn name(offence: Offence) -> &'static str {
     match offence {
         Offence::Robots => "robots",
         Offence::RobotsUnasked => "robots-unasked",
+        Offence::RobotsStale => "robots-stale",
         Offence::CrawlDelay => "crawl-delay",
         Offence::HostGap => "host-gap",
         Offence::SiteGap => "site-gap",
+        Offence::SiteRest => "site-rest",
         Offence::InFlight => "in-flight",
         Offence::RetryAfter => "retry-after",
     }

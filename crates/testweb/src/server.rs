@@ -4,7 +4,7 @@ use std::collections::{BTreeMap, HashMap};
 use std::fmt;
 use std::fs::File;
 use std::io::{self, BufWriter, Write as _};
-use std::net::{IpAddr, Ipv4Addr, SocketAddr};
+use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr};
 use std::path::PathBuf;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError, RwLock};
@@ -16,15 +16,16 @@ use skep_url::{Part, Suffixes};
 use tokio::net::{TcpListener, TcpSocket};
 use tokio::sync::{Semaphore, watch};
 
-use crate::audit::{Auditor, Policy, Request};
+use crate::audit::{Auditor, Request};
 use crate::behaviour::Behaviour;
 use crate::clock::{Clock, Time};
 use crate::hostile::{BAD_PORTS_HEARD, Row};
+use crate::policy::Policy;
 use crate::proof::{self, Proof, Proofs};
 use crate::report::Report;
 use crate::tls::{self, Authority};
-use crate::world::World;
-use crate::{answering, control, limits};
+use crate::world::{Host, World};
+use crate::{answering, control, dns, limits};
 
 /// How a world is served.
 #[derive(Clone, Debug)]
@@ -33,6 +34,8 @@ pub struct Settings {
     pub ports: Vec<u16>,
     /// Port of the control server on 127.0.0.1; 0 lets the system choose.
     pub control_port: u16,
+    /// Port of the name server on 127.0.0.1; 0 lets the system choose.
+    pub dns_port: u16,
     /// The clock; without one it begins 180 days after the world and runs naturally.
     pub clock: Option<Clock>,
     /// What the auditor counts as impolite.
@@ -43,7 +46,14 @@ pub struct Settings {
 
 impl Default for Settings {
     fn default() -> Settings {
-        Settings { ports: vec![0], control_port: 0, clock: None, policy: Policy::default(), request_log: None }
+        Settings {
+            ports: vec![0],
+            control_port: 0,
+            dns_port: 0,
+            clock: None,
+            policy: Policy::default(),
+            request_log: None,
+        }
     }
 }
 
@@ -61,6 +71,8 @@ pub struct Web {
 pub struct Map {
     /// The control server.
     pub control: String,
+    /// `ADDRESS:PORT` of the name server, which knows these hosts and no others, over UDP and TCP.
+    pub dns: String,
     /// Hosts by name.
     pub hosts: Vec<Place>,
 }
@@ -112,7 +124,16 @@ pub(crate) struct Shared {
     behaviours_changed: watch::Sender<()>,
     counts: HashMap<String, AtomicU64>,
     counts_at: HashMap<IpAddr, AtomicU64>,
+    questions: Mutex<Questions>,
     pub proofs: Proofs,
+}
+
+/// Questions to the name server.
+#[derive(Default)]
+struct Questions {
+    by_name: HashMap<String, u64>,
+    second: u64,
+    in_second: u64,
 }
 
 impl Web {
@@ -141,12 +162,15 @@ impl Web {
         let entered = runtime.enter();
         let (listeners, control) = listen(&world, &settings)?;
         let traps = listen_on_bad_ports(&world);
+        let black_hole = black_hole(&world, &listeners);
+        let dns = dns::listen(settings.dns_port).map_err(|e| failed("the name server has no port", &e))?;
         drop(entered);
 
         let (stop, stopped) = watch::channel(false);
         let begin = world.begin();
         let shared = Arc::new(Shared {
-            map: map(&world, &listeners, &control).map_err(|because| failed("a host is nowhere", &because))?,
+            map: map(&world, &listeners, &control, dns.address)
+                .map_err(|because| failed("a host is nowhere", &because))?,
             clock: Mutex::new(settings.clock.unwrap_or_else(|| Clock::new(begin.plus_days(180), 1.0))),
             auditor: Mutex::new(Auditor::new(settings.policy)),
             log: Mutex::new(log),
@@ -156,6 +180,7 @@ impl Web {
             behaviours_changed: watch::Sender::new(()),
             counts: world.hosts().iter().map(|host| (host.plan.name.clone(), AtomicU64::new(0))).collect(),
             counts_at: addresses(&world).into_iter().map(|address| (address, AtomicU64::new(0))).collect(),
+            questions: Mutex::default(),
             proofs: Proofs::new(world.hosts().iter().map(|host| host.plan.name.as_str())),
             began: Instant::now(),
             suffixes: Suffixes::default(),
@@ -168,7 +193,8 @@ impl Web {
         let thread = std::thread::Builder::new().name("testweb".into()).spawn({
             let shared = shared.clone();
             move || {
-                runtime.block_on(serve(shared, listeners, traps, control, stopped));
+                runtime.block_on(serve(shared, listeners, traps, control, dns, stopped));
+                drop(black_hole);
                 runtime.shutdown_timeout(Duration::from_millis(limits::STOP_MS));
             }
         });
@@ -334,6 +360,30 @@ impl Shared {
         self.counts.get(host).map_or(0, |count| count.fetch_add(1, Ordering::Relaxed) + 1)
     }
 
+    /// The number of this question about a name, from 1, and that of all questions in this second.
+    pub fn count_question(&self, name: &str) -> (u64, u64) {
+        let second = self.began.elapsed().as_secs();
+        let mut questions = self.questions.lock().unwrap_or_else(PoisonError::into_inner);
+        if questions.second != second {
+            (questions.second, questions.in_second) = (second, 0);
+        }
+        questions.in_second += 1;
+        let in_second = questions.in_second;
+        if questions.by_name.len() >= limits::DNS_NAMES_MAX {
+            questions.by_name.clear();
+        }
+        let number = questions.by_name.entry(name.to_string()).or_default();
+        *number += 1;
+        (*number, in_second)
+    }
+
+    /// The host whose address is given for names that are not there.
+    pub fn hijacker(&self) -> Option<&Host> {
+        let behaviours = self.behaviours.read().unwrap_or_else(PoisonError::into_inner);
+        let mut hijacking = behaviours.iter().filter(|(_, behaviour)| dns::hijacks(behaviour));
+        self.world.host(hijacking.next()?.0)
+    }
+
     /// The number of this request to an address, from 1.
     pub fn count_at(&self, address: IpAddr) -> u64 {
         self.counts_at.get(&address).map_or(0, |count| count.fetch_add(1, Ordering::Relaxed) + 1)
@@ -367,7 +417,7 @@ fn listen(world: &World, settings: &Settings) -> Result<(Vec<TcpListener>, TcpLi
 
 /// Ports where no visitor should come, of hosts that lead visitors there. One that is taken is left to whoever has it.
 fn listen_on_bad_ports(world: &World) -> Vec<(String, TcpListener)> {
-    let leading = |host: &&crate::world::Host| host.plan.behaviour.as_hostile().is_some_and(|h| h.row == Row::Ports);
+    let leading = |host: &&Host| host.plan.behaviour.as_hostile().is_some_and(|h| h.row == Row::Ports);
     let mut traps = Vec::new();
     for host in world.hosts().iter().filter(leading) {
         for (address, port) in
@@ -379,6 +429,38 @@ fn listen_on_bad_ports(world: &World) -> Vec<(String, TcpListener)> {
         }
     }
     traps
+}
+
+/// A place on `::1` where connections are never taken, on the ports where the web listens: its queue is full already.
+struct BlackHole {
+    _listener: TcpListener,
+    _waiting: Vec<std::net::TcpStream>,
+}
+
+fn black_hole(world: &World, listeners: &[TcpListener]) -> Vec<BlackHole> {
+    let hidden = |host: &Host| host.plan.behaviour.as_hostile().is_some_and(|h| h.row == Row::BlackHole);
+    let mut ports: Vec<u16> = Vec::new();
+    for host in world.hosts().iter().filter(|host| hidden(host)) {
+        let bound = listeners.iter().filter_map(|listener| listener.local_addr().ok());
+        ports.extend(bound.filter(|bound| host.plan.addresses.contains(&bound.ip())).map(|bound| bound.port()));
+    }
+    ports.sort_unstable();
+    ports.dedup();
+    ports.into_iter().filter_map(|port| dig(SocketAddr::new(Ipv6Addr::LOCALHOST.into(), port)).ok()).collect()
+}
+
+fn dig(address: SocketAddr) -> io::Result<BlackHole> {
+    let socket = TcpSocket::new_v6()?;
+    socket.bind(address)?;
+    let listener = socket.listen(1)?;
+    let mut waiting = Vec::new();
+    let patience = Duration::from_millis(limits::QUEUE_FULL_MS);
+    while waiting.len() < limits::QUEUE_FULL_MAX
+        && let Ok(stream) = std::net::TcpStream::connect_timeout(&address, patience)
+    {
+        waiting.push(stream);
+    }
+    Ok(BlackHole { _listener: listener, _waiting: waiting })
 }
 
 /// Whoever comes to a bad port is counted and sent away.
@@ -412,14 +494,14 @@ fn cannot_bind(address: SocketAddr, e: &io::Error) -> StartError {
     StartError { what: format!("cannot listen on {address}"), because }
 }
 
-fn bind(address: SocketAddr) -> io::Result<TcpListener> {
+pub(crate) fn bind(address: SocketAddr) -> io::Result<TcpListener> {
     let socket = if address.is_ipv4() { TcpSocket::new_v4()? } else { TcpSocket::new_v6()? };
     socket.set_reuseaddr(true)?;
     socket.bind(address)?;
     socket.listen(1_024)
 }
 
-fn map(world: &World, listeners: &[TcpListener], control: &TcpListener) -> Result<Map, String> {
+fn map(world: &World, listeners: &[TcpListener], control: &TcpListener, dns: SocketAddr) -> Result<Map, String> {
     let suffixes = Suffixes::default();
     let bound: Vec<SocketAddr> = listeners.iter().filter_map(|listener| listener.local_addr().ok()).collect();
     let mut hosts = Vec::new();
@@ -445,7 +527,7 @@ fn map(world: &World, listeners: &[TcpListener], control: &TcpListener) -> Resul
         });
     }
     let control = control.local_addr().map_err(|e| e.to_string())?;
-    Ok(Map { control: format!("http://{control}/"), hosts })
+    Ok(Map { control: format!("http://{control}/"), dns: dns.to_string(), hosts })
 }
 
 async fn serve(
@@ -453,6 +535,7 @@ async fn serve(
     listeners: Vec<TcpListener>,
     traps: Vec<(String, TcpListener)>,
     control: TcpListener,
+    dns: dns::Sockets,
     mut stopped: watch::Receiver<bool>,
 ) {
     let mut accepting = tokio::task::JoinSet::new();
@@ -462,6 +545,7 @@ async fn serve(
     for (host, listener) in traps {
         accepting.spawn(count_visitors(shared.clone(), host, listener, stopped.clone()));
     }
+    accepting.spawn(dns::serve(shared.clone(), dns, stopped.clone()));
     accepting.spawn(control::accept(shared.clone(), control, stopped.clone()));
     told_to_stop(&mut stopped).await;
     // Each acceptor ends with its last connection, and every connection has been told to end.

@@ -96,6 +96,11 @@ impl Question {
         if message.len() <= bytes_max { message } else { self.cut() }
     }
 
+    /// The same question by another number, as someone might forge it who did not see it.
+    pub fn of_another(&self) -> Question {
+        Question { id: !self.id, ..self.clone() }
+    }
+
     /// An answer that says that it is cut: ask again over TCP.
     pub fn cut(&self) -> Vec<u8> {
         self.write(NO_ERROR, &[], true)

@@ -36,14 +36,17 @@ const TCP_BYTES_MAX: usize = u16::MAX as usize;
 /// Times that a port is looked for that is free for both.
 const PORT_TRIES: usize = 20;
 
-/// Binds both; with port 0, to one that is free for both.
-pub(crate) async fn listen(port: u16) -> io::Result<Sockets> {
+/// Binds both; with port 0, to one that is free for both. Asked within a runtime.
+pub(crate) fn listen(port: u16) -> io::Result<Sockets> {
     let mut tries = 0;
     loop {
         let tcp = bind(SocketAddr::new(Ipv4Addr::LOCALHOST.into(), port))?;
         let address = tcp.local_addr()?;
-        match UdpSocket::bind(address).await {
-            Ok(udp) => return Ok(Sockets { udp, tcp, address }),
+        match std::net::UdpSocket::bind(address) {
+            Ok(udp) => {
+                udp.set_nonblocking(true)?;
+                return Ok(Sockets { udp: UdpSocket::from_std(udp)?, tcp, address });
+            }
             Err(e) if port != 0 || tries == PORT_TRIES => return Err(e),
             Err(_) => tries += 1,
         }
@@ -124,9 +127,8 @@ async fn answers(shared: &Shared, question: &Question, bytes_max: usize, tcp: bo
             vec![answer(&records)]
         }
         Reply::Forged { records } => {
-            let other = Question { id: !question.id, ..question.clone() };
             let address = message::forbidden("metadata").map(|address| Record::address(address, 86_400));
-            let forged = other.answer(message::NO_ERROR, &Vec::from_iter(address), bytes_max);
+            let forged = question.of_another().answer(message::NO_ERROR, &Vec::from_iter(address), bytes_max);
             vec![forged, answer(&records)]
         }
         Reply::Cut { .. } if !tcp => vec![question.cut()],

@@ -142,7 +142,8 @@ fn trouble(hostile: &Hostile, form: &str, asked: &Asked, host: &Host, own: Vec<R
             Reply::Answer { code: message::NO_ERROR, records }
         }
         "cname-chain" => {
-            let hop = name.strip_prefix(ALIAS).and_then(|rest| rest.split('.').next()?.parse::<u64>().ok()).unwrap_or(0);
+            let hop =
+                name.strip_prefix(ALIAS).and_then(|rest| rest.split('.').next()?.parse::<u64>().ok()).unwrap_or(0);
             let next = format!("{ALIAS}{}.{}", hop.saturating_add(1), host.plan.name);
             Reply::Answer { code: message::NO_ERROR, records: vec![alias(name, next)] }
         }

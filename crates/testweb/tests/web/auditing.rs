@@ -2,7 +2,9 @@
 
 use std::net::IpAddr;
 
-use skep_testweb::{Behaviour, HostPlan, Offence, Plan, Policy, Robots, Scheme, Settings, Shape, Web, loopback};
+use skep_testweb::{
+    Behaviour, HostPlan, Mix, Offence, Plan, Policy, Refused, Robots, Scheme, Settings, Shape, Trouble, Web, loopback,
+};
 
 use crate::client::{Client, serve_with};
 
@@ -216,4 +218,88 @@ fn requests_are_logged_line_by_line() {
     requests.sort_by_key(|request| request.number); // lines come in the order in which requests end
     assert_eq!(requests.iter().map(|r| r.status).collect::<Vec<_>>(), [200, 404]);
     assert!(requests.iter().all(|r| r.end_us.is_some()));
+}
+
+/// Whoever waits as the rule says is polite; whoever does not is found, by the server's clock.
+#[test]
+fn the_rest_of_a_site_is_minded_by_its_answers() {
+    let rest_ms = 40;
+    let policy = Policy { site_rest_ms: rest_ms, answer_time_factor: 5, tolerance_ms: 5, ..Policy::default() };
+    for polite in [true, false] {
+        let web = web(policy.clone());
+        web.behave("a.one.test", Behaviour::slow(if polite { 20 } else { 400 })).unwrap();
+        for path in ["/robots.txt", "/", "/"] {
+            let began = std::time::Instant::now();
+            get(&web, "a.one.test", path);
+            if polite {
+                // The rule, by the visitor's clock, which sees an answer for longer than the server does.
+                std::thread::sleep(began.elapsed().max(std::time::Duration::from_millis(rest_ms)) * 5);
+            }
+        }
+        let report = web.report();
+        assert_eq!(report.polite(), polite, "{}", report.table());
+        assert_eq!(report.count(Offence::SiteRest) > 0, !polite);
+    }
+}
+
+#[test]
+fn robots_older_than_a_day_are_found_by_the_web_s_clock() {
+    let policy = Policy { robots_age_seconds_max: 86_400, ..Policy::default() };
+    let web = web(policy);
+    get(&web, "a.one.test", "/robots.txt");
+    get(&web, "a.one.test", "/");
+    assert!(web.report().polite(), "{}", web.report().table());
+    web.set_clock(Some(web.now().plus_days(2)), None);
+    get(&web, "a.one.test", "/");
+    assert_eq!(web.report().count(Offence::RobotsStale), 1);
+    get(&web, "a.one.test", "/robots.txt");
+    get(&web, "a.one.test", "/");
+    assert_eq!(web.report().count(Offence::RobotsStale), 1);
+}
+
+#[test]
+fn retry_after_counts_as_seconds_as_a_date_and_when_it_is_missing() {
+    for (seconds, as_date) in [(Some(3_600), false), (Some(3_600), true), (None, false)] {
+        for scope in [Refused::Site, Refused::Host] {
+            let policy = Policy { robots_first: false, refused_ms_min: 30_000, refused: scope, ..Policy::default() };
+            let web = web(policy);
+            let refuse = Trouble::Refuse { status: 429, retry_after_seconds: seconds, as_date, one_in: 1 };
+            web.behave("a.one.test", Behaviour { trouble: Some(refuse), ..Behaviour::default() }).unwrap();
+            let mut client = Client::plain(web.address("a.one.test").unwrap());
+            let refused = client.get("a.one.test", "/", &[]);
+            assert_eq!(refused.header("retry-after").is_some_and(|value| value.ends_with(" GMT")), as_date);
+            assert!(web.report().polite());
+            get(&web, "a.two.test", "/");
+            get(&web, "b.one.test", "/");
+            assert_eq!(web.report().polite(), scope == Refused::Host, "a host of the same site");
+            client.get("a.one.test", "/", &[]);
+            let expected = if scope == Refused::Site { 2 } else { 1 };
+            assert_eq!(web.report().count(Offence::RetryAfter), expected, "{}", web.report().table());
+        }
+    }
+    // A time that is over asks for nothing.
+    let web = web(Policy { robots_first: false, ..Policy::default() });
+    web.behave("a.one.test", Behaviour::refuse(503, Some(0), 1)).unwrap();
+    get(&web, "a.one.test", "/");
+    get(&web, "a.one.test", "/");
+    assert!(web.report().polite());
+}
+
+#[test]
+fn a_mixed_web_of_many_hosts_has_some_that_are_slow_and_some_that_refuse() {
+    let mix = Mix { hosts: 2_000, sites: 300, addresses: 50, pages: 10, troubled: true, ..Mix::default() };
+    let plan = Plan::mixed(3, &mix);
+    let sites: std::collections::BTreeSet<&str> =
+        plan.hosts.iter().map(|host| host.name.rsplit('.').nth(1).unwrap()).collect();
+    let addresses: std::collections::BTreeSet<IpAddr> =
+        plan.hosts.iter().flat_map(|host| host.addresses.clone()).collect();
+    assert_eq!((plan.hosts.len(), sites.len(), addresses.len()), (2_000, 300, 50));
+    let count = |wanted: &dyn Fn(&Behaviour) -> bool| plan.hosts.iter().filter(|host| wanted(&host.behaviour)).count();
+    let refuses = |dated: bool| move |behaviour: &Behaviour| matches!(behaviour.trouble, Some(Trouble::Refuse { as_date, .. }) if as_date == dated);
+    assert!((300..500).contains(&count(&|behaviour| behaviour.delay_ms > 0)));
+    assert!(count(&refuses(true)) > 50 && count(&refuses(false)) > 50);
+    let web = serve_with(plan, Settings::default());
+    let slow = web.world().hosts().iter().find(|host| host.plan.behaviour.delay_ms > 0).unwrap();
+    get(&web, &slow.plan.name, "/robots.txt");
+    assert_eq!(web.report().requests, 1);
 }
