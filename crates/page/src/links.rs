@@ -1,7 +1,6 @@
 //! The links of one page as they are collected: each URL once, with its strongest kind.
 
 use std::borrow::Cow;
-use std::hash::{BuildHasher, RandomState};
 
 use encoding_rs::Encoding;
 
@@ -20,8 +19,6 @@ pub struct Links {
     links: Vec<Link>,
     /// Places in `links` by hash, linear probing; a zero is free. Its length is a power of two and at least twice the links'.
     table: Vec<Slot>,
-    /// Unknown to who made the page, who could otherwise choose URLs that share a place.
-    key: u64,
     scratch: String,
     links_max: usize,
     references: u64,
@@ -46,7 +43,6 @@ impl Links {
             own: own.to_owned(),
             links: Vec::with_capacity(32),
             table: vec![Slot::default(); 128],
-            key: RandomState::new().hash_one(0_u8) | 1,
             scratch: String::with_capacity(256),
             links_max: limits::LINKS_MAX,
             references: 0,
@@ -151,7 +147,7 @@ impl Links {
         if url == self.own || self.full {
             return;
         }
-        let hash = hash(url.as_bytes(), self.key);
+        let hash = hash(url.as_bytes());
         let mask = self.table.len() - 1;
         let mut at = hash as usize & mask;
         while self.table[at].number != 0 {
@@ -162,6 +158,8 @@ impl Links {
                 link.nofollow &= nofollow;
                 return;
             }
+            // Whoever makes URLs that share a place pays for looking at them.
+            self.steps += if slot.hash == hash { 1 + url.len() as u64 } else { 1 };
             at = (at + 1) & mask;
         }
         if self.links.len() >= self.links_max {
@@ -204,17 +202,17 @@ impl Links {
     }
 }
 
-/// A hash under a key, eight bytes at a time. It need not withstand more than a page can hold: the table is bounded.
-fn hash(bytes: &[u8], key: u64) -> u32 {
-    const PRIME: u64 = 0x9E37_79B9_7F4A_7C15;
+/// A hash, eight bytes at a time. Collisions can be made; they are charged as work.
+fn hash(bytes: &[u8]) -> u32 {
     let mix = |sum: u64, word: u64| {
-        let product = u128::from(sum ^ word) * u128::from(key | PRIME);
+        let product = u128::from(sum ^ word) * 0x9E37_79B9_7F4A_7C15;
         product as u64 ^ (product >> 64) as u64
     };
     let (words, rest) = bytes.as_chunks::<8>();
-    let sum = words.iter().fold(key ^ bytes.len() as u64, |sum, word| mix(sum, u64::from_le_bytes(*word)));
+    let sum =
+        words.iter().fold(0x243F_6A88_85A3_08D3 ^ bytes.len() as u64, |sum, word| mix(sum, u64::from_le_bytes(*word)));
     let mut last = [0; 8];
     last[..rest.len()].copy_from_slice(rest);
-    let sum = mix(mix(sum, u64::from_le_bytes(last)), key);
+    let sum = mix(sum, u64::from_le_bytes(last));
     (sum ^ (sum >> 32)) as u32
 }

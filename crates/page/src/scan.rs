@@ -191,10 +191,11 @@ impl<'a> Scanner<'a> {
         let mut packed = 0_u64;
         loop {
             let Some(&byte) = bytes.get(at) else { return false };
-            if matches!(byte, b'\t' | b'\n' | b'\x0c' | b'\r' | b' ' | b'/' | b'>') {
+            let letter = NAME[byte as usize];
+            if letter == 0 {
                 break;
             }
-            packed = packed << 8 | u64::from(byte.to_ascii_lowercase());
+            packed = packed << 8 | u64::from(letter);
             at += 1;
         }
         let name = &bytes[from..at];
@@ -246,7 +247,7 @@ impl<'a> Scanner<'a> {
             let name_from = at;
             // A name may begin with a sign that would otherwise end it.
             at += 1;
-            while !matches!(*bytes.get(at)?, b'\t' | b'\n' | b'\x0c' | b'\r' | b' ' | b'/' | b'>' | b'=') {
+            while NAME[*bytes.get(at)? as usize] != 0 && bytes[at] != b'=' {
                 at += 1;
             }
             let name = &bytes[name_from..at];
@@ -313,6 +314,21 @@ fn mode_after(element: Element) -> Mode {
         _ => Mode::Data,
     }
 }
+
+/// A byte of a name in lower case; zero where it ends the name. A NUL is part of a name, and of none that is known.
+const NAME: [u8; 256] = {
+    let mut table = [0; 256];
+    let mut byte = 0;
+    while byte < 256 {
+        table[byte] = match byte as u8 {
+            b'\t' | b'\n' | b'\x0c' | b'\r' | b' ' | b'/' | b'>' => 0,
+            0 => 0xff,
+            other => other.to_ascii_lowercase(),
+        };
+        byte += 1;
+    }
+    table
+};
 
 /// Where a byte is that is mostly a few bytes away: those are looked at eight at a time, the rest by `memchr`, whose beginning
 /// costs more than that.
