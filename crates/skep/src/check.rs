@@ -53,8 +53,8 @@ pub fn run(typed: Typed, place: &Place) -> Result<Exit> {
         screen.finish()?;
         if exit == Exit::No && typed.repair {
             let archive = Archive::rebuild(&place.archive, OpenOptions::default(), true)?;
-            exit = owner::as_owner(archive, |archive| {
-                let again = perform(archive, &Job {}, &mut screen)?;
+            exit = owner::as_owner(archive, |owned| {
+                let again = perform(&owned.archive, &Job {}, &mut screen)?;
                 Ok(if again == Exit::Done { Exit::Undone } else { Exit::No })
             })?;
             screen.finish()?;

@@ -64,6 +64,12 @@ pub fn output(error: io::Error) -> Failure {
     Failure { reader_left, ..Failure::new("cannot write the answer").because(error) }
 }
 
+impl From<skep_crawl::Error> for Failure {
+    fn from(error: skep_crawl::Error) -> Failure {
+        Failure { hint: error.hint(), ..Failure::new(error.to_string()) }
+    }
+}
+
 impl From<skep_archive::Error> for Failure {
     fn from(error: skep_archive::Error) -> Failure {
         Failure { hint: error.hint(), ..Failure::new(error.to_string()) }

@@ -1,9 +1,9 @@
 //! What a command asks of an archive, so that it can be done by this process or by the one that owns the archive already.
 
-use crate::{add, captures, check, failure, get, remove, stats};
+use crate::owner::Owned;
+use crate::{add, captures, check, crawl, failure, get, queue, remove, report, stats, why};
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
-use skep_archive::Archive;
 
 /// One request, with nothing left to interpret: no relative path, no default.
 #[derive(Serialize, Deserialize)]
@@ -12,15 +12,27 @@ pub enum Job {
     Add(add::Job),
     Captures(captures::Job),
     Check(check::Job),
+    Crawl(Box<crawl::Job>),
     Get(get::Job),
+    Queue(queue::Job),
     Remove(remove::Job),
+    Report(report::Job),
     Stats(stats::Job),
+    /// The crawl of this name is to finish what is in flight and to end.
+    Stop {
+        name: String,
+    },
+    Why(why::Job),
 }
 
 impl Job {
     /// Whether it changes the archive.
     pub fn writes(&self) -> bool {
-        matches!(self, Job::Add(_) | Job::Remove(_))
+        match self {
+            Job::Add(_) | Job::Crawl(_) | Job::Remove(_) => true,
+            Job::Queue(job) => job.writes(),
+            _ => false,
+        }
     }
 }
 
@@ -54,13 +66,19 @@ pub trait Tell {
 }
 
 /// Does a job with an open archive.
-pub fn perform(archive: &Archive, job: &Job, tell: &mut dyn Tell) -> failure::Result<Exit> {
+pub fn perform(owned: &Owned, job: &Job, tell: &mut dyn Tell) -> failure::Result<Exit> {
+    let archive = &*owned.archive;
     match job {
         Job::Add(job) => add::perform(archive, job, tell),
         Job::Captures(job) => captures::perform(archive, job, tell),
         Job::Check(job) => check::perform(archive, job, tell),
+        Job::Crawl(job) => crawl::perform(owned, job, tell),
         Job::Get(job) => get::perform(archive, job, tell),
+        Job::Queue(job) => queue::perform(owned, job, tell),
         Job::Remove(job) => remove::perform(archive, job, tell),
+        Job::Report(job) => report::perform(owned, job, tell),
         Job::Stats(job) => stats::perform(archive, job, tell),
+        Job::Stop { name } => Ok(if owned.crawls.stop(name) { Exit::Done } else { Exit::No }),
+        Job::Why(job) => why::perform(owned, job, tell),
     }
 }

@@ -2,18 +2,27 @@
 //! something was left undone.
 
 mod add;
+mod amount;
 mod captures;
 mod check;
+mod crawl;
+mod crawls;
+mod doctor;
 mod failure;
 mod get;
 mod index;
 mod job;
 mod owner;
+mod queue;
 mod rebuild;
 mod remove;
+mod report;
+mod seeds;
 mod show;
+mod signals;
 mod stats;
 mod when;
+mod why;
 
 use clap::{Parser, Subcommand};
 use std::path::PathBuf;
@@ -37,6 +46,10 @@ struct Skep {
 }
 
 const AFTER_HELP: &str = "\
+A first crawl:
+  skep crawl https://example.org/               archives a site; the same command again goes on, or looks again
+  skep report                                   what it came to; skep why URL, skep queue while it runs
+  skep doctor                                   whether this machine is fit for it
 A first look, with files that you have:
   skep add crawl-2019/*.warc.gz                 index them where they are
   skep captures example.org --match host        what is there of a host
@@ -46,6 +59,10 @@ Every command explains itself: skep help add";
 
 #[derive(Subcommand)]
 enum Command {
+    Crawl(Box<crawl::Typed>),
+    Why(why::Typed),
+    Queue(queue::Typed),
+    Report(report::Typed),
     Add(add::Typed),
     Index(index::Typed),
     Captures(captures::Typed),
@@ -54,6 +71,7 @@ enum Command {
     Rebuild(rebuild::Typed),
     Remove(remove::Typed),
     Stats(stats::Typed),
+    Doctor(doctor::Typed),
 }
 
 fn main() -> ExitCode {
@@ -66,6 +84,10 @@ fn main() -> ExitCode {
     };
     let place = owner::Place { archive: typed.archive, json: typed.json };
     let result = match typed.command {
+        Command::Crawl(typed) => crawl::run(*typed, &place),
+        Command::Why(typed) => why::run(typed, &place),
+        Command::Queue(typed) => queue::run(typed, &place),
+        Command::Report(typed) => report::run(typed, &place),
         Command::Add(typed) => add::run(typed, &place),
         Command::Index(typed) => index::run(typed),
         Command::Captures(typed) => captures::run(typed, &place),
@@ -74,6 +96,7 @@ fn main() -> ExitCode {
         Command::Rebuild(typed) => rebuild::run(&typed, &place),
         Command::Remove(typed) => remove::run(typed, &place),
         Command::Stats(typed) => stats::run(typed, &place),
+        Command::Doctor(typed) => doctor::run(&typed, &place),
     };
     match result {
         Ok(exit) => exit.into(),

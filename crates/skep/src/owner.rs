@@ -1,11 +1,13 @@
 //! One process owns an archive. A command asks the owner, if there is one; else it becomes the owner for as long as it runs and answers
 //! others meanwhile.
 
+use crate::crawls::Crawls;
 use crate::failure::{Failure, Result, say};
 use crate::job::{self, Exit, Job, Tell};
 use serde_json::{Value, json};
 use skep_archive::control::{self, Answer, Answering, Ask};
 use skep_archive::{Archive, OpenOptions};
+use skep_crawl::Question;
 use std::path::{Path, PathBuf};
 use std::sync::{Arc, Condvar, Mutex, PoisonError};
 use std::time::{Duration, Instant};
@@ -14,6 +16,19 @@ use std::time::{Duration, Instant};
 pub struct Place {
     pub archive: PathBuf,
     pub json: bool,
+}
+
+/// What the owner of an archive has.
+pub struct Owned {
+    pub archive: Arc<Archive>,
+    pub crawls: Crawls,
+}
+
+impl Owned {
+    /// Answers a question about crawls.
+    pub fn ask(&self, question: &Question) -> Result<Vec<Value>> {
+        self.crawls.ask(&self.archive, question)
+    }
 }
 
 /// How long to wait for an owner that is just starting, or just stopping.
@@ -36,31 +51,35 @@ pub fn perform(folder: &Path, create: bool, job: &Job, tell: &mut dyn Tell) -> R
         match Archive::open(folder, OpenOptions { create, ..OpenOptions::default() }) {
             Err(skep_archive::Error::Locked { .. }) if since.elapsed() < HANDOVER => std::thread::sleep(HANDOVER_STEP),
             Err(error) => return Err(error.into()),
-            Ok(archive) => return as_owner(archive, |archive| job::perform(archive, job, tell)),
+            Ok(archive) => return as_owner(archive, |owned| job::perform(owned, job, tell)),
         }
     }
 }
 
 /// Serves others while `work` runs, then closes the archive.
-pub fn as_owner(archive: Archive, work: impl FnOnce(&Archive) -> Result<Exit>) -> Result<Exit> {
+pub fn as_owner(archive: Archive, work: impl FnOnce(&Owned) -> Result<Exit>) -> Result<Exit> {
     for finding in archive.opened() {
         say(&format!("note: {finding}"));
     }
     let socket = archive.layout().control();
-    let archive = Arc::new(archive);
+    let owned = Arc::new(Owned { archive: Arc::new(archive), crawls: Crawls::default() });
     let guests = Arc::new(Guests::default());
-    let (shared, counted) = (Arc::clone(&archive), Arc::clone(&guests));
+    let (shared, counted) = (Arc::clone(&owned), Arc::clone(&guests));
     let server = control::serve(
         &socket,
         Arc::new(move |ask: Ask, answer: &mut Answering| answer_to(&shared, &counted, &ask, answer)),
     )?;
-    let result = work(&archive);
+    let result = work(&owned);
+    if let Some(name) = owned.crawls.running() {
+        say(&format!("note: this process stays until the crawl {name} ends, which was typed elsewhere"));
+    }
     guests.wait();
     server.finish(READERS_WAIT);
     // A request under way may still hold the archive; closing waits for what was appended either way.
-    match Arc::try_unwrap(archive) {
-        Ok(archive) => archive.close()?,
-        Err(shared) => shared.settle()?,
+    match Arc::try_unwrap(owned).map(|owned| Arc::try_unwrap(owned.archive)) {
+        Ok(Ok(archive)) => archive.close()?,
+        Ok(Err(archive)) => archive.settle()?,
+        Err(shared) => shared.archive.settle()?,
     }
     result
 }
@@ -93,6 +112,16 @@ impl Guests {
         let writing = self.writing.lock().unwrap_or_else(PoisonError::into_inner);
         let busy = self.fewer.wait_while(writing, |(count, _)| *count > 0);
         busy.unwrap_or_else(PoisonError::into_inner).1 = true;
+    }
+}
+
+/// Asks the process that runs this crawl, this one or another, to finish what is in flight and to end. Asks again while the crawl is just
+/// beginning; whoever waits for its end ends with it.
+pub fn stop_crawl(folder: &Path, name: &str) {
+    let job = Job::Stop { name: name.to_owned() };
+    let heard = || ask(folder, &job, &mut crate::show::Collected::default());
+    while !matches!(heard(), Ok(Some(Exit::Done))) {
+        std::thread::sleep(HANDOVER_STEP);
     }
 }
 
@@ -145,7 +174,7 @@ fn hear(answer: &mut Answer, tell: &mut dyn Tell) -> Result<Option<Exit>> {
     }
 }
 
-fn answer_to(archive: &Archive, guests: &Guests, ask: &Ask, answer: &mut Answering) {
+fn answer_to(owned: &Owned, guests: &Guests, ask: &Ask, answer: &mut Answering) {
     if (ask.method.as_str(), ask.path.as_str()) != ("POST", JOBS) {
         let _ = answer.begin(404, "application/json");
         let _ = answer.line(&json!({ "error": format!("there is no {} {}", ask.method, ask.path) }).to_string());
@@ -159,7 +188,7 @@ fn answer_to(archive: &Archive, guests: &Guests, ask: &Ask, answer: &mut Answeri
             return;
         }
     };
-    let mut asked = || perform_for(archive, &job, answer);
+    let mut asked = || perform_for(owned, &job, answer);
     if !job.writes() {
         asked();
     } else if !guests.write(asked) {
@@ -167,9 +196,9 @@ fn answer_to(archive: &Archive, guests: &Guests, ask: &Ask, answer: &mut Answeri
     }
 }
 
-fn perform_for(archive: &Archive, job: &Job, answer: &mut Answering) {
+fn perform_for(owned: &Owned, job: &Job, answer: &mut Answering) {
     let mut line = Line { answer };
-    let last = match job::perform(archive, job, &mut line) {
+    let last = match job::perform(owned, job, &mut line) {
         Ok(exit) => json!({ "tell": "exit", "value": exit }),
         Err(failure) => {
             json!({ "tell": "failure", "what": failure.what, "because": failure.because, "hint": failure.hint })

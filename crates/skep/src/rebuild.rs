@@ -29,7 +29,8 @@ const COLUMNS: &[Column] = &[("rebuilt", |v| {
 
 pub fn run(typed: &Typed, place: &Place) -> Result<Exit> {
     let archive = Archive::rebuild(&place.archive, OpenOptions::default(), typed.reparse)?;
-    owner::as_owner(archive, |archive| {
+    owner::as_owner(archive, |owned| {
+        let archive = &*owned.archive;
         archive.settle()?;
         let mut captures: u64 = 0;
         archive.views().captures.each(&Match::All, |_| {

@@ -110,6 +110,35 @@ impl Tell for Screen {
     }
 }
 
+/// Takes the objects of an answer, for commands that show them in a form of their own.
+#[derive(Default)]
+pub struct Collected(pub Vec<Value>);
+
+impl Tell for Collected {
+    fn line(&mut self, value: Value) -> failure::Result<()> {
+        self.0.push(value);
+        Ok(())
+    }
+    fn bytes(&mut self, _: &[u8]) -> failure::Result<()> {
+        Ok(())
+    }
+    fn talk(&mut self, text: &str) {
+        say(text);
+    }
+    fn progress(&mut self, _: u64, _: u64) {}
+}
+
+/// Prints objects: each in its form, a blank line between; or one a line for machines.
+pub fn objects(objects: &[Value], json: bool, form: fn(&Value) -> String) -> Result<()> {
+    let mut out = BufWriter::new(io::stdout());
+    for (number, object) in objects.iter().enumerate() {
+        let text = if json { format!("{object}\n") } else { form(object) };
+        let between = if json || number == 0 { "" } else { "\n" };
+        write!(out, "{between}{text}").map_err(output)?;
+    }
+    out.flush().map_err(output)
+}
+
 /// A field as text; nothing where it is absent.
 pub fn text(value: &Value, name: &str) -> String {
     match value.get(name) {

@@ -1,9 +1,9 @@
 //! `skep stats`: what an archive, or a collection in it, amounts to.
 
-use crate::failure::{Failure, Result, printable, say};
+use crate::failure::{Failure, Result, printable};
 use crate::job::{self, Exit, Tell};
 use crate::owner::{self, Place};
-use crate::show::{self, Screen};
+use crate::show::{self, Collected};
 use clap::Args;
 use serde::{Deserialize, Serialize};
 use serde_json::{Value, json};
@@ -37,36 +37,11 @@ const ROWS_SHOWN: usize = 12;
 const VALUES_MAX: usize = 10_000;
 
 pub fn run(typed: Typed, place: &Place) -> Result<Exit> {
-    let mut told = Collected(None);
+    let mut told = Collected::default();
     let exit =
         owner::perform(&place.archive, false, &job::Job::Stats(Job { collection: typed.collection }), &mut told)?;
-    let Some(stats) = told.0 else { return Ok(exit) };
-    if place.json {
-        let mut screen = Screen::new(true, &[]);
-        screen.line(stats)?;
-        screen.finish()?;
-    } else {
-        use std::io::Write;
-        write!(std::io::stdout(), "{}", table(&stats)).map_err(crate::failure::output)?;
-    }
+    show::objects(&told.0, place.json, table)?;
     Ok(exit)
-}
-
-/// Takes the one object of the answer.
-struct Collected(Option<Value>);
-
-impl Tell for Collected {
-    fn line(&mut self, value: Value) -> Result<()> {
-        self.0 = Some(value);
-        Ok(())
-    }
-    fn bytes(&mut self, _: &[u8]) -> Result<()> {
-        Ok(())
-    }
-    fn talk(&mut self, text: &str) {
-        say(text);
-    }
-    fn progress(&mut self, _: u64, _: u64) {}
 }
 
 pub fn perform(archive: &Archive, job: &Job, tell: &mut dyn Tell) -> Result<Exit> {

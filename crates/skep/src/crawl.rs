@@ -1,0 +1,158 @@
+//! `skep crawl`: archives a site, or a thousand.
+
+mod job;
+mod live;
+mod wishes;
+
+pub use job::Job;
+
+use crate::failure::{Result, say};
+use crate::job::{self as jobs, Exit, Tell};
+use crate::owner::{self, Owned, Place};
+use crate::{report, signals};
+use clap::Args;
+use live::Live;
+use serde_json::{Value, json};
+use skep_crawl::{Ending, Event, Question};
+use std::path::PathBuf;
+use wishes::Wishes;
+
+/// Crawl sites into the archive: politely, byte for byte, and again from where it stopped
+#[derive(Args)]
+#[command(after_help = "\
+A crawl is known by its seeds, or by --name. The same command again goes on where it stopped; when it had finished, it looks again at
+everything it knows, and keeps what changed. Flags that are given change the crawl for good; those that are not stay as they were
+(`none` lifts a bound: --pages none). They are kept in settings/crawls/NAME.toml in the archive, which may be edited while it runs.
+--config FILE has the same names without the dashes, and sections for sites:
+  seeds = [\"https://example.org/\", \"more-seeds.txt\"]
+  scope = \"site\"
+  bytes = \"10GB\"
+  [site.\"slow.example.org\"]
+  pace = 5000
+Ctrl-C finishes what is in flight; a second one ends at once, and loses nothing that was kept.
+Examples:
+  skep crawl https://example.org/
+  skep crawl example.org/docs/ --scope prefix --depth 3
+  skep crawl seeds.txt --name elections --time 2h --contact archive@example.org
+  skep crawl http://localhost:8080/ --own localhost --pace none --allow-private
+While it runs, and after: skep queue, skep why URL, skep report.
+Exit code 0 if it finished, 3 if it was stopped or a budget is spent, 1 if nothing could be fetched at all.")]
+pub struct Typed {
+    #[command(flatten)]
+    wishes: Wishes,
+    /// Take everything that no flag says from this TOML file
+    #[arg(long, value_name = "FILE")]
+    config: Option<PathBuf>,
+}
+
+pub fn run(typed: Typed, place: &Place) -> Result<Exit> {
+    let wishes = match &typed.config {
+        Some(path) => typed.wishes.over(Wishes::load(path)?),
+        None => typed.wishes,
+    };
+    let job = wishes.meant(&place.archive.join("settings"), place.json)?;
+    let name = job.settings.name.clone();
+    let mut live = Live::new(place.json);
+    let _watch = {
+        let (folder, name, voice) = (place.archive.clone(), name.clone(), live.voice());
+        let screen = live.voice();
+        signals::watch(
+            move || {
+                owner::stop_crawl(&folder, &name);
+                voice.say("finishing what is in flight; Ctrl-C again ends at once");
+            },
+            move || screen.clear(),
+        )?
+    };
+    let exit = owner::perform(&place.archive, true, &jobs::Job::Crawl(Box::new(job)), &mut live)?;
+    let ended = live.ended.take();
+    drop(live);
+    if let Some(ended) = ended.filter(|_| !place.json) {
+        conclude(&ended, &name)?;
+    }
+    Ok(exit)
+}
+
+/// The report, and what to type next.
+fn conclude(ended: &Value, name: &str) -> Result<()> {
+    use std::io::Write;
+    write!(std::io::stdout(), "{}", report::table(&ended["report"])).map_err(crate::failure::output)?;
+    match ended["ending"].as_str().unwrap_or_default() {
+        "stopped" => say("stopped; the same command goes on"),
+        "budget" => {
+            let budget = ended["budget"].as_str().unwrap_or("budget");
+            say(&format!(
+                "stopped: as many {budget} as were asked for; the same command with a larger --{budget} goes on"
+            ));
+        }
+        _ => {}
+    }
+    report::hints(&ended["report"]).iter().for_each(|hint| say(&format!("hint: {hint}")));
+    let broken = ended["report"]["broken"].as_u64().unwrap_or(0);
+    let broken = if broken > 0 { format!("`skep report {name} --broken`, ") } else { String::new() };
+    say(&format!("next: {broken}`skep why URL`, `skep get URL`, `skep captures HOST --match host`"));
+    Ok(())
+}
+
+pub fn perform(owned: &Owned, job: &Job, tell: &mut dyn Tell) -> Result<Exit> {
+    let name = &job.settings.name;
+    let run = job.run()?;
+    let running = owned.crawls.begin(name)?;
+    raise_open_files();
+    let mut failed = None;
+    let mut good: u64 = 0;
+    let ending = skep_crawl::run(&owned.archive, run, &running.control, &mut |event| {
+        if let Event::Visited { outcome, .. } = &event {
+            good += u64::from(is_good(outcome));
+            if !job.each {
+                return;
+            }
+        }
+        let told = if failed.is_none() { tell.line(json!(event)) } else { Ok(()) };
+        if let Err(failure) = told {
+            // Nobody is there to hear of it any more, or to end it: it belongs to whoever typed it.
+            running.control.stop();
+            failed = Some(failure);
+        }
+    })?;
+    drop(running);
+    if let Some(failure) = failed {
+        return Err(failure);
+    }
+    let report = owned
+        .ask(&Question::Report { name: Some(name.clone()), broken: false })?
+        .into_iter()
+        .next()
+        .unwrap_or_default();
+    good += report["status"].as_object().into_iter().flatten().filter(|(status, _)| is_good(status)).count() as u64;
+    let mut ended = json!({ "event": "ended", "ending": "finished", "report": report });
+    let exit = match ending {
+        Ending::Finished if good == 0 => Exit::No,
+        Ending::Finished => Exit::Done,
+        Ending::Stopped => {
+            ended["ending"] = json!("stopped");
+            Exit::Undone
+        }
+        Ending::Budget(which) => {
+            ended["ending"] = json!("budget");
+            ended["budget"] = json!(which);
+            Exit::Undone
+        }
+    };
+    tell.line(ended)?;
+    Ok(exit)
+}
+
+/// An answer that brought something, or says that nothing changed, or leads on.
+fn is_good(outcome: &str) -> bool {
+    outcome.len() == 3 && (outcome.starts_with('2') || outcome.starts_with('3'))
+}
+
+/// Connections are files: this process may have as many as the system lets it have.
+fn raise_open_files() {
+    use rustix::process::{Resource, Rlimit, getrlimit, setrlimit};
+    let limit = getrlimit(Resource::Nofile);
+    let most = Rlimit { current: limit.maximum, maximum: limit.maximum };
+    // Where it is not allowed, it stays as it is; `skep doctor` tells.
+    let _best_effort = setrlimit(Resource::Nofile, most);
+}
