@@ -76,7 +76,7 @@ mod tests {
     fn paths_that_only_look_alike_are_not() {
         for path in [
             "/",
-            "/home/home",
+            "/index/index",
             "/crypto/crypto/crypto/",
             "/2003/06/06/story/",
             "/101264/0/0/0/1/section",
