@@ -240,8 +240,9 @@ impl<'a> Sheet<'a> {
     }
 }
 
+/// A NUL stands for a character that cannot be shown, which may be part of a name.
 fn is_name(byte: u8) -> bool {
-    byte.is_ascii_alphanumeric() || byte == b'-' || byte == b'_' || byte >= 0x80
+    byte.is_ascii_alphanumeric() || matches!(byte, b'-' | b'_' | 0 | 0x80..)
 }
 
 fn unescaped<'a>(raw: &'a [u8], charset: &'static Encoding) -> Cow<'a, str> {

@@ -62,6 +62,11 @@ impl Links {
         self.resolver = resolver;
     }
 
+    /// From now on values are made of bytes in another charset; the one until now is handed back.
+    pub fn set_charset(&mut self, charset: &'static Encoding) -> &'static Encoding {
+        std::mem::replace(&mut self.charset, charset)
+    }
+
     /// Takes more or fewer links than those of a page.
     pub fn set_max(&mut self, links_max: usize) {
         self.links_max = links_max;

@@ -34,6 +34,8 @@ struct Reader<'r> {
     links: &'r mut Links,
     /// The base is known.
     base: bool,
+    /// This is a page inside a page.
+    is_inner: bool,
     form_open: bool,
     templates_open: u32,
     css_bytes: usize,
@@ -49,6 +51,7 @@ impl<'r> Reader<'r> {
             page,
             links,
             base: false,
+            is_inner: false,
             form_open: false,
             templates_open: 0,
             css_bytes: 0,
@@ -140,6 +143,7 @@ impl<'r> Reader<'r> {
             }
             Element::Iframe | Element::Frame => {
                 self.link(tag, "src", LinkKind::Frame);
+                self.inner_page(tag);
                 self.link(tag, "data-src", LinkKind::Guess);
             }
             Element::Video | Element::Audio => {
@@ -181,6 +185,20 @@ impl<'r> Reader<'r> {
         // The newer name counts where both stand.
         let name = if tag.attribute("href").is_some() { "href" } else { "xlink:href" };
         self.link(tag, name, kind);
+    }
+
+    /// A frame may hold its page in an attribute; what that links to, this page does.
+    fn inner_page(&mut self, tag: &Tag<'_>) {
+        if self.is_inner {
+            return;
+        }
+        if let Some(markup) = tag.attribute("srcdoc").and_then(|raw| self.links.value(raw)) {
+            let outer = self.links.set_charset(UTF_8);
+            let mut page = Page::default();
+            let inner = Reader::new(UTF_8, &mut page, self.links);
+            Reader { is_inner: true, base: true, css_bytes: self.css_bytes, ..inner }.run(markup.as_bytes(), false);
+            self.links.set_charset(outer);
+        }
     }
 
     fn link(&mut self, tag: &Tag<'_>, name: &str, kind: LinkKind) {

@@ -73,6 +73,12 @@ fn elements() {
 }
 
 #[test]
+fn a_page_inside_a_page() {
+    let inner = "<base href=/z/><a href=1?é><iframe srcdoc=\"<a href=2>\"></iframe>";
+    check(&format!("<iframe srcdoc='{inner}'></iframe><a href=3>"), &["anchor /a/1?%C3%A9", "anchor /a/3"]);
+}
+
+#[test]
 fn one_url_is_one_link_of_the_strongest_kind() {
     check("<a href=x><a href=y><img src='x#z'><a href='/a/x'>", &["image /a/x", "anchor /a/y"]);
     check("<a href=''><a href=#top><a href=b?c>", &[]);
