@@ -140,7 +140,8 @@ async fn answer<S: Peer>(
     let world = shared.world.clone();
     let named = world.host(&name);
     let host = named.filter(|host| host.plan.addresses.contains(&address));
-    let robots = path == "/robots.txt" || host.is_some_and(|host| host.plan.robots.answer(&path, None, now).is_some());
+    let robots = path.split('?').next() == Some("/robots.txt")
+        || host.is_some_and(|host| host.plan.robots.answer(&path, None, now).is_some());
     let mut passage = Passage::begin(&shared, &request, first_byte, address, secure, &name, &path, robots);
     if let Some(host) = named {
         passage.host_of_plan = host.plan.name.clone();

@@ -31,8 +31,28 @@
 //! ([`Web::set_clock`]).
 //!
 //! **The auditor** notes each request when its first byte arrives and when its last byte has gone out, and finds gaps that are
-//! too short per host and site, too much at once per address, anything robots.txt forbids, anything asked before robots.txt,
-//! and visits before `Retry-After` ([`Report`]).
+//! too short per host and site, rests shorter than the answers before them ask for, too much at once per address, anything
+//! robots.txt forbids, anything asked before robots.txt or long after it, and visits before a refusal allows them
+//! ([`Report`], [`Policy::polite`]).
+//!
+//! **The hostile web** ([`Row`], [`Hostile`]) is what the real one does to crawlers, row by row, switched on per host before
+//! or while the web runs, and proven from the server's side ([`Web::proof`]):
+//! ```no_run
+//! use skep_testweb::{Clock, Plan, Policy, Settings, Time, Web, World, free_port};
+//!
+//! let port = free_port()?;                           // names carry no port, so links do
+//! let plan = Plan { port: Some(port), ..Plan::hostile(7) };
+//! let clock = Clock::new(Time::from_system(std::time::SystemTime::now()), 1.0); // dates in `Retry-After` are real
+//! let settings = Settings { ports: vec![port], clock: Some(clock), policy: Policy::polite(), ..Settings::default() };
+//! let web = Web::start(World::build(plan)?, settings)?;
+//!
+//! // … let the client ask the name server at web.map().dns, and visit http://row-01-maze.test:PORT/ and all others …
+//!
+//! let proof = web.proof("row-01-maze.test").expect("a host of the plan");
+//! println!("{} pages of the maze in {} requests", proof.forms["maze"], proof.requests);
+//! # Ok::<(), Box<dyn std::error::Error>>(())
+//! ```
+//! **The name server** knows the web's hosts and no others ([`Map::dns`]), and is wrong about them where they say so.
 //!
 //! Map of the code, the heart first:
 //! ```text
@@ -41,12 +61,14 @@
 //! graph      links                                 behaviour  misbehaviour, host by host
 //! page       HTML, CSS, PNG                        audit      judges requests; report shows what it found
 //! generated  answers, sitemaps, feeds              conditional  validators, ranges, encodings
-//! world      all hosts; truth tells all about it
+//! world      all hosts; truth tells all about it   policy     what counts as impolite
+//! hostile    the rows of the hostile web           proof      what the server knows of its misdeeds
 //! ---------- below here are files, processes, sockets and threads ----------
 //! folder, history    hosts from files and from git
-//! server, answering, connection, sending, control, tls
+//! server, answering, connection, handshake, sending, playing, control, tls, dns, pits
 //! ```
-//! Nothing here follows links, resolves names or leaves the loopback addresses.
+//! Nothing here follows links, asks other name servers or leaves the loopback addresses. The truth of a world is that of its
+//! hosts when they behave.
 
 mod answer;
 mod answering;
@@ -68,6 +90,7 @@ mod layout;
 pub mod limits;
 mod media;
 mod page;
+mod pits;
 mod plan;
 mod playing;
 mod policy;
@@ -95,6 +118,6 @@ pub use policy::{Offence, Policy, Refused, product};
 pub use proof::{Proof, WEB};
 pub use report::{Report, Visits};
 pub use robots::Robots;
-pub use server::{Map, Place, Settings, StartError, Web};
+pub use server::{Map, Place, Settings, StartError, Web, free_port};
 pub use truth::Entry;
 pub use world::{Host, PlanError, World};

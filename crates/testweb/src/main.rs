@@ -148,9 +148,9 @@ struct ServeOptions {
     /// An offence: more requests in flight to one address than this; 0 allows any
     #[arg(long, default_value_t = 0, value_name = "N")]
     in_flight_max: u32,
-    /// How much shorter than asked a gap may be
-    #[arg(long, default_value_t = 0, value_name = "MS")]
-    tolerance_ms: u64,
+    /// How much shorter than asked a gap may be [default: 0, or 20 with --polite]
+    #[arg(long, value_name = "MS")]
+    tolerance_ms: Option<u64>,
     /// Look robots.txt rules up for this agent instead of each request's own
     #[arg(long, value_name = "NAME")]
     agent: Option<String>,
@@ -287,17 +287,18 @@ fn serve(web: &WebOptions, options: ServeOptions) -> Result<ExitCode, Box<dyn st
         (true, _) => Time::from_system(std::time::SystemTime::now()),
         (false, at) => at.unwrap_or_else(|| world.begin().plus_days(180)),
     };
+    let judged = if options.polite { Policy::polite() } else { Policy::default() };
     let settings = Settings {
         ports,
         control_port: options.control_port,
         dns_port: options.dns_port,
         clock: Some(Clock::new(origin, options.speed)),
         policy: Policy {
+            tolerance_ms: options.tolerance_ms.unwrap_or(judged.tolerance_ms),
             agent: options.agent,
             site_gap_ms: options.site_gap_ms,
             in_flight_max: options.in_flight_max,
-            tolerance_ms: options.tolerance_ms,
-            ..if options.polite { Policy::polite() } else { Policy::default() }
+            ..judged
         },
         request_log: options.request_log,
     };

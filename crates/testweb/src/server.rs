@@ -4,7 +4,7 @@ use std::collections::{BTreeMap, HashMap};
 use std::fmt;
 use std::fs::File;
 use std::io::{self, BufWriter, Write as _};
-use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr};
+use std::net::{IpAddr, Ipv4Addr, SocketAddr};
 use std::path::PathBuf;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError, RwLock};
@@ -19,13 +19,12 @@ use tokio::sync::{Semaphore, watch};
 use crate::audit::{Auditor, Request};
 use crate::behaviour::Behaviour;
 use crate::clock::{Clock, Time};
-use crate::hostile::{BAD_PORTS_HEARD, Row};
 use crate::policy::Policy;
 use crate::proof::{self, Proof, Proofs};
 use crate::report::Report;
 use crate::tls::{self, Authority};
 use crate::world::{Host, World};
-use crate::{answering, control, dns, limits};
+use crate::{answering, control, dns, limits, pits};
 
 /// How a world is served.
 #[derive(Clone, Debug)]
@@ -161,8 +160,8 @@ impl Web {
             .map_err(|e| failed("no threads to serve with", &e))?;
         let entered = runtime.enter();
         let (listeners, control) = listen(&world, &settings)?;
-        let traps = listen_on_bad_ports(&world);
-        let black_hole = black_hole(&world, &listeners);
+        let traps = pits::listen_on_bad_ports(&world);
+        let black_hole = pits::black_hole(&world, &listeners);
         let dns = dns::listen(settings.dns_port).map_err(|e| failed("the name server has no port", &e))?;
         drop(entered);
 
@@ -390,6 +389,11 @@ impl Shared {
     }
 }
 
+/// A port that is free on all loopback addresses now, for a plan whose links carry the port that the web listens on.
+pub fn free_port() -> io::Result<u16> {
+    Ok(std::net::TcpListener::bind((Ipv4Addr::UNSPECIFIED, 0))?.local_addr()?.port())
+}
+
 /// All addresses of a world, each once.
 fn addresses(world: &World) -> Vec<IpAddr> {
     let mut addresses: Vec<IpAddr> = world.hosts().iter().flat_map(|host| host.plan.addresses.clone()).collect();
@@ -413,67 +417,6 @@ fn listen(world: &World, settings: &Settings) -> Result<(Vec<TcpListener>, TcpLi
     let control = SocketAddr::new(Ipv4Addr::LOCALHOST.into(), settings.control_port);
     let control = bind(control).map_err(|e| cannot_bind(control, &e))?;
     Ok((listeners, control))
-}
-
-/// Ports where no visitor should come, of hosts that lead visitors there. One that is taken is left to whoever has it.
-fn listen_on_bad_ports(world: &World) -> Vec<(String, TcpListener)> {
-    let leading = |host: &&Host| host.plan.behaviour.as_hostile().is_some_and(|h| h.row == Row::Ports);
-    let mut traps = Vec::new();
-    for host in world.hosts().iter().filter(leading) {
-        for (address, port) in
-            host.plan.addresses.iter().flat_map(|address| BAD_PORTS_HEARD.map(|port| (*address, port)))
-        {
-            if let Ok(listener) = bind(SocketAddr::new(address, port)) {
-                traps.push((host.plan.name.clone(), listener));
-            }
-        }
-    }
-    traps
-}
-
-/// A place on `::1` where connections are never taken, on the ports where the web listens: its queue is full already.
-struct BlackHole {
-    _listener: TcpListener,
-    _waiting: Vec<std::net::TcpStream>,
-}
-
-fn black_hole(world: &World, listeners: &[TcpListener]) -> Vec<BlackHole> {
-    let hidden = |host: &Host| host.plan.behaviour.as_hostile().is_some_and(|h| h.row == Row::BlackHole);
-    let mut ports: Vec<u16> = Vec::new();
-    for host in world.hosts().iter().filter(|host| hidden(host)) {
-        let bound = listeners.iter().filter_map(|listener| listener.local_addr().ok());
-        ports.extend(bound.filter(|bound| host.plan.addresses.contains(&bound.ip())).map(|bound| bound.port()));
-    }
-    ports.sort_unstable();
-    ports.dedup();
-    ports.into_iter().filter_map(|port| dig(SocketAddr::new(Ipv6Addr::LOCALHOST.into(), port)).ok()).collect()
-}
-
-fn dig(address: SocketAddr) -> io::Result<BlackHole> {
-    let socket = TcpSocket::new_v6()?;
-    socket.bind(address)?;
-    let listener = socket.listen(1)?;
-    let mut waiting = Vec::new();
-    let patience = Duration::from_millis(limits::QUEUE_FULL_MS);
-    while waiting.len() < limits::QUEUE_FULL_MAX
-        && let Ok(stream) = std::net::TcpStream::connect_timeout(&address, patience)
-    {
-        waiting.push(stream);
-    }
-    Ok(BlackHole { _listener: listener, _waiting: waiting })
-}
-
-/// Whoever comes to a bad port is counted and sent away.
-async fn count_visitors(shared: Arc<Shared>, host: String, listener: TcpListener, mut stopped: watch::Receiver<bool>) {
-    loop {
-        tokio::select! {
-            taken = listener.accept() => match taken {
-                Ok(_) => shared.proofs.count(&host, "bad-port"),
-                Err(_) => tokio::time::sleep(Duration::from_millis(10)).await,
-            },
-            () = told_to_stop(&mut stopped) => return,
-        }
-    }
 }
 
 fn no_such_address(e: &io::Error) -> bool {
@@ -543,7 +486,7 @@ async fn serve(
         accepting.spawn(answering::accept(shared.clone(), listener, stopped.clone()));
     }
     for (host, listener) in traps {
-        accepting.spawn(count_visitors(shared.clone(), host, listener, stopped.clone()));
+        accepting.spawn(pits::count_visitors(shared.clone(), host, listener, stopped.clone()));
     }
     accepting.spawn(dns::serve(shared.clone(), dns, stopped.clone()));
     accepting.spawn(control::accept(shared.clone(), control, stopped.clone()));

@@ -388,6 +388,7 @@ fn names_below_a_host_answer_and_what_leaks_is_seen() {
     let web = self::web(Hostile::new(Row::PrivateAddresses));
     let mut client = Client::plain(web.address("a.test").unwrap());
     client.get("loopback.a.test", "/", &[]);
+    client.get("rebinding.a.test", "/", &[]);
     client.get("127.0.0.1", "/private-addresses/", &[]);
     assert_eq!(web.proof("a.test").unwrap().forms["reached"], 1);
     assert_eq!(web.proof(skep_testweb::WEB).unwrap().forms["reached-by-address"], 1);

@@ -1,8 +1,9 @@
 //! The control server: what can be asked and set while the web runs.
 
+use std::collections::BTreeMap;
 use std::net::SocketAddr;
 
-use skep_testweb::{Entry, HostPlan, Map, Plan, Report, Robots, Settings, Shape, Time, Web};
+use skep_testweb::{Entry, HostPlan, Map, Plan, Proof, Report, Robots, Settings, Shape, Time, Web};
 
 use crate::client::{Client, Response, serve_with};
 
@@ -97,4 +98,30 @@ fn wrong_questions_are_explained() {
         assert_eq!(seen.status, 400, "{path} {body}");
         assert!(seen.text().contains(told), "{path}: {}", seen.text());
     }
+}
+
+#[test]
+fn rows_and_proofs_are_told_and_forgotten() {
+    let web = web();
+    let mut client = control(&web);
+    let rows: serde_json::Value = serde_json::from_slice(&client.get("c", "/rows", &[]).body).unwrap();
+    assert_eq!(rows.as_array().unwrap().len(), 48);
+    assert_eq!((&rows[0]["name"], &rows[47]["number"]), (&"maze".into(), &48.into()));
+    let behaviour = r#"{"trouble": {"hostile": {"row": "bombs", "bytes": 1000000}}}"#;
+    assert_eq!(post(&mut client, "/behaviour?host=a.one.test", behaviour).status, 200);
+    let bomb = Client::plain(web.address("a.one.test").unwrap()).get("a.one.test", "/bombs/gzip", &[]);
+    let mut proof = Proof { under_way: 1, ..Proof::default() };
+    while proof.under_way > 0 {
+        proof = serde_json::from_slice(&client.get("c", "/proofs?host=a.one.test", &[]).body).unwrap();
+    }
+    assert_eq!((proof.deeds, proof.forms["gzip"]), (1, 1));
+    assert!(proof.bytes > bomb.body.len() as u64);
+    let all: BTreeMap<String, Proof> = serde_json::from_slice(&client.get("c", "/proofs", &[]).body).unwrap();
+    assert_eq!(all["a.one.test"], web.proof("a.one.test").unwrap());
+    assert!(all.contains_key("*"));
+    assert_eq!(client.get("c", "/proofs?host=x", &[]).status, 400);
+    post(&mut client, "/proofs", "");
+    assert_eq!(web.proof("a.one.test").unwrap().deeds, 0);
+    let refused = post(&mut client, "/behaviour?host=*", r#"{"trouble": {"hostile": {"row": "peers"}}}"#);
+    assert!(refused.text().contains("nothing a server can do"), "{}", refused.text());
 }
