@@ -23,6 +23,8 @@ use crate::limits::{HEAD_BYTES_MAX, Limits};
 pub(crate) enum HeadStep {
     /// Nothing yet.
     More,
+    /// An interim answer, and nothing behind it yet: the server is still at work.
+    Pause,
     /// So many bytes at the start are an interim answer: take them away and ask again.
     Interim(usize),
     /// The body begins at this offset.
@@ -133,7 +135,7 @@ impl Message {
             let start = &rest[..rest.len().min(5)];
             if start.eq_ignore_ascii_case(&b"HTTP/"[..start.len()]) {
                 if start.len() < 5 && !ended {
-                    return HeadStep::More;
+                    return HeadStep::Pause;
                 }
                 if start.len() == 5 {
                     return self.cut_interim(end, limits);
@@ -186,6 +188,11 @@ impl Message {
         let repeated = self.head.headers("content-length").count() > 1
             || self.head.header("content-length").is_some_and(|value| memchr(b',', value).is_some());
         let length = self.head.content_length();
+        // The parser is as lenient as a parser of numbers: `+5` is five.
+        let is_plain = |value: &[u8]| value.iter().all(|b| b.is_ascii_digit() || matches!(b, b',' | b' ' | b'\t'));
+        if !self.head.headers("content-length").all(is_plain) {
+            self.note(Note::Http(Rule::ContentLengthInvalid));
+        }
         if repeated && length.is_some() {
             self.note(Note::LengthRepeated);
         }
@@ -350,7 +357,7 @@ mod tests {
             let ended = next.is_none();
             while message.is_in_head() {
                 match message.read_head(&kept, ended && closes, &limits) {
-                    HeadStep::More | HeadStep::Stop => break,
+                    HeadStep::More | HeadStep::Pause | HeadStep::Stop => break,
                     HeadStep::Interim(end) => {
                         kept.drain(..end);
                         cut += end;

@@ -37,6 +37,13 @@ pub(crate) struct Received {
     pub first_byte: Option<Instant>,
 }
 
+impl Received {
+    /// Did the server send too much, too slowly, or what it should not?
+    pub fn is_abuse(&self) -> bool {
+        self.fault.is_some() || self.truncated.is_some() || self.surplus_bytes > 0
+    }
+}
+
 /// Which clock is the next to run out, and when.
 struct Clocks {
     sent: Instant,
@@ -89,10 +96,12 @@ pub(crate) async fn receive<S: AsyncRead + Unpin>(
         while message.is_in_head() && message.fault.is_none() && !spooling.memory.is_empty() {
             match message.read_head(&spooling.memory, is_closed, limits) {
                 HeadStep::More | HeadStep::Stop => break,
-                HeadStep::Interim(end) => {
-                    interim.extend(spooling.memory.drain(..end));
+                // Who says that it is at work gets the time for a first byte again.
+                HeadStep::Pause => {
                     clocks = Clocks { sent: Instant::now(), span: None, ..clocks };
+                    break;
                 }
+                HeadStep::Interim(end) => interim.extend(spooling.memory.drain(..end)),
                 HeadStep::Body(at) => {
                     (head_bytes, judged) = (at, at);
                     if let Some(head) = message.head() {
@@ -212,5 +221,170 @@ fn make_room(memory: &mut Vec<u8>, left: Option<u64>, limits: &Limits) {
         }
         None if free < ROOM_MIN => memory.reserve(READ_BYTES),
         None => {}
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use tokio::io::AsyncWriteExt as _;
+
+    /// Runs `server` against the read loop under a clock that jumps from event to event.
+    async fn against<F: Future<Output = ()>>(
+        limits: &Limits,
+        body_bytes_max: Option<u64>,
+        server: impl FnOnce(tokio::io::DuplexStream) -> F,
+    ) -> (Received, Duration) {
+        let (mut ours, theirs) = tokio::io::duplex(1 << 16);
+        let began = Instant::now();
+        let receiving = async {
+            let received = receive(&mut ours, limits, body_bytes_max, began).await;
+            drop(ours);
+            (received, began.elapsed())
+        };
+        tokio::pin!(receiving);
+        let mut outcome = None;
+        let serving = server(theirs);
+        tokio::pin!(serving);
+        tokio::select! {
+            biased;
+            received = &mut receiving => outcome = Some(received),
+            () = &mut serving => {}
+        }
+        match outcome {
+            Some(outcome) => outcome,
+            None => receiving.await,
+        }
+    }
+
+    fn head(kind: &str, more: &str) -> String {
+        format!("HTTP/1.1 200 OK\r\nContent-Type: {kind}\r\n{more}\r\n")
+    }
+
+    /// Sends `piece` every `every_ms`, for ever.
+    async fn drip(mut stream: tokio::io::DuplexStream, first: String, piece: Vec<u8>, every_ms: u64) {
+        let _ = stream.write_all(first.as_bytes()).await;
+        while stream.write_all(&piece).await.is_ok() {
+            tokio::time::sleep(ms(every_ms)).await;
+        }
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn a_server_that_never_answers() {
+        let limits = Limits::default();
+        let (received, took) = against(&limits, None, |stream| async move {
+            std::future::pending::<()>().await;
+            drop(stream);
+        })
+        .await;
+        assert_eq!(received.fault, Some(Fault::Timeout(Stage::FirstByte)));
+        assert_eq!((received.truncated, received.response.len()), (None, 0));
+        assert_eq!(took, ms(limits.first_byte_ms));
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn a_server_that_drips() {
+        let limits = Limits::default();
+        for first in
+            [head("text/html", "Content-Length: 100000\r\n"), head("text/html", ""), "HTTP/1.1 200 ".to_owned()]
+        {
+            let length = first.len() as u64;
+            let dripping = |stream| drip(stream, first, b"x".to_vec(), 1_000);
+            let (received, took) = against(&limits, None, dripping).await;
+            assert_eq!((received.fault, received.truncated), (Some(Fault::TooSlow), Some(Truncated::Time)));
+            assert_eq!((received.response.len(), took), (length + 10, ms(10_000)));
+        }
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn a_server_that_is_just_fast_enough_has_until_the_end_of_all_time() {
+        let limits = Limits::default();
+        for (kind, total_ms) in [("text/html", limits.total_ms), ("video/mp4", limits.total_large_ms)] {
+            let first = head(kind, "");
+            let dripping = |stream| drip(stream, first, vec![b'x'; 1024], 9_000);
+            let (received, took) = against(&limits, None, dripping).await;
+            assert_eq!(
+                (received.fault, received.truncated),
+                (Some(Fault::Timeout(Stage::Total)), Some(Truncated::Time))
+            );
+            assert_eq!(took, ms(total_ms), "{kind}");
+        }
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn interim_answers_give_the_server_time() {
+        let limits = Limits::default();
+        let (received, _) = against(&limits, None, |mut stream| async move {
+            for _ in 0..3 {
+                let _ = stream.write_all(b"HTTP/1.1 102 Processing\r\n\r\n").await;
+                tokio::time::sleep(ms(15_000)).await;
+                // The next answer shows that the last one has ended.
+                let _ = stream.write_all(b"HTTP/1.1 102 Processing\r\n\r\nHTTP/").await;
+                tokio::time::sleep(ms(9_000)).await;
+                let _ = stream.write_all(b"1.1 102 Processing\r\n\r\n").await;
+            }
+            let _ = stream.write_all(b"HTTP/1.1 200 OK\r\nContent-Length: 0\r\n\r\n").await;
+            std::future::pending::<()>().await;
+        })
+        .await;
+        assert_eq!((received.fault, received.head.and_then(|head| head.status())), (None, Some(200)));
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn bodies_are_cut_at_their_bound_to_the_byte() {
+        let limits =
+            Limits { html_bytes_max: 5_000, body_bytes_max: 300_000, spool_bytes: 100_000, ..Limits::default() };
+        for (kind, more, asked, wanted) in [
+            ("text/html", "", None, 5_000),
+            ("text/html; charset=x", "Content-Length: 1000000\r\n", None, 5_000),
+            ("application/xhtml+xml", "", Some(10), 10),
+            ("image/png", "", None, 300_000),
+            ("image/png", "", Some(5_001), 5_001),
+        ] {
+            let first = head(kind, more);
+            let length = first.len() as u64;
+            let endless = |stream| drip(stream, first, vec![b'x'; 1_500], 1);
+            let (received, _) = against(&limits, asked, endless).await;
+            assert_eq!((received.fault, received.truncated), (None, Some(Truncated::Length)), "{kind}");
+            assert_eq!(received.response.len(), length + wanted, "{kind}");
+            assert_eq!(received.response.as_slice().is_none(), wanted > 100_000, "{kind}");
+            assert!(!received.is_reusable);
+        }
+        // A body that just fits is whole.
+        let (received, _) = against(&limits, Some(4), |mut stream| async move {
+            let _ = stream.write_all(b"HTTP/1.1 200 OK\r\nContent-Length: 4\r\n\r\nabcd").await;
+            std::future::pending::<()>().await;
+        })
+        .await;
+        assert_eq!((received.fault, received.truncated, received.is_reusable), (None, None, true));
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn long_answers_leave_memory() {
+        let limits = Limits { spool_bytes: 10_000, ..Limits::default() };
+        let body: Vec<u8> = (0..1_000_000u32).map(|n| (n % 251) as u8).collect();
+        for chunked in [false, true] {
+            let mut sent = head(
+                "image/png",
+                if chunked { "Transfer-Encoding: chunked\r\n" } else { "Content-Length: 1000000\r\n" },
+            )
+            .into_bytes();
+            if chunked {
+                for chunk in body.chunks(70_000) {
+                    sent.extend([format!("{:x}\r\n", chunk.len()).as_bytes(), chunk, b"\r\n"].concat());
+                }
+                sent.extend_from_slice(b"0\r\n\r\n");
+            } else {
+                sent.extend_from_slice(&body);
+            }
+            let all = sent.clone();
+            let (received, _) = against(&limits, None, |mut stream| async move {
+                let _ = stream.write_all(&all).await;
+                std::future::pending::<()>().await;
+            })
+            .await;
+            assert!(received.is_reusable && matches!(received.response, Spool::File { .. }));
+            assert!(received.response.bytes(0, u64::MAX).unwrap() == sent);
+        }
     }
 }

@@ -135,7 +135,7 @@ impl Session {
             exchange.tls = connection.tls.clone();
             if received.is_reusable {
                 self.connection = Some(connection);
-            } else if !received.is_closed {
+            } else if !received.is_closed && received.is_abuse() {
                 connection.stream.abandon();
             }
             exchange.timings.first_byte_ms = received.first_byte.map_or(0, |at| between(sent, at));

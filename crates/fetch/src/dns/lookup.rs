@@ -56,10 +56,8 @@ pub(super) fn start(name_servers: Vec<SocketAddr>, cache: Arc<Mutex<Cache>>) -> 
             }
         });
     };
-    if let Err(error) = std::thread::Builder::new().name("skep-dns".to_owned()).spawn(work) {
-        // The receiver is gone with the closure: who sends is told at once.
-        let _ = error;
-    }
+    // Where no thread can be started the receiver goes with it, and who sends is told.
+    let _ = std::thread::Builder::new().name("skep-dns".to_owned()).spawn(work);
     sender
 }
 

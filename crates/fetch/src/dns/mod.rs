@@ -11,7 +11,7 @@ use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError};
 use std::time::{Duration, Instant};
 
 use skep_url::{Url, address};
-use tokio::sync::mpsc;
+use tokio::sync::mpsc::{self, error::TrySendError};
 
 use cache::{Cache, Found};
 
@@ -116,14 +116,17 @@ impl Dns {
         if first {
             let lookups = self.lookups.get_or_init(|| lookup::start(self.name_servers.clone(), self.cache.clone()));
             // Not awaited: whoever entered the name as asked for must not be dropped before it is.
-            if lookups.try_send(name.to_owned()).is_err() {
-                let full = DnsFault::NoResolver("too many names wait to be looked up".to_owned());
-                self.cache().settle(name, Err((full, 0)), Instant::now());
+            if let Err(error) = lookups.try_send(name.to_owned()) {
+                let why = match error {
+                    TrySendError::Full(_) => "too many names wait to be looked up",
+                    TrySendError::Closed(_) => "the thread that looks names up could not be started",
+                };
+                self.cache().settle(name, Err((DnsFault::NoResolver(why.to_owned()), 0)), Instant::now());
             }
         }
         // The look-up has a deadline of its own; this one also covers its time in the queue.
         match tokio::time::timeout(Duration::from_millis(wait_ms), waiting).await {
-            Ok(answer) => (answer.unwrap_or_else(|_| Err(DnsFault::Timeout)), false),
+            Ok(answer) => (answer.unwrap_or(Err(DnsFault::Timeout)), false),
             Err(_) => (Err(DnsFault::Timeout), false),
         }
     }
