@@ -34,10 +34,10 @@ pub const PAGE_BYTES: usize = 4_096;
 pub const PAGES_MIN: usize = 8;
 
 /// Fingerprints in one block of a run.
-pub const BLOCK_KEYS: usize = 48;
+pub const BLOCK_KEYS: usize = 24;
 
 /// Bytes of one block of a run.
-pub const BLOCK_BYTES: usize = 1_024;
+pub const BLOCK_BYTES: usize = 512;
 
 /// Fences kept in memory for one run; a longer run has one for several blocks and is searched between them.
 pub const FENCES_PER_RUN_MAX: usize = 1 << 20;
@@ -53,7 +53,7 @@ pub const RUNS_PER_LEVEL: usize = 4;
 pub const MERGE_KEYS_PER_INSERT: u64 = 4;
 
 /// Blocks that a merge reads at a time from each run.
-pub const MERGE_BLOCKS: usize = 64;
+pub const MERGE_BLOCKS: usize = 128;
 
 /// Entries that wait for a retry and are looked at by one `take` before the rest must wait for the next.
 pub const RETRIES_LOOKED_AT_MAX: u32 = 256;
@@ -67,6 +67,6 @@ pub const QUEUE_BLOCK_BYTES: usize = 128;
 /// Bytes of a checkpoint that is believed; what is larger is damaged.
 pub const CHECKPOINT_BYTES_MAX: u64 = 1 << 30;
 
-const _: () = assert!(BLOCK_KEYS * 21 + 16 <= BLOCK_BYTES);
+const _: () = assert!(BLOCK_KEYS * 21 + 8 == BLOCK_BYTES);
 const _: () = assert!(QUEUE_BLOCK_ENTRIES * 5 + 4 <= QUEUE_BLOCK_BYTES);
 const _: () = assert!(MERGE_KEYS_PER_INSERT > 1);

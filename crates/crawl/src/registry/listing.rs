@@ -53,7 +53,7 @@ impl Registry {
             let Registry { urls, pages, out, .. } = registry;
             urls.walk(from, |number, line| {
                 let record = states::read(pages, number)?;
-                Ok(each(&describe(number, line.clone(), &record, out.contains_key(&number))))
+                Ok(each(&describe(number, line, &record, out.contains_key(&number))))
             })
         })
     }

@@ -26,9 +26,9 @@ impl Options {
         Options {
             key,
             active_urls: 1 << 20,
-            recent_urls: 1 << 20,
-            filter_bytes: 24 << 20,
-            block_bytes: 16 << 20,
+            recent_urls: 1 << 21,
+            filter_bytes: 20 << 20,
+            block_bytes: 2 << 20,
             page_bytes: 32 << 20,
         }
     }

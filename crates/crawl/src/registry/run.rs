@@ -1,9 +1,9 @@
 //! A run: an immutable file of sorted fingerprints, each with the number it stands for.
 //!
 //! ```text
-//!   | block 1,024 … | filter … | fence 8 … | footer 56 |
+//!   | block 512 … | filter … | fence 8 … | footer 56 |
 //!
-//!   block    | fingerprint 16 × 48 | number 5 × 48 | block number 8 | checksum 8 |       rising; the last filled up with FF
+//!   block    | fingerprint 16 × 24 | number 5 × 24 | checksum, seeded with the block's number 8 |   rising; the last filled up with FF
 //!   fence    the high half of a block's first fingerprint, one for each block
 //!   footer   | magic 8 | keys 8 | level 4, 0 4 | filter bytes 8 | checksum of filter and fences 8 | 0 8 | checksum 8 |
 //! ```
@@ -24,12 +24,11 @@ use xxhash_rust::xxh3::{xxh3_64, xxh3_64_with_seed};
 const MAGIC: &[u8; 8] = b"skeprun1";
 const FOOTER_BYTES: usize = 56;
 const NUMBERS_AT: usize = BLOCK_KEYS * 16;
-const BLOCK_NUMBER_AT: usize = NUMBERS_AT + BLOCK_KEYS * 5;
-const CHECKSUM_AT: usize = BLOCK_NUMBER_AT + 8;
+const CHECKSUM_AT: usize = NUMBERS_AT + BLOCK_KEYS * 5;
 /// Fills the last block; no number is as large.
 const NO_NUMBER: u64 = (1 << 40) - 1;
 /// How far from its expected place a fence is looked for before the whole list is searched.
-const FENCE_WINDOW: usize = 128;
+const FENCE_WINDOW: usize = 256;
 /// Bytes written at a time.
 const WRITE_BYTES: usize = 256 << 10;
 
@@ -144,7 +143,7 @@ impl Run {
             .read_exact_at(into, block * BLOCK_BYTES as u64)
             .map_err(|error| Error::io("cannot read", &self.path, error))?;
         for (block, bytes) in (block..).zip(into.chunks_exact(BLOCK_BYTES)) {
-            if get(bytes, CHECKSUM_AT, 8) != checksum(bytes) || get(bytes, BLOCK_NUMBER_AT, 8) != block {
+            if get(bytes, CHECKSUM_AT, 8) != checksum(bytes, block) {
                 return Err(Error::damaged(&self.path, format!("block {block} does not match its checksum")));
             }
         }
@@ -152,8 +151,8 @@ impl Run {
     }
 }
 
-fn checksum(block: &[u8]) -> u64 {
-    xxh3_64_with_seed(&block[..CHECKSUM_AT], BLOCK_BYTES as u64)
+fn checksum(bytes: &[u8], block: u64) -> u64 {
+    xxh3_64_with_seed(&bytes[..CHECKSUM_AT], block)
 }
 
 pub(super) fn fingerprint(block: &[u8], index: usize) -> Fingerprint {
@@ -232,8 +231,7 @@ impl Writer {
 
     fn end_block(&mut self) -> Result<()> {
         let number = (self.written + self.buffer.len() as u64) / BLOCK_BYTES as u64;
-        set(&mut self.block, BLOCK_NUMBER_AT, 8, number);
-        let sum = checksum(&self.block);
+        let sum = checksum(&self.block, number);
         set(&mut self.block, CHECKSUM_AT, 8, sum);
         self.buffer.extend_from_slice(&self.block);
         self.block = [0xff; BLOCK_BYTES];

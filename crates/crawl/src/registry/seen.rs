@@ -43,8 +43,10 @@ pub(super) struct Seen {
     /// The number of the first fingerprint in the table.
     base: u64,
     active: Vec<Fingerprint>,
-    /// Index into the table plus one, by fingerprint; zero is free. Its length is a power of two.
+    /// By fingerprint: index into the table plus one, in the low bits, and above them bits of the fingerprint, so that another one is
+    /// mostly told apart without a look into the table; zero is free. Its length is a power of two.
     slots: Vec<u32>,
+    index_mask: u32,
     recent: Vec<Recent>,
     runs: Vec<Run>,
     next_run: u64,
@@ -80,6 +82,7 @@ impl Seen {
             base: written.in_runs,
             active: Vec::with_capacity(active_keys),
             slots: vec![0; (active_keys * 3 / 2).next_power_of_two()],
+            index_mask: (active_keys as u32 + 1).next_power_of_two() - 1,
             recent: vec![NOBODY; room.recent_keys.next_power_of_two().max(1)],
             runs: Vec::new(),
             next_run: written.next_run,
@@ -134,13 +137,22 @@ impl Seen {
         let mask = self.slots.len() - 1;
         // Other bits than the cache uses, so that those who share a place there do not share one here.
         let mut slot = (key >> 32) as usize & mask;
+        let tag = self.tag(key);
         loop {
-            match self.slots[slot] {
-                0 => return (slot, None),
-                held if self.active[held as usize - 1] == key => return (slot, Some(held as usize - 1)),
-                _ => slot = (slot + 1) & mask,
+            let held = self.slots[slot];
+            if held == 0 {
+                return (slot, None);
             }
+            let index = (held & self.index_mask) as usize - 1;
+            if held & !self.index_mask == tag && self.active[index] == key {
+                return (slot, Some(index));
+            }
+            slot = (slot + 1) & mask;
         }
+    }
+
+    fn tag(&self, key: Fingerprint) -> u32 {
+        (key >> 96) as u32 & !self.index_mask
     }
 
     /// Adds a fingerprint that is not known and says its number.
@@ -150,7 +162,7 @@ impl Seen {
         }
         let slot = self.slot(key).0;
         self.active.push(key);
-        self.slots[slot] = self.active.len() as u32;
+        self.slots[slot] = self.active.len() as u32 | self.tag(key);
         if self.active.len().is_multiple_of(STEP_EVERY) {
             self.step(MERGE_KEYS_PER_INSERT * STEP_EVERY as u64)?;
         }

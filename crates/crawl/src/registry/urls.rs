@@ -2,19 +2,20 @@
 //!
 //! ```text
 //!   urls     frame | first entry 8 | length 4 | 64 URLs, front-coded … | checksum 8 |
-//!            URL   | shared with the one before: varint | rest: length varint, bytes | via: difference to the one before, zigzag varint |
-//!                  | crawl varint | depth varint | kind 1 |
+//!            URL   | how varint | shared varint | rest: length varint, bytes | crawl varint | depth varint | kind 1 |
+//!            how   bit 0 crawl, depth and kind are those of the URL before and left out; bits 1–4 how far back the URL stands
+//!                  with which it shares its beginning, 0 for the one before; the rest: via, as zigzag of its difference
 //!   frames   offset of each frame in `urls` 8
 //! ```
-//! Every frame holds 64 URLs, so the frame of an entry needs no search. Within a frame a URL says how many bytes it shares with
-//! the one before it; the first shares none. A via of 0 is none, others are the entry plus one. The frame that is not full yet
-//! lives in memory and in the checkpoint.
+//! Every frame holds 64 URLs, so the frame of an entry needs no search. A URL shares its beginning with that one of the sixteen
+//! before it with which it shares most: links to several hosts are mixed on a page. A via of 0 is none, others are the entry plus one;
+//! before the first URL of a frame stands an empty one. The frame that is not full yet lives in memory and in the checkpoint.
 
 use super::append::Append;
-use super::codec::{Reader, get, put_varint, unzigzag, zigzag};
+use super::codec::{Reader, get, put_bytes, put_varint, unzigzag, zigzag};
 use super::error::{Error, Result};
 use super::limits::{FRAME_KEPT_BYTES_MAX, FRAME_URLS, FRAMES_KEPT, URL_BYTES_MAX};
-use std::ops::ControlFlow;
+use std::ops::{ControlFlow, Range};
 use std::path::{Path, PathBuf};
 use xxhash_rust::xxh3::xxh3_64;
 
@@ -43,27 +44,88 @@ pub(super) struct Urls {
     frames: Append,
     entries: u64,
     tail: Vec<u8>,
-    /// The last URL in the tail.
-    last: Line,
+    /// The URLs in the tail.
+    texts: Texts,
+    last: About,
     kept: Vec<Option<(u64, Vec<u8>)>>,
 }
 
 const HEAD_BYTES: usize = 12;
+/// URLs before one among which it may choose.
+const BACK: usize = 16;
+
+/// What is kept with a URL.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+struct About {
+    via: Option<u64>,
+    crawl: u16,
+    depth: u16,
+    kind: u8,
+}
+
+/// The URLs of a frame, one behind the other.
+#[derive(Default)]
+struct Texts {
+    bytes: Vec<u8>,
+    ends: Vec<usize>,
+}
+
+impl Texts {
+    /// Where the one stands that is so far back; an empty one before the first.
+    fn place(&self, distance: usize) -> Range<usize> {
+        let Some(index) = self.ends.len().checked_sub(distance + 1) else { return 0..0 };
+        let begin = if index == 0 { 0 } else { self.ends[index - 1] };
+        begin..self.ends[index]
+    }
+
+    fn back(&self, distance: usize) -> &[u8] {
+        &self.bytes[self.place(distance)]
+    }
+
+    fn push(&mut self, bytes: &[u8]) {
+        self.bytes.extend_from_slice(bytes);
+        self.ends.push(self.bytes.len());
+    }
+
+    fn clear(&mut self) {
+        self.bytes.clear();
+        self.ends.clear();
+    }
+
+    /// How far back that one stands with which a text shares most, and how much.
+    fn nearest(&self, text: &[u8]) -> (usize, usize) {
+        let mut best = (0, 0);
+        for distance in 0..self.ends.len().min(BACK) {
+            let shared = shared(self.back(distance), text);
+            if shared > best.1 {
+                best = (distance, shared);
+            }
+        }
+        best
+    }
+}
+
+/// How many bytes two texts have in common at their beginning.
+fn shared(a: &[u8], b: &[u8]) -> usize {
+    let (whole_a, whole_b) = (a.as_chunks::<8>().0, b.as_chunks::<8>().0);
+    let equal = whole_a.iter().zip(whole_b).take_while(|(a, b)| a == b).count() * 8;
+    equal + a[equal..].iter().zip(&b[equal..]).take_while(|(a, b)| a == b).count()
+}
 
 impl Urls {
     pub fn open(folder: &Path, written: Written) -> Result<Urls> {
         let log = Append::open(folder.join("urls"), written.urls_bytes)?;
         let frames = Append::open(folder.join("frames"), written.frames_bytes)?;
-        let mut last = Line::default();
+        let (mut texts, mut last) = (Texts::default(), About::default());
         let mut reader = Reader::new(&written.tail);
         for _ in 0..written.entries % FRAME_URLS {
-            next(&mut reader, &mut last).ok_or_else(|| checkpoint_damaged(folder))?;
+            next(&mut reader, &mut texts, &mut last).ok_or_else(|| checkpoint_damaged(folder))?;
         }
         if !reader.is_empty() || written.frames_bytes != written.entries / FRAME_URLS * 8 {
             return Err(checkpoint_damaged(folder));
         }
         let kept = (0..FRAMES_KEPT).map(|_| None).collect();
-        Ok(Urls { log, frames, entries: written.entries, tail: written.tail, last, kept })
+        Ok(Urls { log, frames, entries: written.entries, tail: written.tail, texts, last, kept })
     }
 
     pub fn entries(&self) -> u64 {
@@ -71,22 +133,22 @@ impl Urls {
     }
 
     pub fn add(&mut self, url: &str, via: Option<u64>, crawl: u16, depth: u16, kind: u8) -> Result<()> {
-        let shared = url.bytes().zip(self.last.url.bytes()).take_while(|(a, b)| a == b).count();
+        let about = About { via, crawl, depth, kind };
+        let same = About { via: self.last.via, ..about } == self.last;
+        let (distance, shared) = self.texts.nearest(url.as_bytes());
+        let step = zigzag(via_number(via) - via_number(self.last.via));
+        put_varint(&mut self.tail, step << 5 | (distance as u64) << 1 | u64::from(same));
         put_varint(&mut self.tail, shared as u64);
-        put_varint(&mut self.tail, (url.len() - shared) as u64);
-        self.tail.extend_from_slice(&url.as_bytes()[shared..]);
-        put_varint(&mut self.tail, zigzag(via_number(via) - via_number(self.last.via)));
-        put_varint(&mut self.tail, u64::from(crawl));
-        put_varint(&mut self.tail, u64::from(depth));
-        self.tail.push(kind);
-        self.entries += 1;
-        if self.entries.is_multiple_of(FRAME_URLS) {
-            return self.end_frame();
+        put_bytes(&mut self.tail, &url.as_bytes()[shared..]);
+        if !same {
+            put_varint(&mut self.tail, u64::from(crawl));
+            put_varint(&mut self.tail, u64::from(depth));
+            self.tail.push(kind);
         }
-        self.last.url.clear();
-        self.last.url.push_str(url);
-        self.last.via = via;
-        Ok(())
+        self.texts.push(url.as_bytes());
+        self.last = about;
+        self.entries += 1;
+        if self.entries.is_multiple_of(FRAME_URLS) { self.end_frame() } else { Ok(()) }
     }
 
     fn end_frame(&mut self) -> Result<()> {
@@ -99,35 +161,34 @@ impl Urls {
         let at = self.log.append(&self.tail)?;
         self.frames.append(&at.to_le_bytes())?;
         self.tail.clear();
-        self.last = Line::default();
+        self.texts.clear();
+        self.last = About::default();
         Ok(())
     }
 
     pub fn get(&mut self, entry: u64) -> Result<Line> {
-        let mut line = Line::default();
         let frame = entry / FRAME_URLS;
         let damaged = damage(self.log.path(), frame);
         let bytes = if frame == self.entries / FRAME_URLS { &self.tail } else { self.frame(frame)? };
-        let mut reader = Reader::new(bytes);
+        let (mut reader, mut texts, mut about) = (Reader::new(bytes), Texts::default(), About::default());
         for _ in 0..=entry % FRAME_URLS {
-            if next(&mut reader, &mut line).is_none() {
-                return Err(damaged());
-            }
+            next(&mut reader, &mut texts, &mut about).ok_or_else(&damaged)?;
         }
-        Ok(line)
+        line(&texts, about).ok_or_else(damaged)
     }
 
     /// Calls with each entry from the first on, in order, until told to stop.
-    pub fn walk(&mut self, from: u64, mut each: impl FnMut(u64, &Line) -> Result<ControlFlow<()>>) -> Result<()> {
+    pub fn walk(&mut self, from: u64, mut each: impl FnMut(u64, Line) -> Result<ControlFlow<()>>) -> Result<()> {
         for frame in from / FRAME_URLS..self.entries.div_ceil(FRAME_URLS) {
             let damaged = damage(self.log.path(), frame);
             let first = frame * FRAME_URLS;
             let end = (first + FRAME_URLS).min(self.entries);
             let bytes = if end < first + FRAME_URLS { &self.tail } else { self.frame(frame)? };
-            let (mut reader, mut line) = (Reader::new(bytes), Line::default());
+            let (mut reader, mut texts, mut about) = (Reader::new(bytes), Texts::default(), About::default());
             for entry in first..end {
-                next(&mut reader, &mut line).ok_or_else(&damaged)?;
-                if entry >= from && each(entry, &line)?.is_break() {
+                next(&mut reader, &mut texts, &mut about).ok_or_else(&damaged)?;
+                let line = line(&texts, about).ok_or_else(&damaged)?;
+                if entry >= from && each(entry, line)?.is_break() {
                     return Ok(());
                 }
             }
@@ -189,7 +250,7 @@ impl Urls {
 
     pub fn memory_bytes(&self) -> usize {
         let kept: usize = self.kept.iter().flatten().map(|(_, bytes)| bytes.capacity()).sum();
-        self.log.memory_bytes() + self.frames.memory_bytes() + self.tail.capacity() + kept
+        self.log.memory_bytes() + self.frames.memory_bytes() + self.tail.capacity() + self.texts.bytes.capacity() + kept
     }
 
     pub fn disk_bytes(&self) -> u64 {
@@ -210,34 +271,41 @@ fn via_number(via: Option<u64>) -> i64 {
     via.map_or(0, |entry| entry as i64 + 1)
 }
 
-/// Reads one URL over the one before it.
-fn next(reader: &mut Reader<'_>, line: &mut Line) -> Option<()> {
+/// Reads the next URL of a frame.
+fn next(reader: &mut Reader<'_>, texts: &mut Texts, about: &mut About) -> Option<()> {
+    let how = reader.varint()?;
     let shared = usize::try_from(reader.varint()?).ok()?;
     let rest = reader.bytes()?;
-    let mut bytes = std::mem::take(&mut line.url).into_bytes();
-    if shared > bytes.len() || shared + rest.len() > URL_BYTES_MAX {
+    let before = texts.place((how >> 1) as usize % BACK);
+    if shared > before.len() || shared.checked_add(rest.len())? > URL_BYTES_MAX {
         return None;
     }
-    bytes.truncate(shared);
-    bytes.extend_from_slice(rest);
-    // A front-coded URL may be cut within a character; together with the rest it is whole again.
-    line.url = String::from_utf8(bytes).ok()?;
-    let via = via_number(line.via).checked_add(unzigzag(reader.varint()?))?;
-    line.via = u64::try_from(via.checked_sub(1)?).ok();
+    texts.bytes.extend_from_within(before.start..before.start + shared);
+    texts.push(rest);
+    let via = via_number(about.via).checked_add(unzigzag(how >> 5))?;
+    about.via = u64::try_from(via.checked_sub(1)?).ok();
     if via < 0 {
         return None;
     }
-    line.crawl = u16::try_from(reader.varint()?).ok()?;
-    line.depth = u16::try_from(reader.varint()?).ok()?;
-    line.kind = reader.u8()?;
+    if how & 1 == 0 {
+        about.crawl = u16::try_from(reader.varint()?).ok()?;
+        about.depth = u16::try_from(reader.varint()?).ok()?;
+        about.kind = reader.u8()?;
+    }
     Some(())
+}
+
+/// The last URL that was read, as it was heard.
+fn line(texts: &Texts, about: About) -> Option<Line> {
+    let url = std::str::from_utf8(texts.back(0)).ok()?.to_owned();
+    Some(Line { url, via: about.via, crawl: about.crawl, depth: about.depth, kind: about.kind })
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
 
-    fn line(n: u64) -> Line {
+    fn made(n: u64) -> Line {
         Line {
             url: format!("https://h{}.example/Käse/{}", n / 7, "ab".repeat(n as usize % 50)),
             via: n.checked_sub(3).filter(|_| !n.is_multiple_of(5)),
@@ -248,7 +316,7 @@ mod tests {
     }
 
     fn add(urls: &mut Urls, n: u64) {
-        let line = line(n);
+        let line = made(n);
         urls.add(&line.url, line.via, line.crawl, line.depth, line.kind).unwrap();
     }
 
@@ -262,10 +330,10 @@ mod tests {
             (from..from + 333).for_each(|n| add(&mut urls, n));
             let kept = urls.sync().unwrap();
             (from + 333..from + 500).for_each(|n| add(&mut urls, n));
-            assert!((0..urls.entries()).rev().step_by(7).all(|n| urls.get(n).unwrap() == line(n)));
+            assert!((0..urls.entries()).rev().step_by(7).all(|n| urls.get(n).unwrap() == made(n)));
             let mut at = round;
             urls.walk(at, |entry, found| {
-                assert_eq!((entry, found), (at, &line(at)));
+                assert_eq!((entry, found), (at, made(at)));
                 at += 1;
                 Ok(ControlFlow::Continue(()))
             })

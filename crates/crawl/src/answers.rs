@@ -1,0 +1,404 @@
+//! Answers to questions about crawls: why, queue, report. From the registry, whoever asks.
+
+use std::collections::{BTreeMap, HashMap, HashSet};
+use std::ops::ControlFlow;
+use std::sync::Arc;
+
+use serde_json::{Value, json};
+use skep_archive::Archive;
+use skep_schedule::retry::Patience;
+use skep_schedule::{HostId, Schedule, Standing};
+use skep_url::Url;
+use skep_warc::date::rfc3339;
+
+use crate::control::{Change, Question};
+use crate::error::{Error, Result};
+use crate::hops::Hops;
+use crate::ledger::{Ledger, name_of};
+use crate::limits::HOSTS_LISTED_MAX;
+use crate::outcome::Outcome;
+use crate::registry::{self, Entry, Host, State};
+use crate::registry_key::RegistryKey;
+use crate::robots::AGENT;
+use crate::rules::Refusal;
+use crate::settings::{Settings, Speed};
+
+/// Answers a question while no crawl runs.
+pub fn answer_at_rest(archive: &Arc<Archive>, question: &Question) -> Result<Vec<Value>> {
+    let key = RegistryKey::load(&archive.layout().settings())?;
+    let mut ledger = Ledger::open(archive, &key, Patience::default())?;
+    let answered = match question {
+        Question::Set { host, change } => {
+            let mut changed = 0;
+            for settings in Settings::all(&archive.layout().settings())? {
+                changed += set(&mut ledger, settings.number, &settings, host, change)?.len();
+            }
+            if changed == 0 {
+                return Err(Error::Settings { what: format!("no crawl of this archive knows the host {host}") });
+            }
+            vec![json!({ "host": host, "changed": changed })]
+        }
+        question => answer(&mut ledger, archive, question, None)?,
+    };
+    ledger.checkpoint()?;
+    Ok(answered)
+}
+
+/// Answers a question.
+pub fn answer(
+    ledger: &mut Ledger,
+    archive: &Arc<Archive>,
+    question: &Question,
+    schedule: Option<&Schedule>,
+) -> Result<Vec<Value>> {
+    let settings = Settings::all(&archive.layout().settings())?;
+    match question {
+        Question::Why { url, name } => why(ledger, &settings, url, name.as_deref(), archive),
+        Question::Queue { host, limit } => queue(ledger, &settings, host.as_deref(), *limit, schedule),
+        Question::Report { name: None, broken: false } => {
+            settings.iter().map(|settings| report(ledger, settings)).collect()
+        }
+        Question::Report { name, broken } => {
+            let chosen = chosen(&settings, name.as_deref())?;
+            if *broken { broken_links(ledger, chosen, archive) } else { Ok(vec![report(ledger, chosen)?]) }
+        }
+        Question::Set { .. } => Ok(Vec::new()),
+    }
+}
+
+fn chosen<'s>(all: &'s [Settings], name: Option<&str>) -> Result<&'s Settings> {
+    match (name, all) {
+        (Some(name), all) => {
+            all.iter().find(|settings| settings.name == name).ok_or(Error::Unknown { name: name.into() })
+        }
+        (None, [only]) => Ok(only),
+        (None, []) => Err(Error::Settings { what: "this archive has no crawl".into() }),
+        (None, all) => {
+            let names: Vec<&str> = all.iter().map(|settings| settings.name.as_str()).collect();
+            Err(Error::Settings { what: format!("this archive has several crawls; name one: {}", names.join(", ")) })
+        }
+    }
+}
+
+/// Changes how a host is treated, in one crawl. Returns the hosts that this concerns.
+pub fn set(
+    ledger: &mut Ledger,
+    crawl: u16,
+    settings: &Settings,
+    host: &str,
+    change: &Change,
+) -> Result<Vec<registry::HostId>> {
+    let pace = match change {
+        Change::Pace(text) => Some(text.parse::<Speed>().map_err(|what| Error::Settings { what })?),
+        _ => None,
+    };
+    if pace == Some(Speed::None) && !settings.is_own(name_of(host)) {
+        return Err(Error::Settings {
+            what: format!("{host} is not an own host of the crawl {}: `none` is not for it", settings.name),
+        });
+    }
+    let mut concerned = Vec::new();
+    ledger.each_host(|known| {
+        if known.crawl == crawl && is_named(known, host) {
+            concerned.push(known.id);
+        }
+    })?;
+    for id in &concerned {
+        ledger.registry.update_host(*id, |conduct| match change {
+            Change::Pause => conduct.paused = true,
+            Change::Resume => (conduct.paused, conduct.dropped) = (false, false),
+            Change::Drop => conduct.dropped = true,
+            Change::Pace(_) => {
+                conduct.pace_ms = match pace {
+                    Some(Speed::Millis(ms)) => Some(u32::try_from(ms).unwrap_or(u32::MAX)),
+                    Some(Speed::None) => Some(0),
+                    Some(Speed::Polite) | None => None,
+                }
+            }
+        })?;
+    }
+    Ok(concerned)
+}
+
+/// A host as typed: its name, or name and port.
+fn is_named(host: &Host, typed: &str) -> bool {
+    let key = host.key.split_once("://").map_or(host.key.as_str(), |(_, rest)| rest);
+    typed == host.key || typed == key || typed == name_of(&host.key)
+}
+
+fn why(
+    ledger: &mut Ledger,
+    all: &[Settings],
+    typed: &str,
+    name: Option<&str>,
+    archive: &Arc<Archive>,
+) -> Result<Vec<Value>> {
+    let url = parse(typed)?;
+    let mut answers = Vec::new();
+    for settings in all.iter().filter(|settings| name.is_none_or(|name| settings.name == name)) {
+        let known = match ledger.registry.known(settings.number, url.as_str())? {
+            Some(entry) => Some(ledger.registry.entry(entry)?),
+            None => None,
+        };
+        let mut answer = match known {
+            Some(entry) => fate(ledger, &entry, archive)?,
+            None => unknown(ledger, settings, &url),
+        };
+        answer["crawl"] = settings.name.as_str().into();
+        answer["url"] = url.as_str().into();
+        answers.push(answer);
+    }
+    Ok(answers)
+}
+
+/// A URL as typed; without a scheme `https`, as everywhere.
+fn parse(typed: &str) -> Result<Url> {
+    let text = if typed.contains("://") { typed.to_string() } else { format!("https://{typed}") };
+    Url::parse(&text).map_err(|error| Error::Settings { what: format!("`{typed}` is no URL: {error}") })
+}
+
+/// A URL that nobody heard of, or that was not worth an entry.
+fn unknown(ledger: &mut Ledger, settings: &Settings, url: &Url) -> Value {
+    let Some(rules) = ledger.rules(settings.number) else {
+        return json!({ "fate": "unknown", "because": "the crawl has no rules" });
+    };
+    match rules.is_inside(url.as_str()) {
+        true => {
+            json!({ "fate": "unknown", "because": format!("no page of this crawl links to it so far; it would be {}", rules.explain(url)) })
+        }
+        false => json!({ "fate": "refused", "rule": Refusal::Scope.id(), "because": rules.explain(url) }),
+    }
+}
+
+fn fate(ledger: &mut Ledger, entry: &Entry, archive: &Arc<Archive>) -> Result<Value> {
+    let hops = Hops::unpack(entry.depth);
+    let host = ledger.registry.host(entry.host)?;
+    let via = entry.via.map(|via| ledger.registry.url(via)).transpose()?;
+    let (word, because) = match entry.state {
+        State::Queued => ("queued", waits(&host)),
+        State::Out => ("out", "it is being fetched now".to_string()),
+        State::Visited { status, time_ms, .. } => {
+            ("visited", format!("{} at {}", said(Outcome(status)), rfc3339(time_ms)))
+        }
+        State::Failed { class, failures, not_before_ms } => (
+            "failed",
+            format!("{}; {failures} in a row, tried again at {}", said(Outcome(class)), rfc3339(not_before_ms)),
+        ),
+        State::Dead { class, failures } => {
+            ("dead", format!("{}; given up after {failures} in a row", said(Outcome(class))))
+        }
+        State::Refused { rule } => match Refusal::from_number(rule) {
+            Some(refusal) => ("refused", refusal.to_string()),
+            None => refused_by_answer(entry, rule, archive),
+        },
+        State::Trap { code } => ("trap", crate::traps::text(code).to_string()),
+        State::Parked { budget } => ("budget", format!("the budget of its site is spent ({budget})")),
+    };
+    let rule = match entry.state {
+        State::Refused { rule } => Refusal::from_number(rule).map(Refusal::id),
+        State::Trap { code } => Some(crate::traps::id(code)),
+        _ => None,
+    };
+    let last = match entry.outcome {
+        State::Visited { status, time_ms, .. } => {
+            json!({ "outcome": Outcome(status).to_string(), "status": Outcome(status).as_status(), "time": rfc3339(time_ms) })
+        }
+        State::Failed { class, .. } | State::Dead { class, .. } => {
+            json!({ "outcome": Outcome(class).to_string(), "status": Outcome(class).as_status() })
+        }
+        _ => Value::Null,
+    };
+    let failures = match entry.outcome {
+        State::Failed { failures, .. } | State::Dead { failures, .. } => failures,
+        _ => 0,
+    };
+    Ok(json!({
+        "fate": word, "because": because, "rule": rule, "depth": hops.depth, "redirects": hops.redirects, "via": via,
+        "last": last, "failures": failures, "host": host.key,
+    }))
+}
+
+fn refused_by_answer(entry: &Entry, rule: u16, archive: &Arc<Archive>) -> (&'static str, String) {
+    let outcome = Outcome(rule);
+    if outcome != Outcome::ROBOTS {
+        return ("refused", said(outcome));
+    }
+    let line = entry.note;
+    let text = Url::parse(&entry.url).ok().and_then(|url| {
+        let remembered = crate::remembered::Remembered::new(archive.clone());
+        let (_, _, body) = remembered.body_since(&url.robots_txt(), i64::MIN).ok()??;
+        match skep_url::robots::Robots::parse(&body).decide(AGENT, url.as_str()).because {
+            skep_url::robots::Because::Line(line) => Some(line.text.to_string()),
+            _ => None,
+        }
+    });
+    match text {
+        Some(text) => ("robots", format!("line {line} of its host's robots.txt forbids it: {text}")),
+        None => ("robots", format!("line {line} of its host's robots.txt forbids it")),
+    }
+}
+
+fn waits(host: &Host) -> String {
+    if host.conduct.dropped {
+        return format!("its host {} was dropped from the crawl", host.key);
+    }
+    if host.conduct.paused {
+        return format!("its host {} is paused", host.key);
+    }
+    if host.conduct.parked_until_ms > skep_archive::system_clock() {
+        return format!("its host {} asked to be left alone until {}", host.key, rfc3339(host.conduct.parked_until_ms));
+    }
+    format!("it waits for its turn, with {} others of its host", host.waiting.saturating_sub(1))
+}
+
+/// An outcome in words.
+fn said(outcome: Outcome) -> String {
+    match outcome.as_status() {
+        Some(status) => format!("answered {status}"),
+        None => match outcome {
+            Outcome::NOARCHIVE => "the page asks not to be kept (noarchive)".into(),
+            Outcome::CHALLENGE => "the answer was a test for robots, not a page".into(),
+            Outcome::ADDRESS_REFUSED => {
+                "its address is not a public one; --allow-private lets such addresses in".into()
+            }
+            Outcome::HOST_GIVEN_UP => "its host was given up".into(),
+            Outcome::ROBOTS_UNREACHABLE => "robots.txt of its host could not be had, so nothing may be fetched".into(),
+            outcome => outcome.id().replace('-', " "),
+        },
+    }
+}
+
+fn queue(
+    ledger: &mut Ledger,
+    all: &[Settings],
+    typed: Option<&str>,
+    limit: usize,
+    schedule: Option<&Schedule>,
+) -> Result<Vec<Value>> {
+    let now_ms = skep_archive::system_clock();
+    let hosts = ledger.registry.top_hosts(limit.clamp(1, 100_000), |host| {
+        let wanted = typed.map_or(host.waiting > 0 || host.out > 0, |typed| is_named(host, typed));
+        wanted.then_some((host.out, host.waiting))
+    })?;
+    Ok(hosts.iter().map(|host| {
+        let view = schedule.and_then(|schedule| schedule.host(HostId(host.id.0)));
+        let settings = all.iter().find(|settings| settings.number == host.crawl);
+        let pace = match (host.conduct.pace_ms, settings) {
+            (Some(ms), _) => ms.to_string(),
+            (None, Some(settings)) => settings.pace_of(name_of(&host.key), &host.site).to_string(),
+            (None, None) => "polite".into(),
+        };
+        let state = match (&view, &host.conduct) {
+            (_, conduct) if conduct.dropped => "dropped",
+            (_, conduct) if conduct.paused => "paused",
+            (_, conduct) if conduct.parked_until_ms > now_ms => "parked",
+            (Some(view), _) => match view.standing {
+                Standing::Out => "out",
+                Standing::Place => "ready",
+                Standing::Resting { .. } => "resting",
+                Standing::Parked { .. } => "parked",
+                Standing::Paused => "paused",
+                Standing::Gap { .. } | Standing::Address | Standing::Idle => "waiting",
+            },
+            (None, _) => "waiting",
+        };
+        let overdue = if host.retry_due_ms.is_some_and(|due_ms| due_ms <= now_ms) { host.retries } else { 0 };
+        let next = host.retry_due_ms.filter(|_| host.waiting == host.retries).or(Some(host.conduct.parked_until_ms).filter(|ms| *ms > now_ms));
+        json!({
+            "host": host.key, "site": host.site, "crawl": settings.map(|settings| settings.name.as_str()),
+            "waiting": host.waiting, "overdue": overdue, "out": host.out, "visited": host.visited, "failed": host.failed,
+            "refused": host.refused, "next": next.map(rfc3339), "pace": pace, "gap_ms": view.map(|view| view.gap_ms), "state": state,
+            "last_error": (host.conduct.last_error != 0).then(|| Outcome(host.conduct.last_error).to_string()),
+            "crawl_delay_ms": host.conduct.crawl_delay_ms,
+            "parked_until": (host.conduct.parked_until_ms > now_ms).then(|| rfc3339(host.conduct.parked_until_ms)),
+            "pages": host.conduct.pages, "bytes": host.conduct.bytes,
+        })
+    }).collect())
+}
+
+fn report(ledger: &mut Ledger, settings: &Settings) -> Result<Value> {
+    let counts = ledger.registry.counts(settings.number);
+    let (mut statuses, mut errors, mut refused, mut traps): (
+        BTreeMap<String, u64>,
+        BTreeMap<&str, u64>,
+        BTreeMap<&str, u64>,
+        BTreeMap<&str, u64>,
+    ) = Default::default();
+    let (mut robots, mut broken) = (0u64, 0u64);
+    ledger.registry.walk(0, |entry| {
+        if entry.crawl == settings.number {
+            match entry.outcome {
+                State::Visited { status, .. } => {
+                    *statuses.entry(Outcome(status).to_string()).or_default() += 1;
+                    broken += u64::from(Outcome(status).is_broken());
+                }
+                State::Failed { class, .. } => *errors.entry(Outcome(class).id()).or_default() += 1,
+                State::Dead { class, .. } => {
+                    *errors.entry(Outcome(class).id()).or_default() += 1;
+                    broken += u64::from(Outcome(class).is_broken());
+                }
+                State::Refused { rule } if rule == Outcome::ROBOTS.0 => robots += 1,
+                State::Refused { rule } => {
+                    *refused.entry(Refusal::from_number(rule).map_or(Outcome(rule).id(), Refusal::id)).or_default() += 1
+                }
+                State::Trap { code } => *traps.entry(crate::traps::id(code)).or_default() += 1,
+                _ => {}
+            }
+        }
+        ControlFlow::Continue(())
+    })?;
+    let (mut hosts, mut bytes, mut pages) = (0u64, 0u64, 0u64);
+    ledger.each_host(|host| {
+        if host.crawl == settings.number && host.visited > 0 {
+            hosts += 1;
+            bytes += host.conduct.bytes;
+            pages += u64::from(host.conduct.pages);
+        }
+    })?;
+    Ok(json!({
+        "name": settings.name, "pass": settings.pass.number, "begun": rfc3339(settings.pass.begun_ms), "ended": settings.pass.ended_ms.map(rfc3339),
+        "seeds": settings.seeds.len(), "known": counts.known, "visited": counts.visited, "visited_in_pass": counts.visited_in_pass,
+        "waiting": counts.waiting, "pages": pages, "bytes": bytes, "hosts": hosts, "status": statuses, "errors": errors, "refused": refused,
+        "traps": traps, "robots": robots, "broken": broken,
+    }))
+}
+
+/// Broken links, and every kept page of the crawl that holds one.
+fn broken_links(ledger: &mut Ledger, settings: &Settings, archive: &Arc<Archive>) -> Result<Vec<Value>> {
+    let mut broken: HashMap<String, (Outcome, Vec<String>)> = HashMap::new();
+    ledger.registry.walk(0, |entry| {
+        let outcome = match entry.outcome {
+            State::Visited { status, .. } => Outcome(status),
+            State::Dead { class, .. } => Outcome(class),
+            _ => return ControlFlow::Continue(()),
+        };
+        if entry.crawl == settings.number && outcome.is_broken() && broken.len() < BROKEN_MAX {
+            broken.insert(entry.url.clone(), (outcome, Vec::new()));
+        }
+        ControlFlow::Continue(())
+    })?;
+    if !broken.is_empty() {
+        let mut seen = HashSet::new();
+        crate::ledger::each_metadata(archive, &mut |capture, meta| {
+            if meta.crawl == settings.name {
+                for link in &meta.links.links {
+                    if let Some((_, pages)) = broken.get_mut(&link.url)
+                        && pages.len() < HOSTS_LISTED_MAX
+                        && seen.insert((link.url.clone(), capture.url.clone()))
+                    {
+                        pages.push(capture.url.clone());
+                    }
+                }
+            }
+        })?;
+    }
+    let mut lines: Vec<(String, (Outcome, Vec<String>))> = broken.into_iter().collect();
+    lines.sort_by(|a, b| a.0.cmp(&b.0));
+    Ok(lines
+        .into_iter()
+        .map(|(url, (outcome, pages))| json!({ "url": url, "outcome": outcome.to_string(), "pages": pages }))
+        .collect())
+}
+
+/// Broken links listed, at most.
+const BROKEN_MAX: usize = 100_000;

@@ -1,0 +1,194 @@
+//! One bundle: URLs of one host, visited one after the other on one connection, at the pace of the site.
+
+use std::net::IpAddr;
+use std::time::Duration;
+
+use skep_archive::Key;
+use skep_schedule::{AddressKey, Bundle, BundleReport, Fault, LeaseId, Park};
+use skep_url::Url;
+use skep_url::robots::Because;
+
+use crate::checks;
+use crate::hops::Hops;
+use crate::outcome::Outcome;
+use crate::robots::{self, AGENT};
+use crate::visit::{Visited, visit};
+use crate::worker::{Parts, Said};
+
+/// A bundle is over. Visits of it may still be on their way to the disk.
+#[derive(Debug)]
+pub struct Ended {
+    /// Its lease.
+    pub lease: LeaseId,
+    /// How it went; `waiting` is for the engine to fill in.
+    pub report: BundleReport,
+    /// Entries that were not visited.
+    pub left: Vec<u64>,
+    /// What the host did last that was wrong.
+    pub trouble: Option<Outcome>,
+    /// What robots.txt asks for.
+    pub crawl_delay_ms: Option<u64>,
+}
+
+/// Visits the URLs of a bundle as far as time, robots.txt and the host allow.
+pub async fn run(bundle: Bundle, parts: &Parts) {
+    let mut report = BundleReport::default();
+    let mut checks = Checks::default();
+    let (next, trouble) = match bundle.urls.iter().find_map(|ask| Url::parse(&ask.url).ok()) {
+        Some(first) => through(&bundle, &first, &mut report, &mut checks, parts).await,
+        None => (0, None),
+    };
+    let left = bundle.urls[next..].iter().map(|ask| ask.entry).collect();
+    let crawl_delay_ms = report.crawl_delay_ms;
+    checks.flush(&bundle, parts);
+    let _given_up = parts.say.send(Said::Ended(Ended { lease: bundle.lease, report, left, trouble, crawl_delay_ms }));
+}
+
+/// Goes through the bundle; returns how many of its URLs are done with, and what went wrong.
+async fn through(
+    bundle: &Bundle,
+    first: &Url,
+    report: &mut BundleReport,
+    checks: &mut Checks,
+    parts: &Parts,
+) -> (usize, Option<Outcome>) {
+    tokio::time::sleep_until(parts.zero + std::time::Duration::from_millis(bundle.not_before_ms)).await;
+    let mut session = parts.fetcher.session(first);
+    let rules = match parts.ignores_robots(first) {
+        true => None,
+        false => {
+            let learned = robots::rules(first, bundle.lease, &mut session, parts).await;
+            if let Some(answer_ms) = learned.answer_ms {
+                answered(report, answer_ms, parts);
+            }
+            locate(bundle.lease, learned.address, parts);
+            report.crawl_delay_ms = learned
+                .policy
+                .robots()
+                .and_then(|robots| robots.crawl_delay(AGENT))
+                .map(|delay| (delay.seconds * 1000.0) as u64);
+            if learned.policy.is_closed() {
+                let outcome = Outcome::ROBOTS_UNREACHABLE;
+                give_up(report, learned.fault.or(Some(skep_fetch::Class::Host)), learned.park_ms, parts);
+                // One URL answers for all: its failures count the tries, and its check line says why.
+                let Some(ask) = bundle.urls.first().filter(|_| learned.park_ms.is_none()) else {
+                    return (0, Some(outcome));
+                };
+                checks.note(refused(bundle, ask, outcome, parts.now_ms()));
+                return (1, Some(outcome));
+            }
+            Some(learned.policy)
+        }
+    };
+    for (number, ask) in bundle.urls.iter().enumerate() {
+        if parts.is_over(bundle.deadline_ms, report.answer_ms) {
+            return (number, None);
+        }
+        let Ok(url) = Url::parse(&ask.url) else {
+            checks.note(refused(bundle, ask, Outcome::NO_URL, parts.now_ms()));
+            continue;
+        };
+        let decision = rules.as_ref().map(|rules| rules.decide(AGENT, url.as_str()));
+        if let Some(decision) = decision.filter(|decision| !decision.allowed) {
+            let line = if let Because::Line(line) = decision.because { line.number } else { 0 };
+            let robots_line = u16::try_from(line).unwrap_or(u16::MAX);
+            checks.note(Visited { robots_line, ..refused(bundle, ask, Outcome::ROBOTS, parts.now_ms()) });
+            continue;
+        }
+        parts.turn(&url).await;
+        let step = visit(ask, &url, bundle.lease, &mut session, parts).await;
+        parts.answered(&url, step.answer_ms, report.crawl_delay_ms);
+        answered(report, step.answer_ms, parts);
+        locate(bundle.lease, step.address, parts);
+        if step.fault.is_none() {
+            report.done += 1;
+        }
+        if let Some(check) = step.check {
+            checks.note(check);
+        }
+        if checks.is_due() {
+            checks.flush(bundle, parts);
+        }
+        if give_up(report, step.fault, step.park_ms, parts) {
+            return (number + 1, Some(step.outcome));
+        }
+    }
+    (bundle.urls.len(), None)
+}
+
+fn answered(report: &mut BundleReport, answer_ms: u64, parts: &Parts) {
+    report.ended_ms = Some(parts.elapsed_ms());
+    report.answer_ms = answer_ms;
+}
+
+/// The host wants to be left alone, or cannot be reached, or we cannot reach anybody: the rest of the bundle goes back.
+fn give_up(report: &mut BundleReport, fault: Option<skep_fetch::Class>, park_ms: Option<u64>, parts: &Parts) -> bool {
+    report.park = park_ms.map(|ms| match ms {
+        0 => Park::Doubling,
+        ms => Park::Until(parts.elapsed_ms() + ms),
+    });
+    report.fault = match fault {
+        _ if report.park.is_some() => None,
+        Some(skep_fetch::Class::Host) => Some(Fault::Host),
+        Some(skep_fetch::Class::Local) => Some(Fault::Local),
+        Some(skep_fetch::Class::Url | skep_fetch::Class::Refused) | None => None,
+    };
+    report.park.is_some() || report.fault.is_some()
+}
+
+fn locate(lease: LeaseId, address: Option<IpAddr>, parts: &Parts) {
+    if let Some(address) = address {
+        let _given_up = parts.say.send(Said::Located(lease, AddressKey::of(address)));
+    }
+}
+
+fn refused(bundle: &Bundle, ask: &skep_schedule::BundleUrl, outcome: Outcome, time_ms: i64) -> Visited {
+    let bare = Visited::bare(ask.entry, outcome, time_ms, ask.failures.saturating_add(1));
+    Visited { lease: bundle.lease, url: ask.url.clone(), hops: Hops { depth: ask.depth, redirects: ask.hops }, ..bare }
+}
+
+/// Visits of a bundle that brought nothing, on their way to one record.
+#[derive(Default)]
+struct Checks {
+    visits: Vec<Visited>,
+    since: Option<tokio::time::Instant>,
+}
+
+/// A check waits for others at most so long.
+const CHECKS_WAIT: Duration = Duration::from_secs(5);
+
+impl Checks {
+    fn note(&mut self, visited: Visited) {
+        self.since.get_or_insert_with(tokio::time::Instant::now);
+        self.visits.push(visited);
+    }
+
+    fn is_due(&self) -> bool {
+        self.since.is_some_and(|since| since.elapsed() >= CHECKS_WAIT)
+    }
+
+    fn flush(&mut self, bundle: &Bundle, parts: &Parts) {
+        self.since = None;
+        let visits = std::mem::take(&mut self.visits);
+        if visits.is_empty() {
+            return;
+        }
+        let settings = parts.settings();
+        let lines: Vec<checks::Check> = visits
+            .iter()
+            .map(|visited| checks::Check {
+                fingerprint: parts.fingerprint(settings.number, &visited.url),
+                time_ms: visited.time_ms,
+                outcome: match visited.outcome {
+                    Outcome(304) => checks::Outcome::NotModified,
+                    Outcome::ROBOTS => checks::Outcome::Robots { line: visited.robots_line },
+                    outcome => checks::Outcome::Fault(outcome.id().into()),
+                },
+                failures: visited.failures,
+            })
+            .collect();
+        let (block, _all) = checks::encode(&settings.name, &bundle.host, &lines);
+        let hash = bundle.urls.first().map_or(0, |ask| Key::of(&ask.url).site_hash());
+        parts.append_checks(hash, block, visits);
+    }
+}

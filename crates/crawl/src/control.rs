@@ -1,0 +1,123 @@
+//! How others speak to a crawl that runs: to stop it, to ask about it, to change it.
+
+use std::sync::mpsc::{Receiver, Sender, channel};
+use std::sync::{Arc, Mutex, PoisonError};
+
+use serde::{Deserialize, Serialize};
+use serde_json::Value;
+
+use crate::error::{Error, Result};
+use crate::worker::Said;
+
+/// A question about crawls, answered by the crawl that runs, or from what is on disk.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case", tag = "question")]
+pub enum Question {
+    /// The fate of a URL.
+    Why {
+        /// The URL as typed.
+        url: String,
+        /// Only in this crawl.
+        name: Option<String>,
+    },
+    /// Hosts with waiting URLs, or one host.
+    Queue {
+        /// `name` or `name:port`.
+        host: Option<String>,
+        /// At most so many hosts.
+        limit: usize,
+    },
+    /// What a crawl came to.
+    Report {
+        /// Its name; all crawls if none.
+        name: Option<String>,
+        /// Broken links with the pages that hold them.
+        broken: bool,
+    },
+    /// Change how a host is treated.
+    Set {
+        /// `name` or `name:port`.
+        host: String,
+        /// What.
+        change: Change,
+    },
+}
+
+/// What can be changed about a host.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum Change {
+    /// Its pace: `polite`, `none`, or milliseconds.
+    Pace(String),
+    /// Not now.
+    Pause,
+    /// Go on.
+    Resume,
+    /// Nothing of it any more.
+    Drop,
+}
+
+/// Something said to the engine by others than workers.
+#[derive(Debug)]
+pub enum Asked {
+    /// Finish what is in flight, then end.
+    Stop,
+    /// Answer this.
+    Question(Question, Sender<Result<Vec<Value>>>),
+}
+
+/// A handle on a crawl; clones speak to the same one. Before the crawl begins and after it ended nobody answers.
+#[derive(Clone, Default)]
+pub struct Control {
+    engine: Arc<Mutex<State>>,
+}
+
+#[derive(Default)]
+struct State {
+    engine: Option<Sender<Said>>,
+    stopped: bool,
+}
+
+impl Control {
+    /// Asks the crawl to finish what is in flight and to end.
+    pub fn stop(&self) {
+        let mut state = self.lock();
+        state.stopped = true;
+        if let Some(engine) = &state.engine {
+            let _ended_already = engine.send(Said::Asked(Asked::Stop));
+        }
+    }
+
+    /// Asks the crawl that runs; `None` if none does.
+    pub fn ask(&self, question: &Question) -> Option<Result<Vec<Value>>> {
+        let engine = self.lock().engine.clone()?;
+        let (answer, answered): (_, Receiver<Result<Vec<Value>>>) = channel();
+        engine.send(Said::Asked(Asked::Question(question.clone(), answer))).ok()?;
+        answered.recv().ok()
+    }
+
+    /// Whether a crawl runs.
+    pub fn is_running(&self) -> bool {
+        self.lock().engine.is_some()
+    }
+
+    pub(crate) fn begin(&self, engine: Sender<Said>) -> Result<()> {
+        let mut state = self.lock();
+        if state.engine.is_some() {
+            return Err(Error::Settings { what: "another crawl of this archive runs already".into() });
+        }
+        if state.stopped {
+            let _told = engine.send(Said::Asked(Asked::Stop));
+        }
+        state.engine = Some(engine);
+        Ok(())
+    }
+
+    pub(crate) fn end(&self) {
+        self.lock().engine = None;
+    }
+
+    fn lock(&self) -> std::sync::MutexGuard<'_, State> {
+        self.engine.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}

@@ -1,0 +1,816 @@
+//! The crawl as it runs: one thread that owns registry and schedule, hears what workers say and gives them bundles.
+//!
+//! ```text
+//!          ┌──────── Said::Visited (synced) ── Said::Ended ────────┐
+//!          ▼                                                       │
+//!   ledger (registry) ──waiting──▶ schedule ──Order::Lease──▶ bundle ──▶ worker
+//! ```
+
+use std::collections::{BTreeSet, HashMap};
+use std::sync::atomic::Ordering;
+use std::sync::mpsc::{Receiver, RecvTimeoutError, Sender, channel};
+use std::sync::{Arc, PoisonError};
+use std::time::{Duration, Instant};
+
+use skep_archive::Archive;
+use skep_schedule::retry::Patience;
+use skep_schedule::{
+    AddressKey, Bundle, BundleReport, BundleUrl, Config, Event as Told, HostId, LeaseId, Order, Pace, Schedule, SiteId,
+};
+use tokio::sync::mpsc;
+
+use crate::bundle::Ended;
+use crate::control::{Asked, Change, Control, Question};
+use crate::cookies::Cookies;
+use crate::error::{Error, Result};
+use crate::hops::Hops;
+use crate::ledger::{Ledger, name_of};
+use crate::limits::{BUNDLE_URLS_MAX, CHECKPOINT_BYTES, CHECKPOINT_MS, HEARD_URLS_MAX, LOOK_AROUND_MS, PROGRESS_MS};
+use crate::outcome::Outcome;
+use crate::progress::{Counters, Ending, Event, Progress};
+use crate::registry::{self, Class, State};
+use crate::registry_key::RegistryKey;
+use crate::settings::{Pass, Settings};
+use crate::visit::Visited;
+use crate::worker::{self, Said, Shared};
+
+/// One run of a crawl.
+pub struct Run {
+    /// The crawl.
+    pub settings: Settings,
+    /// How requests are made.
+    pub fetch: skep_fetch::Settings,
+    /// What the operator gives to sites.
+    pub cookies: Cookies,
+    /// Threads that fetch.
+    pub workers: usize,
+    /// How failures are tried again.
+    pub patience: Patience,
+}
+
+/// Runs a crawl until it is finished, stopped, or out of budget.
+pub fn run(archive: &Arc<Archive>, run: Run, control: &Control, tell: &mut dyn FnMut(Event)) -> Result<Ending> {
+    let (say, heard) = channel();
+    control.begin(say.clone())?;
+    let ended = Engine::begin(archive, run, say, heard, tell).and_then(|mut engine| {
+        let ended = engine.work();
+        engine.end(ended)
+    });
+    control.end();
+    ended
+}
+
+/// A lease that is out.
+struct Out {
+    host: HostId,
+    /// Entries not yet reported, with the class they came from.
+    entries: HashMap<u64, Class>,
+    ended: bool,
+}
+
+struct Engine<'t> {
+    archive: Arc<Archive>,
+    shared: Arc<Shared>,
+    ledger: Ledger,
+    schedule: Schedule,
+    crawl: u16,
+    pass: u16,
+    hands: Vec<mpsc::UnboundedSender<Bundle>>,
+    threads: Vec<std::thread::JoinHandle<Result<()>>>,
+    next_hand: usize,
+    heard: Receiver<Said>,
+    out: HashMap<LeaseId, Out>,
+    out_entries: usize,
+    orders: Vec<Order>,
+    /// When a host has a retry that is due, on the wall clock.
+    retries: BTreeSet<(i64, HostId)>,
+    wake_ms: Option<u64>,
+    counters: Counters,
+    tell: &'t mut dyn FnMut(Event),
+    ending: Option<Ending>,
+    room: bool,
+    since_checkpoint_bytes: u64,
+    next_checkpoint: Instant,
+    next_progress: Instant,
+    next_look: Instant,
+    settings_seen: Option<std::time::SystemTime>,
+    begun: Instant,
+    trouble: Option<Error>,
+}
+
+impl<'t> Engine<'t> {
+    fn begin(
+        archive: &Arc<Archive>,
+        run: Run,
+        say: Sender<Said>,
+        heard: Receiver<Said>,
+        tell: &'t mut dyn FnMut(Event),
+    ) -> Result<Engine<'t>> {
+        let folder = archive.layout().settings();
+        let key = RegistryKey::load(&folder)?;
+        let settings = number(run.settings, &folder)?;
+        settings.check()?;
+        settings.store(&folder)?;
+        let mut ledger = Ledger::open(archive, &key, run.patience)?;
+        let settings = begin_pass(settings, &folder, &mut ledger)?;
+        let (crawl, pass) = (settings.number, settings.pass.number.min(u32::from(u16::MAX)) as u16);
+        let settings = Arc::new(settings);
+        ledger.set_rules(settings.clone())?;
+        hear_seeds(archive, &mut ledger, &settings)?;
+        let fetch = Arc::new(run.fetch);
+        let dns = skep_fetch::Dns::new(&fetch).map_err(|error| Error::Fetch(error.to_string()))?;
+        let zero = tokio::time::Instant::now();
+        let shared = Arc::new(Shared {
+            archive: archive.clone(),
+            remembered: crate::remembered::Remembered::new(archive.clone()),
+            robots: crate::robots::Robots::default(),
+            clocks: crate::clocks::Clocks::default(),
+            settings: std::sync::Mutex::new(settings.clone()),
+            fetch,
+            dns: Arc::new(dns),
+            cookies: run.cookies,
+            again: pass > 1,
+            zero,
+            key,
+            stopping: false.into(),
+        });
+        let mut hands = Vec::new();
+        let mut threads = Vec::new();
+        for number in 0..run.workers.max(1) {
+            let (give, take) = mpsc::unbounded_channel();
+            let (shared, say) = (shared.clone(), say.clone());
+            let thread = std::thread::Builder::new()
+                .name(format!("skep-fetch-{number}"))
+                .spawn(move || worker::run(shared, take, say));
+            threads.push(thread.map_err(|error| Error::Fetch(format!("no thread for a worker: {error}")))?);
+            hands.push(give);
+        }
+        let config = Config {
+            concurrency: settings.concurrency,
+            own_concurrency: settings.concurrency,
+            bundle_urls_max: BUNDLE_URLS_MAX,
+            ..Config::default()
+        };
+        let now = Instant::now();
+        let mut engine = Engine {
+            archive: archive.clone(),
+            shared,
+            ledger,
+            schedule: Schedule::new(config),
+            crawl,
+            pass,
+            hands,
+            threads,
+            next_hand: 0,
+            heard,
+            out: HashMap::new(),
+            out_entries: 0,
+            orders: Vec::new(),
+            retries: BTreeSet::new(),
+            wake_ms: None,
+            counters: Counters::default(),
+            tell,
+            ending: None,
+            room: true,
+            since_checkpoint_bytes: 0,
+            next_checkpoint: now + Duration::from_millis(CHECKPOINT_MS),
+            next_progress: now + Duration::from_millis(PROGRESS_MS),
+            next_look: now,
+            settings_seen: None,
+            begun: now,
+            trouble: None,
+        };
+        engine.wake_hosts()?;
+        Ok(engine)
+    }
+
+    /// Every host with waiting URLs is told to the schedule.
+    fn wake_hosts(&mut self) -> Result<()> {
+        let counts = self.ledger.registry.counts(self.crawl);
+        let name = self.shared.settings().name.clone();
+        (self.tell)(Event::Began { name, pass: self.pass.into(), known: counts.known, waiting: counts.waiting });
+        let mut waiting = Vec::new();
+        let crawl = self.crawl;
+        self.ledger.each_host(|host| {
+            if host.crawl == crawl && host.waiting > 0 {
+                waiting.push(host.id);
+            }
+        })?;
+        for host in waiting {
+            self.ledger.touch(host);
+        }
+        self.tell_waiting()
+    }
+
+    /// Hears, folds, gives, until there is nothing left to do.
+    fn work(&mut self) -> Result<Ending> {
+        loop {
+            self.look_around()?;
+            self.step(Told::Tick)?;
+            if self.is_over()? {
+                return Ok(self.ending.unwrap_or(Ending::Finished));
+            }
+            match self.heard.recv_timeout(self.patience_left()) {
+                Ok(said) => self.hear(said)?,
+                Err(RecvTimeoutError::Timeout) => continue,
+                Err(RecvTimeoutError::Disconnected) => return Err(Error::Fetch("all workers have ended".into())),
+            }
+            // What waits already is heard before anything is given out: one look at the queues serves all of it.
+            for _ in 0..HEARD_AT_ONCE {
+                match self.heard.try_recv() {
+                    Ok(said) => self.hear(said)?,
+                    Err(_) => break,
+                }
+            }
+            if let Some(error) = self.trouble.take() {
+                return Err(error);
+            }
+            self.tell_waiting()?;
+        }
+    }
+
+    fn hear(&mut self, said: Said) -> Result<()> {
+        match said {
+            Said::Visited(visited) => self.visited(*visited),
+            Said::Lost(visited, error) => self.lost(&visited, error),
+            Said::Located(lease, address) => self.located(lease, address),
+            Said::Ended(ended) => self.ended(ended),
+            Said::Asked(Asked::Stop) => {
+                self.stop(Ending::Stopped);
+                Ok(())
+            }
+            Said::Asked(Asked::Question(question, answer)) => {
+                let answered = self.answer(&question);
+                let _asker_left = answer.send(answered);
+                Ok(())
+            }
+        }
+    }
+
+    fn visited(&mut self, visited: Visited) -> Result<()> {
+        self.since_checkpoint_bytes += visited.bytes;
+        let folded = self.ledger.visited(self.crawl, self.pass, &visited)?;
+        if let Some(entry) = visited.entry {
+            self.settle_entry(visited.lease, entry);
+        }
+        let host = self.out.get(&visited.lease).map(|out| out.host);
+        if let Some(host) = host {
+            self.conduct(host, |conduct| {
+                conduct.last_visit_ms = visited.time_ms;
+                conduct.bytes = conduct.bytes.saturating_add(visited.bytes);
+                conduct.pages = conduct.pages.saturating_add(u32::from(visited.outcome.as_status().is_some()));
+                match visited.outcome.failure() {
+                    Some(_) => conduct.last_error = visited.outcome.0,
+                    None => conduct.failures = 0,
+                }
+                if let Some(park_ms) = visited.park_ms.filter(|ms| *ms > 0) {
+                    conduct.parked_until_ms = visited.time_ms.saturating_add(park_ms as i64);
+                }
+            })?;
+        }
+        let name = crate::rules::origin(&visited.url).to_string();
+        self.counters.visited(&name, visited.outcome, visited.bytes, visited.answer_ms);
+        (self.tell)(Event::Visited {
+            outcome: visited.outcome.to_string(),
+            bytes: visited.bytes,
+            ms: visited.answer_ms,
+            new_links: folded.new_links,
+            url: visited.url,
+        });
+        self.forget_if_done(visited.lease);
+        self.check_budgets();
+        Ok(())
+    }
+
+    /// A visit whose records could not be kept did not happen: its URL waits again.
+    fn lost(&mut self, visited: &Visited, error: Error) -> Result<()> {
+        if let Some(entry) = visited.entry {
+            let class = self.settle_entry(visited.lease, entry).unwrap_or(Class::Page);
+            self.ledger.registry.give_back(entry, class, None)?;
+            if let Some(out) = self.out.get(&visited.lease) {
+                self.ledger.touch(registry::HostId(out.host.0));
+            }
+            self.forget_if_done(visited.lease);
+        }
+        if matches!(&error, Error::Archive(skep_archive::Error::DiskFull { .. })) {
+            self.set_room(false)?;
+        } else {
+            self.trouble.get_or_insert(error);
+        }
+        Ok(())
+    }
+
+    fn located(&mut self, lease: LeaseId, address: AddressKey) -> Result<()> {
+        match self.out.get(&lease).map(|out| out.host) {
+            Some(host) => self.step(Told::Located { host, address }),
+            None => Ok(()),
+        }
+    }
+
+    fn ended(&mut self, ended: Ended) -> Result<()> {
+        let Some(out) = self.out.get_mut(&ended.lease) else { return Ok(()) };
+        out.ended = true;
+        let host = out.host;
+        let left: Vec<(u64, Class)> =
+            ended.left.iter().filter_map(|entry| out.entries.remove(entry).map(|class| (*entry, class))).collect();
+        self.out_entries -= left.len();
+        for (entry, class) in left.into_iter().rev() {
+            self.ledger.registry.give_back(entry, class, None)?;
+        }
+        self.conduct(host, |conduct| {
+            if let Some(ms) = ended.crawl_delay_ms {
+                conduct.crawl_delay_ms = Some(u32::try_from(ms).unwrap_or(u32::MAX));
+            }
+            if let Some(trouble) = ended.trouble {
+                conduct.last_error = trouble.0;
+                conduct.failures = conduct.failures.saturating_add(1);
+            }
+        })?;
+        if let Some(skep_schedule::Park::Until(until_ms)) = ended.report.park {
+            let site = self.ledger.registry.host(registry::HostId(host.0))?.site;
+            let seconds = until_ms.saturating_sub(self.now_ms()) / 1000;
+            (self.tell)(Event::Parked { site, seconds });
+        }
+        let waiting = self.waiting(host)?;
+        let report = BundleReport { waiting, ..ended.report };
+        self.step(Told::Finished { lease: ended.lease, report })?;
+        self.forget_if_done(ended.lease);
+        Ok(())
+    }
+
+    fn settle_entry(&mut self, lease: LeaseId, entry: u64) -> Option<Class> {
+        let class = self.out.get_mut(&lease)?.entries.remove(&entry)?;
+        self.out_entries -= 1;
+        Some(class)
+    }
+
+    fn forget_if_done(&mut self, lease: LeaseId) {
+        if self.out.get(&lease).is_some_and(|out| out.ended && out.entries.is_empty()) {
+            self.out.remove(&lease);
+        }
+    }
+
+    /// URLs of a host that may be fetched now; a retry that is not due yet gets a timer.
+    fn waiting(&mut self, host: HostId) -> Result<u32> {
+        let known = self.ledger.registry.host(registry::HostId(host.0))?;
+        let mut waiting = known.waiting;
+        if let Some(due_ms) = known.retry_due_ms.filter(|due_ms| *due_ms > skep_archive::system_clock()) {
+            waiting = waiting.saturating_sub(known.retries);
+            self.retries.insert((due_ms, host));
+        }
+        Ok(waiting)
+    }
+
+    /// Tells the schedule of every host whose queues changed.
+    fn tell_waiting(&mut self) -> Result<()> {
+        let due: Vec<(i64, HostId)> =
+            self.retries.range(..=(skep_archive::system_clock(), HostId(u32::MAX))).copied().collect();
+        for (due_ms, host) in due {
+            self.retries.remove(&(due_ms, host));
+            self.ledger.touch(registry::HostId(host.0));
+        }
+        for host in self.ledger.take_changed() {
+            let known = self.ledger.registry.host(host)?;
+            if known.crawl != self.crawl || known.conduct.dropped {
+                continue;
+            }
+            let (host, site) = (HostId(host.0), site_id(&known.site));
+            let urls = self.waiting(host)?;
+            let pace = self.pace_of(&known);
+            let settings = self.shared.settings();
+            let paused = known.conduct.paused || settings.is_paused(name_of(&known.key), &known.site);
+            self.step(Told::Waiting { host, site, urls, own_pace_none: pace == Pace::None })?;
+            self.step(Told::Pace { host, pace })?;
+            if paused {
+                self.step(Told::Pause { host })?;
+            }
+            let parked_ms = known.conduct.parked_until_ms.saturating_sub(skep_archive::system_clock());
+            if parked_ms > 0 {
+                let until_ms = self.now_ms() + parked_ms as u64;
+                self.step(Told::Parked { site, until_ms })?;
+            }
+        }
+        Ok(())
+    }
+
+    fn pace_of(&self, host: &registry::Host) -> Pace {
+        let settings = self.shared.settings();
+        let name = name_of(&host.key);
+        match host.conduct.pace_ms {
+            Some(ms) => Pace::allowed(Pace::Fixed(ms), settings.is_own(name)),
+            None => settings.pace_of(name, &host.site).allowed(settings.is_own(name)),
+        }
+    }
+
+    fn step(&mut self, event: Told) -> Result<()> {
+        let mut orders = std::mem::take(&mut self.orders);
+        self.schedule.step(event, self.now_ms(), &mut orders);
+        for order in orders.drain(..) {
+            match order {
+                Order::Lease { lease, host, urls_max, pace, not_before_ms, deadline_ms } => {
+                    self.lease(lease, host, urls_max, pace, not_before_ms, deadline_ms)?;
+                }
+                Order::Lapsed { lease, host } => self.lapsed(lease, host)?,
+                Order::Locate { .. } => {}
+                Order::GiveUp { host, why } => self.give_up(host, why)?,
+                Order::Wake { at_ms } => self.wake_ms = Some(at_ms),
+            }
+        }
+        self.orders = orders;
+        Ok(())
+    }
+
+    fn lease(
+        &mut self,
+        lease: LeaseId,
+        host: HostId,
+        urls_max: u32,
+        pace: Pace,
+        not_before_ms: u64,
+        deadline_ms: u64,
+    ) -> Result<()> {
+        let known = self.ledger.registry.host(registry::HostId(host.0))?;
+        let max = (urls_max as usize).min(self.budget_left());
+        let mut taken = Vec::new();
+        self.ledger.registry.take(registry::HostId(host.0), max, skep_archive::system_clock(), &mut taken)?;
+        let mut urls = Vec::with_capacity(taken.len());
+        let mut entries = HashMap::with_capacity(taken.len());
+        for taken in taken {
+            let hops = Hops::unpack(taken.depth);
+            let via = taken.via.map(|via| self.ledger.registry.url(via)).transpose()?;
+            entries.insert(taken.entry, taken.class);
+            urls.push(BundleUrl {
+                entry: taken.entry,
+                url: taken.url,
+                depth: hops.depth,
+                hops: hops.redirects,
+                failures: taken.failures,
+                via,
+                etag: None,
+                last_modified: None,
+            });
+        }
+        self.out_entries += entries.len();
+        self.out.insert(lease, Out { host, entries, ended: false });
+        let bundle = Bundle { lease, host: known.key, site: known.site, urls, pace, not_before_ms, deadline_ms };
+        self.next_hand = (self.next_hand + 1) % self.hands.len();
+        if self.hands[self.next_hand].send(bundle).is_err() {
+            return Err(Error::Fetch("a worker has ended".into()));
+        }
+        Ok(())
+    }
+
+    /// A worker did not come back in time. It still may; until then its URLs are not given out again.
+    fn lapsed(&mut self, _lease: LeaseId, host: HostId) -> Result<()> {
+        let host = self.ledger.registry.host(registry::HostId(host.0))?;
+        (self.tell)(Event::Note { text: format!("a bundle of {} takes longer than its lease", host.key) });
+        Ok(())
+    }
+
+    /// What waits for a host that was given up is dead in this pass.
+    fn give_up(&mut self, host: HostId, why: skep_schedule::GaveUp) -> Result<()> {
+        let id = registry::HostId(host.0);
+        let key = self.ledger.registry.host(id)?.key;
+        self.ledger.registry.drop_waiting(id, State::Dead { class: Outcome::HOST_GIVEN_UP.0, failures: 0 })?;
+        self.retries.retain(|(_, other)| *other != host);
+        (self.tell)(Event::GaveUp { host: key, why: why.text() });
+        Ok(())
+    }
+
+    fn conduct(&mut self, host: HostId, change: impl FnOnce(&mut registry::Conduct)) -> Result<()> {
+        Ok(self.ledger.registry.update_host(registry::HostId(host.0), change)?)
+    }
+
+    fn budget_left(&self) -> usize {
+        let settings = self.shared.settings();
+        let spent = self.ledger.registry.counts(self.crawl).visited_in_pass;
+        let left = settings.pages.map_or(u64::MAX, |pages| pages.saturating_sub(spent + self.out_entries as u64));
+        usize::try_from(left).unwrap_or(usize::MAX)
+    }
+
+    fn check_budgets(&mut self) {
+        let settings = self.shared.settings();
+        let counts = self.ledger.registry.counts(self.crawl);
+        if settings.pages.is_some_and(|pages| counts.visited_in_pass >= pages) {
+            self.stop(Ending::Budget("pages"));
+        }
+        if settings.bytes.is_some_and(|bytes| self.counters.bytes >= bytes) {
+            self.stop(Ending::Budget("bytes"));
+        }
+        if settings.time_ms.is_some_and(|ms| self.begun.elapsed() >= Duration::from_millis(ms)) {
+            self.stop(Ending::Budget("time"));
+        }
+    }
+
+    fn stop(&mut self, ending: Ending) {
+        if self.ending.is_none() {
+            self.ending = Some(ending);
+            self.shared.stopping.store(true, Ordering::Relaxed);
+            let mut orders = Vec::new();
+            self.schedule.step(Told::Stop, self.now_ms(), &mut orders);
+        }
+    }
+
+    fn is_over(&mut self) -> Result<bool> {
+        if self.out_entries > 0 || !self.out.is_empty() {
+            return Ok(false);
+        }
+        if self.ending.is_some() {
+            return Ok(true);
+        }
+        Ok(self.schedule.is_idle()
+            && self.retries.is_empty()
+            && self.ledger.registry.counts(self.crawl).waiting == self.held_back()?)
+    }
+
+    /// URLs that wait at hosts which somebody paused: the crawl does not wait for them.
+    fn held_back(&mut self) -> Result<u64> {
+        let mut held = 0;
+        let settings = self.shared.settings();
+        let crawl = self.crawl;
+        if self.ledger.registry.counts(crawl).waiting == 0 {
+            return Ok(0);
+        }
+        self.ledger.each_host(|host| {
+            let paused =
+                host.conduct.paused || host.conduct.dropped || settings.is_paused(name_of(&host.key), &host.site);
+            if host.crawl == crawl && paused {
+                held += u64::from(host.waiting);
+            }
+        })?;
+        Ok(held)
+    }
+
+    /// Checkpoints, progress, settings and room on the disk, each at its time.
+    fn look_around(&mut self) -> Result<()> {
+        let now = Instant::now();
+        if now >= self.next_progress {
+            self.next_progress = now + Duration::from_millis(PROGRESS_MS);
+            let progress = self.progress();
+            (self.tell)(Event::Progress(progress));
+            self.check_budgets();
+        }
+        if self.since_checkpoint_bytes >= CHECKPOINT_BYTES || now >= self.next_checkpoint {
+            self.checkpoint()?;
+        }
+        if now >= self.next_look {
+            self.next_look = now + Duration::from_millis(LOOK_AROUND_MS);
+            self.look_at_settings()?;
+            let reserve = self.shared.settings().reserve_bytes.unwrap_or(skep_archive::limits::DISK_RESERVE_BYTES);
+            let room = free_bytes(self.archive.layout().root())? > reserve;
+            self.set_room(room)?;
+        }
+        self.tell_waiting()
+    }
+
+    fn set_room(&mut self, room: bool) -> Result<()> {
+        if room != self.room {
+            self.room = room;
+            let text = match room {
+                true => "there is room on the disk again: the crawl goes on",
+                false => "too little room on the disk: the crawl waits until there is more",
+            };
+            (self.tell)(Event::Note { text: text.into() });
+            self.step(Told::Room(room))?;
+        }
+        Ok(())
+    }
+
+    fn checkpoint(&mut self) -> Result<()> {
+        self.ledger.checkpoint()?;
+        self.since_checkpoint_bytes = 0;
+        self.next_checkpoint = Instant::now() + Duration::from_millis(CHECKPOINT_MS);
+        Ok(())
+    }
+
+    /// People may edit the crawl's file while it runs.
+    fn look_at_settings(&mut self) -> Result<()> {
+        let folder = self.archive.layout().settings();
+        let now = self.shared.settings();
+        let changed = std::fs::metadata(Settings::path(&folder, &now.name)).and_then(|facts| facts.modified()).ok();
+        if changed == self.settings_seen {
+            return Ok(());
+        }
+        let first = self.settings_seen.is_none();
+        self.settings_seen = changed;
+        if first {
+            return Ok(());
+        }
+        let read = Settings::load(&folder, &now.name).and_then(|settings| match settings {
+            Some(settings) => settings.check().map(|()| Some(settings)),
+            None => Ok(None),
+        });
+        match read {
+            Ok(Some(settings)) => {
+                self.use_settings(Settings { pass: now.pass, number: now.number, name: now.name.clone(), ..settings })
+            }
+            Ok(None) => Ok(()),
+            Err(error) => {
+                (self.tell)(Event::Note {
+                    text: format!("the crawl's settings were changed but cannot be used: {error}"),
+                });
+                Ok(())
+            }
+        }
+    }
+
+    fn use_settings(&mut self, settings: Settings) -> Result<()> {
+        let settings = Arc::new(settings);
+        *self.shared.settings.lock().unwrap_or_else(PoisonError::into_inner) = settings.clone();
+        self.ledger.set_rules(settings.clone())?;
+        for seed in &settings.seeds {
+            self.ledger.seed(self.crawl, seed)?;
+        }
+        let mut hosts = Vec::new();
+        let crawl = self.crawl;
+        self.ledger.each_host(|host| {
+            if host.crawl == crawl && host.waiting > 0 {
+                hosts.push((host.id, host.conduct.paused || settings.is_paused(name_of(&host.key), &host.site)));
+            }
+        })?;
+        for (host, paused) in hosts {
+            if !paused {
+                self.step(Told::Resume { host: HostId(host.0) })?;
+            }
+            self.ledger.touch(host);
+        }
+        (self.tell)(Event::Note { text: "the crawl's settings were changed and are used from now on".into() });
+        Ok(())
+    }
+
+    fn progress(&mut self) -> Progress {
+        let counts = self.ledger.registry.counts(self.crawl);
+        let overview = self.schedule.overview();
+        let progress = self.counters.progress(self.begun.elapsed().as_millis() as u64);
+        let left_ms = (progress.rate > 0.0).then(|| (counts.waiting as f64 / progress.rate * 1000.0) as u64);
+        Progress {
+            waiting: counts.waiting,
+            out: self.out_entries as u64,
+            known: counts.known,
+            hosts: overview.hosts as u64,
+            left_ms,
+            disk_full: !self.room,
+            ..progress
+        }
+    }
+
+    fn answer(&mut self, question: &Question) -> Result<Vec<serde_json::Value>> {
+        if let Question::Set { host, change } = question {
+            return self.set(host, change);
+        }
+        crate::answers::answer(&mut self.ledger, &self.archive, question, Some(&self.schedule))
+    }
+
+    fn set(&mut self, host: &str, change: &Change) -> Result<Vec<serde_json::Value>> {
+        let settings = self.shared.settings();
+        let changed = crate::answers::set(&mut self.ledger, self.crawl, &settings, host, change)?;
+        for id in &changed {
+            let host = HostId(id.0);
+            match change {
+                Change::Pause => self.step(Told::Pause { host })?,
+                Change::Resume => self.step(Told::Resume { host })?,
+                Change::Drop => self.step(Told::Drop { host })?,
+                Change::Pace(_) => {}
+            }
+            self.ledger.touch(*id);
+        }
+        self.checkpoint()?;
+        Ok(vec![serde_json::json!({ "host": host, "changed": changed.len() })])
+    }
+
+    fn now_ms(&self) -> u64 {
+        self.shared.elapsed_ms()
+    }
+
+    /// How long there is nothing to do unless somebody says something.
+    fn patience_left(&self) -> Duration {
+        let now = Instant::now();
+        let mut left = self.next_progress.min(self.next_checkpoint).min(self.next_look).saturating_duration_since(now);
+        if let Some(wake_ms) = self.wake_ms {
+            left = left.min(Duration::from_millis(wake_ms.saturating_sub(self.now_ms()).max(1)));
+        }
+        if let Some((due_ms, _)) = self.retries.first() {
+            let wait = due_ms.saturating_sub(skep_archive::system_clock()).max(1);
+            left = left.min(Duration::from_millis(wait as u64));
+        }
+        left
+    }
+
+    /// Lets the workers end, keeps what is known, and says how the pass stands.
+    fn end(mut self, ended: Result<Ending>) -> Result<Ending> {
+        self.shared.stopping.store(true, Ordering::Relaxed);
+        self.hands.clear();
+        for thread in std::mem::take(&mut self.threads) {
+            if thread.join().is_err() {
+                self.trouble.get_or_insert(Error::Fetch("a worker panicked".into()));
+            }
+        }
+        // Everything synced is folded, also when the crawl ends in trouble.
+        while let Ok(said) = self.heard.try_recv() {
+            self.hear(said)?;
+        }
+        let ending = ended?;
+        self.checkpoint()?;
+        if ending == Ending::Finished {
+            let folder = self.archive.layout().settings();
+            let settings = Settings::clone(&self.shared.settings());
+            let pass = Pass { ended_ms: Some(skep_archive::system_clock()), ..settings.pass };
+            Settings { pass, ..settings }.store(&folder)?;
+        }
+        let progress = self.progress();
+        (self.tell)(Event::Progress(progress));
+        match self.trouble.take() {
+            Some(error) => Err(error),
+            None => Ok(ending),
+        }
+    }
+}
+
+/// Reports heard before the schedule is asked again.
+const HEARD_AT_ONCE: usize = 512;
+
+fn site_id(site: &str) -> SiteId {
+    SiteId(skep_url::key::hash_of_site(site))
+}
+
+fn free_bytes(path: &std::path::Path) -> Result<u64> {
+    let facts = rustix::fs::statvfs(path).map_err(|error| Error::io("cannot look at", path, error.into()))?;
+    Ok(facts.f_bavail.saturating_mul(facts.f_frsize))
+}
+
+/// Gives a new crawl its number; one that is known keeps its number and its pass.
+fn number(mut settings: Settings, folder: &std::path::Path) -> Result<Settings> {
+    let all = Settings::all(folder)?;
+    match all.iter().find(|known| known.name == settings.name) {
+        Some(known) => (settings.number, settings.pass) = (known.number, known.pass),
+        None => {
+            let last = all.iter().map(|known| known.number).max().unwrap_or(0);
+            settings.number = last
+                .checked_add(1)
+                .ok_or(Error::Settings { what: "this archive has no room for another crawl".into() })?;
+        }
+    }
+    Ok(settings)
+}
+
+/// A crawl that was finished begins its next pass; one that was not goes on.
+fn begin_pass(mut settings: Settings, folder: &std::path::Path, ledger: &mut Ledger) -> Result<Settings> {
+    if settings.pass.number == 0 || settings.pass.ended_ms.is_some() {
+        settings.pass =
+            Pass { number: settings.pass.number + 1, begun_ms: skep_archive::system_clock(), ended_ms: None };
+        settings.store(folder)?;
+    }
+    let pass = settings.pass.number.min(u32::from(u16::MAX)) as u16;
+    // The pass of the registry follows that of the settings, also when a crash came between the two.
+    let behind = ledger.registry.pass(settings.number) < pass;
+    while ledger.registry.pass(settings.number) < pass {
+        let last = ledger.registry.pass(settings.number) + 1 == pass;
+        ledger.registry.begin_pass(settings.number, |state| last && is_due_again(state, pass))?;
+    }
+    if behind {
+        ledger.checkpoint()?;
+    }
+    Ok(settings)
+}
+
+/// What a new pass looks at again: everything that was visited or tried, but not in this pass already.
+fn is_due_again(state: State, now: u16) -> bool {
+    match state {
+        State::Visited { pass, .. } => pass < now,
+        State::Dead { .. } => true,
+        State::Refused { rule } => rule == Outcome::ROBOTS.0,
+        _ => false,
+    }
+}
+
+/// Seeds that nobody heard of yet are recorded and queued.
+fn hear_seeds(archive: &Archive, ledger: &mut Ledger, settings: &Settings) -> Result<()> {
+    let mut new = Vec::new();
+    for seed in &settings.seeds {
+        let url = skep_url::Url::parse(seed)
+            .map_err(|error| Error::Settings { what: format!("`{seed}` is no seed: {error}") })?;
+        if ledger.registry.known(settings.number, url.as_str())?.is_none() {
+            new.push(url);
+        }
+    }
+    let mut encoders =
+        crate::records::Encoders::new(skep_warc::deflate::Level::new(1), archive.layout().root().to_path_buf());
+    for urls in new.chunks(HEARD_URLS_MAX) {
+        let mut batch = crate::heard::Batch::new(&settings.name);
+        for url in urls {
+            batch.put(&crate::heard::Heard { url: url.as_str(), depth: 0, class: "seed", source: None });
+        }
+        let hash = urls.first().map_or(0, |url| url.key().site_hash());
+        let id = crate::chance::Ids::new(crate::chance::draw()?).next();
+        let refused = |error| Error::Settings { what: format!("the seeds cannot be recorded: {error}") };
+        let append = encoders.heard(hash, skep_archive::system_clock(), batch.finish(), id).map_err(refused)?;
+        let acknowledged = archive.append(append)?.wait()?;
+        for url in urls {
+            ledger.seed(settings.number, url.as_str())?;
+        }
+        if let Some(position) = acknowledged.positions.last() {
+            ledger.mark(*position);
+        }
+    }
+    Ok(())
+}

@@ -1,0 +1,158 @@
+//! What an exchange means: pure, from the bytes that came.
+
+use std::borrow::Cow;
+use std::io::Read;
+
+use skep_fetch::Exchange;
+use skep_page::{Input, Link, LinkKind, Page};
+use skep_schedule::pace;
+use skep_url::Url;
+use skep_warc::coding::{self, Bounds};
+use skep_warc::http::Head;
+
+use crate::limits::{DECODE_RATIO_MAX, PARSED_BYTES_MAX, RATIO_FROM_BYTES};
+use crate::outcome::Outcome;
+use crate::remembered::Previous;
+
+/// A 304 becomes a record at most once in so long.
+const REVISIT_MS: i64 = 30 * 86_400_000;
+
+/// What an exchange means.
+#[derive(Debug)]
+pub struct Judgement {
+    /// In one number.
+    pub outcome: Outcome,
+    /// What the page says; nothing for what is not read.
+    pub page: Option<Page>,
+    /// Links of all kinds, redirects first.
+    pub links: Vec<Link>,
+    /// Its links may be followed.
+    pub follow: bool,
+    /// The host asks to be left alone for so long; 0 if it does not say how long.
+    pub park_ms: Option<u64>,
+    /// The media type; empty if none is named.
+    pub mime: String,
+    /// What kind of challenge page it is.
+    pub challenge: Option<&'static str>,
+    /// Why the body was not read.
+    pub unread: Option<&'static str>,
+}
+
+impl Judgement {
+    fn of(outcome: Outcome) -> Judgement {
+        Judgement {
+            outcome,
+            page: None,
+            links: Vec::new(),
+            follow: true,
+            park_ms: None,
+            mime: String::new(),
+            challenge: None,
+            unread: None,
+        }
+    }
+
+    /// Whether the visit leaves a check line and no capture: no answer, or "not modified" shortly after the last record.
+    pub fn brought_nothing(&self, previous: Option<&Previous>, always: bool, now_ms: i64) -> bool {
+        match self.outcome {
+            Outcome(304) => !always && previous.is_some_and(|previous| now_ms - previous.newest_ms < REVISIT_MS),
+            outcome => {
+                outcome.as_status().is_none()
+                    && outcome != Outcome::MALFORMED
+                    && outcome != Outcome::CHALLENGE
+                    && outcome != Outcome::NOARCHIVE
+            }
+        }
+    }
+}
+
+/// Judges an exchange. `ours` says that the operator owns the host and wants `noarchive` ignored.
+pub fn judge(exchange: &Exchange, url: &Url, now_ms: i64, ours: bool) -> Judgement {
+    let Some(head) = &exchange.head else {
+        return match &exchange.fault {
+            Some(fault) if exchange.response.is_empty() => Judgement::of(fault.into()),
+            _ => Judgement::of(Outcome::MALFORMED),
+        };
+    };
+    let status = head.status().unwrap_or(0);
+    let mut judged = Judgement::of(Outcome::status(status));
+    judged.mime = head.mime().unwrap_or_default();
+    if matches!(status, 429 | 503) {
+        let wait = head.header("retry-after").and_then(|value| pace::retry_after(value, now_ms));
+        judged.park_ms = Some(wait.unwrap_or(0));
+    }
+    if status == 304 {
+        return judged;
+    }
+    let body = if is_read(&judged.mime) { decoded(head, exchange) } else { Err("type") };
+    let body = body.unwrap_or_else(|why| {
+        judged.unread = Some(why);
+        Cow::Borrowed(&[])
+    });
+    judged.challenge = skep_page::challenge(status, head, &body);
+    if judged.challenge.is_some() {
+        judged.outcome = Outcome::CHALLENGE;
+        judged.follow = false;
+        judged.park_ms.get_or_insert(0);
+        return judged;
+    }
+    let mut page = skep_page::read(&Input { url, head: Some(head), body: &body });
+    judged.links = std::mem::take(&mut page.links);
+    judged.follow = ours || !page.directives.nofollow;
+    if page.directives.noarchive && !ours && status == 200 {
+        judged.outcome = Outcome::NOARCHIVE;
+    }
+    if matches!(status, 301 | 302 | 303 | 307 | 308)
+        && let Some(to) = head.header("location").and_then(|to| target(url, to))
+    {
+        judged.links.retain(|link| link.url != to);
+        judged.links.insert(0, Link { url: to, kind: LinkKind::Redirect, nofollow: false });
+    }
+    judged.page = Some(page);
+    judged
+}
+
+/// Where a `Location` leads, as browsers understand it: bytes that are not ASCII are taken for UTF-8, else for Latin-1.
+fn target(url: &Url, location: &[u8]) -> Option<String> {
+    let text: Cow<'_, str> = match std::str::from_utf8(location) {
+        Ok(text) => text.into(),
+        Err(_) => location.iter().map(|byte| char::from(*byte)).collect::<String>().into(),
+    };
+    url.join(&text).ok().map(|url| url.as_str().to_string())
+}
+
+/// Types in which links are looked for. A type that nobody named may be anything.
+fn is_read(mime: &str) -> bool {
+    mime.is_empty()
+        || mime.starts_with("text/")
+        || mime.ends_with("xml")
+        || mime.ends_with("json") && (mime.contains("feed") || mime.contains("manifest"))
+        || matches!(
+            mime,
+            "application/x-gzip" | "application/gzip" | "image/svg+xml" | "unk" | "application/octet-stream"
+        )
+}
+
+/// The body without transfer and content codings, within bounds.
+pub fn decoded<'e>(head: &Head, exchange: &'e Exchange) -> Result<Cow<'e, [u8]>, &'static str> {
+    let length = exchange.response.len().saturating_sub(exchange.head_bytes as u64);
+    if length > PARSED_BYTES_MAX {
+        return Err("too-large");
+    }
+    let body = exchange.response.bytes(exchange.head_bytes as u64, PARSED_BYTES_MAX).map_err(|_| "unreadable")?;
+    let plain =
+        !head.is_chunked() && head.header("content-encoding").is_none() && head.header("transfer-encoding").is_none();
+    if plain {
+        return Ok(body);
+    }
+    let bounds =
+        Bounds { output_bytes_max: PARSED_BYTES_MAX, ratio_max: DECODE_RATIO_MAX, ratio_free_bytes: RATIO_FROM_BYTES };
+    let mut decoded = Vec::new();
+    match coding::decode(head, &body[..], bounds).read_to_end(&mut decoded) {
+        Ok(_) => Ok(Cow::Owned(decoded)),
+        Err(error) if coding::BoundError::of(&error).is_some() => Err("bomb"),
+        // What came before the damage is still worth reading.
+        Err(_) if !decoded.is_empty() => Ok(Cow::Owned(decoded)),
+        Err(_) => Err("undecodable"),
+    }
+}

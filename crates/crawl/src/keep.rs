@@ -1,0 +1,138 @@
+//! From an exchange to its records.
+
+use skep_archive::{Append, Digest};
+use skep_fetch::{Exchange, Spool, request_for_record};
+use skep_url::Url;
+
+use crate::answer::{Answer, Block};
+use crate::error::{Error, Result};
+use crate::judge::Judgement;
+use crate::links::{Link, Links};
+use crate::metadata::{Metadata, Timings};
+use crate::outcome::Outcome;
+use crate::records::{Original, Same, Visit};
+use crate::remembered::Previous;
+use crate::visit::Visited;
+use crate::worker::Parts;
+
+/// The records of a visit; fills in the payload's digest.
+pub fn records(
+    visited: &mut Visited,
+    url: &Url,
+    exchange: &Exchange,
+    judged: &Judgement,
+    previous: Option<&Previous>,
+    via: Option<&str>,
+    parts: &Parts,
+) -> Result<Append> {
+    let block = match &exchange.response {
+        Spool::Memory(bytes) => Block::Memory(bytes),
+        Spool::File { file, length } => Block::File(file, *length),
+    };
+    let unreadable = |error| Error::io("cannot read what was fetched from", std::path::Path::new(url.as_str()), error);
+    let answer = Answer::read(block, exchange.head.as_ref(), exchange.head_bytes).map_err(unreadable)?;
+    let request = request_for_record(exchange);
+    let payload = answer.payload();
+    if let Digest::Sha1(bytes) = payload {
+        visited.digest = Some(bytes);
+    }
+    let known = match (visited.outcome, previous) {
+        (Outcome(304), Some(previous)) => {
+            Some((Same::NotModified, previous.url.clone(), previous.time_ms, previous.digest))
+        }
+        (Outcome(304), None) => None,
+        _ if request.private || exchange.truncated.is_some() || exchange.body_bytes() == 0 => None,
+        _ => parts
+            .remembered
+            .original(&payload)?
+            .map(|original| (Same::Payload, original.url, original.time_ms, Some(payload))),
+    };
+    if known.is_none() && !request.private && exchange.truncated.is_none() && exchange.body_bytes() > 0 {
+        parts.remembered.keep(&payload, url.as_str(), visited.time_ms);
+    }
+    let links: Vec<Link<'_>> = visited
+        .links
+        .iter()
+        .map(|link| Link { url: &link.url, code: link.kind.code(), nofollow: link.nofollow })
+        .collect();
+    let directives: Vec<&str> = judged.page.as_ref().map(|page| directive_names(&page.directives)).unwrap_or_default();
+    let notes: Vec<&str> = exchange
+        .notes
+        .iter()
+        .map(|note| note.id())
+        .chain(judged.unread)
+        .chain(judged.challenge)
+        .chain(judged.page.as_ref().and_then(|page| page.cut).map(|cut| cut.id()))
+        .collect();
+    let page = judged.page.as_ref();
+    let verdict = visited.outcome.to_string();
+    let settings = parts.settings();
+    let metadata = Metadata {
+        crawl: &settings.name,
+        depth: visited.hops.depth,
+        redirects: visited.hops.redirects,
+        via,
+        kind: None,
+        verdict: &verdict,
+        timings: Timings {
+            resolve_ms: Some(exchange.timings.resolve_ms).filter(|_| !exchange.reused),
+            connect_ms: Some(exchange.timings.connect_ms).filter(|_| !exchange.reused),
+            tls_ms: Some(exchange.timings.tls_ms).filter(|_| !exchange.reused && exchange.tls.is_some()),
+            first_byte_ms: Some(exchange.timings.first_byte_ms),
+            total_ms: Some(exchange.timings.total_ms),
+        },
+        tls_fault: exchange.tls.as_ref().and_then(|tls| tls.fault.as_deref()),
+        charset: page.map(|page| page.charset),
+        title: page.and_then(|page| page.title.as_deref()),
+        language: page.and_then(|page| page.language.as_deref()),
+        canonical: page.and_then(|page| page.canonical.as_deref()),
+        directives: &directives,
+        signals: page.map_or(&[], |page| &page.signals),
+        notes: &notes,
+        retry_after_ms: visited.park_ms.filter(|ms| *ms > 0),
+        park_until_ms: visited.park_ms.filter(|ms| *ms > 0).map(|ms| visited.time_ms.saturating_add(ms as i64)),
+        links: Links::Full(&links),
+    };
+    let key = url.key();
+    let protocols: Vec<&str> =
+        std::iter::once("http/1.1").chain(exchange.tls.as_ref().map(|tls| tls.protocol)).collect();
+    let visit = Visit {
+        url: url.as_str(),
+        site_hash: key.site_hash(),
+        time_ms: visited.time_ms,
+        request: Some(&request.bytes).filter(|bytes| !bytes.is_empty()).map(|bytes| &bytes[..]),
+        private: request.private,
+        answer: &answer,
+        address: exchange.address.map(|address| address.ip()),
+        protocols: &protocols,
+        cipher: exchange.tls.as_ref().map(|tls| tls.cipher_suite.as_str()),
+        truncated: exchange.truncated,
+        original: known.as_ref().map(|(why, url, time_ms, payload)| Original {
+            why: *why,
+            url,
+            time_ms: *time_ms,
+            record: None,
+            payload: *payload,
+        }),
+        metadata: Some(&metadata),
+        dns: None,
+    };
+    let mut encoders = parts.encoders.borrow_mut();
+    encoders
+        .visit(&visit, &mut || parts.id())
+        .map_err(|error| Error::Settings { what: format!("the record of {url} cannot be written: {error}") })
+}
+
+fn directive_names(directives: &skep_page::Directives) -> Vec<&'static str> {
+    let all = [
+        (directives.noarchive, "noarchive"),
+        (directives.nofollow, "nofollow"),
+        (directives.noindex, "noindex"),
+        (directives.nosnippet, "nosnippet"),
+        (directives.noimageindex, "noimageindex"),
+        (directives.notranslate, "notranslate"),
+        (directives.noai, "noai"),
+        (directives.noimageai, "noimageai"),
+    ];
+    all.iter().filter(|(said, _)| *said).map(|(_, name)| *name).collect()
+}

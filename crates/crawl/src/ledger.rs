@@ -1,0 +1,538 @@
+//! Everything known of the crawls of an archive: the registry, kept in step with the records.
+//!
+//! ```text
+//!  a visit, synced ──▶ visited() ──▶ state of its entry; its links ──▶ rules ──▶ registry ──▶ queues
+//!  after a crash: the same, from the records behind the last checkpoint (catch_up)
+//! ```
+//! Folding a record twice gives what folding it once gives: a known URL is known, a state is set to what it is.
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::io::{BufRead, Read};
+use std::sync::Arc;
+
+use skep_archive::sidecar::SidecarReader;
+use skep_archive::{Archive, Capture, CaptureKind, Note, Position, layout};
+use skep_page::{Link, LinkKind};
+use skep_schedule::retry::{self, Patience, Retry};
+use skep_url::{Part, Suffixes, Url};
+
+use crate::checks;
+use crate::error::{Error, Result};
+use crate::heard;
+use crate::hops::Hops;
+use crate::limits::META_BYTES_MAX;
+use crate::metadata;
+use crate::outcome::Outcome;
+use crate::registry::{self, Class, Heard, HostId, Registry, State};
+use crate::registry_key::RegistryKey;
+use crate::rules::{Rank, Rules};
+use crate::settings::Settings;
+use crate::traps::Traps;
+use crate::visit::Visited;
+
+/// A segment: whose, and which.
+type Segment = (u64, u64);
+
+/// The registry, the rules of every crawl, and how far the records are folded.
+pub struct Ledger {
+    /// Every known URL.
+    pub registry: Registry,
+    /// What looks like a trap.
+    pub traps: Traps,
+    crawls: BTreeMap<u16, Rules>,
+    marks: BTreeMap<Segment, u32>,
+    /// Hosts whose queues changed since somebody looked.
+    changed: BTreeSet<HostId>,
+    patience: Patience,
+    suffixes: Suffixes,
+}
+
+/// What folding a visit came to.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Folded {
+    /// Links that nobody had heard of, and that are taken.
+    pub new_links: u32,
+    /// It will be tried again then, in milliseconds since 1970.
+    pub again_ms: Option<i64>,
+}
+
+impl Ledger {
+    /// Opens the registry of an archive and brings it up to date with the records.
+    pub fn open(archive: &Archive, key: &RegistryKey, patience: Patience) -> Result<Ledger> {
+        let folder = archive.layout().views().join("registry");
+        let (registry, checkpoint) = Registry::open(&folder, registry::Options::new(key.0))?;
+        let checkpoint = checkpoint.unwrap_or_default();
+        let traps = Traps::load(&checkpoint.extra);
+        let marks = checkpoint.marks.iter().map(|mark| (mark.segment, mark.records)).collect();
+        let mut ledger = Ledger {
+            registry,
+            traps,
+            crawls: BTreeMap::new(),
+            marks,
+            changed: BTreeSet::new(),
+            patience,
+            suffixes: Suffixes::compiled(),
+        };
+        for settings in Settings::all(&archive.layout().settings())? {
+            ledger.set_rules(Arc::new(settings))?;
+        }
+        ledger.catch_up(archive)?;
+        Ok(ledger)
+    }
+
+    /// The rules of a crawl, from now on.
+    pub fn set_rules(&mut self, settings: Arc<Settings>) -> Result<()> {
+        let number = settings.number;
+        let learned = self.crawls.get(&number).map(|rules| rules.learned().to_vec()).unwrap_or_default();
+        self.crawls.insert(number, Rules::new(settings, learned)?);
+        Ok(())
+    }
+
+    /// The rules of a crawl.
+    pub fn rules(&mut self, crawl: u16) -> Option<&mut Rules> {
+        self.crawls.get_mut(&crawl)
+    }
+
+    /// The number of a crawl by its name.
+    pub fn number_of(&self, name: &str) -> Option<u16> {
+        self.crawls.iter().find(|(_, rules)| rules.settings().name == name).map(|(number, _)| *number)
+    }
+
+    /// Hosts whose queues changed since the last call.
+    pub fn take_changed(&mut self) -> BTreeSet<HostId> {
+        std::mem::take(&mut self.changed)
+    }
+
+    /// Something about the queues of this host changed.
+    pub fn touch(&mut self, host: HostId) {
+        self.changed.insert(host);
+    }
+
+    /// Goes through all hosts of all crawls.
+    pub fn each_host(&mut self, mut each: impl FnMut(&registry::Host)) -> Result<()> {
+        self.registry.top_hosts(0, |host| {
+            each(host);
+            None::<()>
+        })?;
+        Ok(())
+    }
+
+    /// A seed. Returns whether nobody had heard of it.
+    pub fn seed(&mut self, crawl: u16, url: &str) -> Result<bool> {
+        self.put(crawl, url, Hops::SEED, Class::Seed, LinkKind::Anchor, None)
+    }
+
+    /// Folds a visit: what became of the URL, and what it links to.
+    pub fn visited(&mut self, crawl: u16, pass: u16, visited: &Visited) -> Result<Folded> {
+        let mut folded = Folded::default();
+        let mut via = visited.entry;
+        if visited.from_queue {
+            let entry = match visited.entry {
+                Some(entry) => entry,
+                None => self.entry_of(crawl, visited)?,
+            };
+            via = Some(entry);
+            folded.again_ms = self.settle(entry, pass, visited)?;
+        }
+        if visited.follow && self.crawls.contains_key(&crawl) {
+            folded.new_links = self.links(crawl, visited, via)?;
+        }
+        if let Some(position) = visited.position {
+            self.mark(position);
+        }
+        Ok(folded)
+    }
+
+    /// The entry of a URL that was visited, although its being heard of may not be folded yet.
+    fn entry_of(&mut self, crawl: u16, visited: &Visited) -> Result<u64> {
+        if let Some(entry) = self.registry.known(crawl, &visited.url)? {
+            return Ok(entry);
+        }
+        self.put(crawl, &visited.url, visited.hops, Class::Page, LinkKind::Anchor, None)?;
+        let entry = self.registry.known(crawl, &visited.url)?;
+        entry.ok_or_else(|| Error::Registry(format!("{} was put into the registry and is not there", visited.url)))
+    }
+
+    /// Sets the state of a visited entry. Returns when it is tried again.
+    fn settle(&mut self, entry: u64, pass: u16, visited: &Visited) -> Result<Option<i64>> {
+        let seen = State::Visited { status: visited.outcome.0, time_ms: visited.time_ms, pass };
+        let Some(failure) = visited.outcome.failure() else {
+            self.registry.set_state(entry, seen)?;
+            return Ok(None);
+        };
+        let class = visited.outcome.0;
+        let state = match self.patience.next(visited.failures, failure) {
+            Retry::After(ms) => {
+                let not_before_ms = visited.time_ms.saturating_add(ms as i64);
+                self.registry.set_state(entry, State::Failed { class, failures: visited.failures, not_before_ms })?;
+                let host = self.registry.host_of(entry)?;
+                self.changed.insert(host);
+                return Ok(Some(not_before_ms));
+            }
+            Retry::Dead => State::Dead { class, failures: visited.failures },
+            Retry::Never if visited.outcome.as_status().is_some() => seen,
+            Retry::Never if failure == retry::Outcome::Refused => State::Refused { rule: class },
+            Retry::Never => State::Dead { class, failures: visited.failures },
+        };
+        self.registry.set_state(entry, state)?;
+        if visited.robots_line > 0 {
+            self.registry.set_note(entry, visited.robots_line)?;
+        }
+        Ok(None)
+    }
+
+    /// Folds the links of a visited page. Returns how many are new and taken.
+    fn links(&mut self, crawl: u16, visited: &Visited, via: Option<u64>) -> Result<u32> {
+        let Some(rules) = self.crawls.get_mut(&crawl) else { return Ok(0) };
+        let page_inside = rules.is_inside(&visited.url);
+        let strip_query = rules.settings().strip_query;
+        let mut taken = 0;
+        let (mut known, mut new) = (0u32, 0u32);
+        for link in &visited.links {
+            let url = if strip_query { without_query(&link.url) } else { &link.url };
+            match self.link(crawl, url, link, visited, page_inside, via)? {
+                Fate::Known => known += 1,
+                Fate::Taken => (taken, new) = (taken + 1, new + 1),
+                Fate::Refused => new += 1,
+                Fate::Outside => {}
+            }
+        }
+        if visited.from_queue {
+            self.traps.learn(visited, new, known);
+        }
+        Ok(taken)
+    }
+
+    fn link(
+        &mut self,
+        crawl: u16,
+        url: &str,
+        link: &Link,
+        visited: &Visited,
+        page_inside: bool,
+        via: Option<u64>,
+    ) -> Result<Fate> {
+        let Some(rules) = self.crawls.get_mut(&crawl) else { return Ok(Fate::Outside) };
+        // A seed that has moved: the crawl goes where the seed went.
+        if link.kind == LinkKind::Redirect
+            && visited.hops.depth == 0
+            && page_inside
+            && !rules.is_inside(url)
+            && visited.from_queue
+        {
+            if let Ok(target) = Url::parse(url) {
+                rules.learn(&target)?;
+            }
+        }
+        if !rules.is_inside(url) && !link.kind.is_embed() {
+            return Ok(Fate::Outside);
+        }
+        let Ok(parsed) = Url::parse(url) else { return Ok(Fate::Outside) };
+        let (traps, registry) = (&mut self.traps, &mut self.registry);
+        let mut fate = Fate::Known;
+        let mut hops = visited.hops.deeper();
+        let mut class = Class::Page;
+        let mut decide = || match rules.admit(url, link.kind, visited.hops, page_inside) {
+            Err(refusal) => registry::Fate::Keep(State::Refused { rule: refusal as u16 }, 0),
+            Ok(taken) => {
+                hops = taken.hops;
+                class = class_of(taken.rank);
+                match traps.admit(&parsed, &visited.url) {
+                    Ok(()) => registry::Fate::Queue,
+                    Err(code) => registry::Fate::Keep(State::Trap { code }, 0),
+                }
+            }
+        };
+        // Most links are known: nothing else is decided before that is.
+        if registry.known(crawl, url)?.is_some() {
+            return Ok(Fate::Known);
+        }
+        let decided = decide();
+        if decided == registry::Fate::Queue {
+            fate = Fate::Taken;
+        } else if let registry::Fate::Keep(..) = decided {
+            fate = Fate::Refused;
+        }
+        self.hear(crawl, &parsed, hops, class, link.kind, via, decided)?;
+        Ok(fate)
+    }
+
+    fn put(
+        &mut self,
+        crawl: u16,
+        url: &str,
+        hops: Hops,
+        class: Class,
+        kind: LinkKind,
+        via: Option<u64>,
+    ) -> Result<bool> {
+        let Ok(parsed) = Url::parse(url) else { return Ok(false) };
+        self.hear(crawl, &parsed, hops, class, kind, via, registry::Fate::Queue)
+    }
+
+    fn hear(
+        &mut self,
+        crawl: u16,
+        url: &Url,
+        hops: Hops,
+        class: Class,
+        kind: LinkKind,
+        via: Option<u64>,
+        fate: registry::Fate,
+    ) -> Result<bool> {
+        let host_key = host_key(url);
+        let heard = Heard {
+            crawl,
+            url: url.as_str(),
+            host_key: &host_key,
+            site: url.site(&self.suffixes, Part::Whole),
+            depth: hops.pack(),
+            via,
+            class,
+            kind: kind as u8,
+        };
+        match self.registry.hear_with(&heard, || fate)? {
+            registry::Verdict::New(entry) => {
+                let host = self.registry.host_of(entry)?;
+                self.changed.insert(host);
+                Ok(true)
+            }
+            registry::Verdict::Known(_) => Ok(false),
+        }
+    }
+
+    /// Everything up to this record is folded.
+    pub fn mark(&mut self, position: Position) {
+        let mark = self.marks.entry((position.writer.0.into(), position.segment.into())).or_default();
+        *mark = (*mark).max(position.record + 1);
+    }
+
+    /// Makes what is folded so far survive a crash.
+    pub fn checkpoint(&mut self) -> Result<()> {
+        let marks: Vec<registry::Mark> = self
+            .marks
+            .iter()
+            .map(|(segment, records)| registry::Mark { segment: *segment, records: *records })
+            .collect();
+        Ok(self.registry.checkpoint(&marks, &self.traps.store())?)
+    }
+
+    /// Folds every record behind the marks.
+    fn catch_up(&mut self, archive: &Archive) -> Result<()> {
+        archive.settle()?;
+        let marks = self.marks.clone();
+        let from = |segment: &Segment| marks.get(segment).copied().unwrap_or(0);
+        each_record(archive, &from, &mut |record| match record {
+            Recorded::Answer(answer, capture, block, position) => self.fold_metadata(capture, answer, &block, position),
+            Recorded::Checks(block, position) => self.fold_checks(block, position),
+            Recorded::Heard(block, position) => self.fold_heard(block, position),
+            Recorded::Other(position) => {
+                self.mark(position);
+                Ok(())
+            }
+        })
+    }
+
+    fn fold_metadata(
+        &mut self,
+        capture: &Capture,
+        answer: Option<&Capture>,
+        block: &[u8],
+        position: Position,
+    ) -> Result<()> {
+        let (Ok(meta), Some(answer)) = (metadata::parse(block), answer) else {
+            self.mark(position);
+            return Ok(());
+        };
+        let Some(crawl) = self.number_of(&meta.crawl) else {
+            self.mark(position);
+            return Ok(());
+        };
+        let outcome = Outcome::from_id(&meta.verdict).unwrap_or(Outcome::status(answer.status));
+        let links = meta.links.links.into_iter().filter_map(|link| {
+            let kind = LinkKind::from_code(&link.code)?;
+            Some(Link { url: link.url, kind, nofollow: link.nofollow })
+        });
+        let robots = Url::parse(&capture.url).is_ok_and(|url| url.robots_txt() == url);
+        let known = if robots { self.registry.known(crawl, &capture.url)? } else { None };
+        let visited = Visited {
+            lease: skep_schedule::LeaseId(0),
+            entry: known,
+            from_queue: !robots || known.is_some(),
+            url: capture.url.clone(),
+            hops: Hops { depth: meta.depth, redirects: meta.redirects },
+            outcome,
+            time_ms: answer.time_ms,
+            answer_ms: meta.timings.total_ms.unwrap_or(0).into(),
+            bytes: answer.length,
+            failures: u8::from(outcome.failure().is_some()),
+            park_ms: meta.retry_after_ms,
+            links: links.collect(),
+            follow: !meta.directives.iter().any(|directive| directive == "nofollow") && outcome != Outcome::CHALLENGE,
+            digest: None,
+            mime: answer.mime.clone(),
+            robots_line: 0,
+            position: Some(position),
+        };
+        let pass = self.pass_at(crawl, answer.time_ms);
+        let visited = Visited { failures: self.failures_after(&visited, crawl)?, ..visited };
+        self.visited(crawl, pass, &visited)?;
+        Ok(())
+    }
+
+    /// Failures in a row, as the registry has them, and this one.
+    fn failures_after(&mut self, visited: &Visited, crawl: u16) -> Result<u8> {
+        if visited.outcome.failure().is_none() {
+            return Ok(0);
+        }
+        let Some(entry) = self.registry.known(crawl, &visited.url)? else { return Ok(1) };
+        Ok(match self.registry.state(entry)? {
+            State::Failed { failures, .. } => failures.saturating_add(1),
+            _ => 1,
+        })
+    }
+
+    fn fold_checks(&mut self, block: &[u8], position: Position) -> Result<()> {
+        if let Ok(checks) = checks::parse(block)
+            && let Some(crawl) = self.number_of(&checks.crawl)
+        {
+            for check in &checks.checks {
+                let Some(entry) = self.registry.find(check.fingerprint)? else { continue };
+                let (outcome, robots_line) = match &check.outcome {
+                    checks::Outcome::NotModified => (Outcome(304), 0),
+                    checks::Outcome::Robots { line } => (Outcome::ROBOTS, *line),
+                    checks::Outcome::Fault(id) | checks::Outcome::Refused(id) => {
+                        (Outcome::from_id(id).unwrap_or(Outcome::CONNECT_FAILED), 0)
+                    }
+                };
+                let visited = Visited { robots_line, ..Visited::bare(entry, outcome, check.time_ms, check.failures) };
+                let pass = self.pass_at(crawl, check.time_ms);
+                self.settle(entry, pass, &visited)?;
+            }
+        }
+        self.mark(position);
+        Ok(())
+    }
+
+    fn fold_heard(&mut self, block: &[u8], position: Position) -> Result<()> {
+        let mut urls: Vec<(String, u16)> = Vec::new();
+        if let Ok(name) = heard::parse(block, &mut |heard| urls.push((heard.url.to_string(), heard.depth)))
+            && let Some(crawl) = self.number_of(&name)
+        {
+            for (url, depth) in urls {
+                self.put(crawl, &url, Hops { depth, redirects: 0 }, Class::Seed, LinkKind::Anchor, None)?;
+            }
+        }
+        self.mark(position);
+        Ok(())
+    }
+
+    /// The pass of a crawl to which a moment belongs: the present one, or the one before it began.
+    fn pass_at(&self, crawl: u16, time_ms: i64) -> u16 {
+        let Some(rules) = self.crawls.get(&crawl) else { return 1 };
+        let pass = rules.settings().pass;
+        let number = if time_ms < pass.begun_ms { pass.number.saturating_sub(1) } else { pass.number };
+        u16::try_from(number.max(1)).unwrap_or(u16::MAX)
+    }
+}
+
+fn class_of(rank: Rank) -> Class {
+    match rank {
+        Rank::Embed => Class::Embed,
+        Rank::First => Class::Seed,
+        Rank::Page => Class::Page,
+    }
+}
+
+/// What became of a link.
+enum Fate {
+    Known,
+    Taken,
+    Refused,
+    Outside,
+}
+
+/// The unit of queues: scheme, name and port.
+pub fn host_key(url: &Url) -> String {
+    format!("{}://{}", url.scheme(), url.host())
+}
+
+fn without_query(url: &str) -> &str {
+    url.split('?').next().unwrap_or(url)
+}
+
+/// The name in `scheme://name:port`.
+pub fn name_of(host_key: &str) -> &str {
+    let name = host_key.split_once("://").map_or(host_key, |(_, rest)| rest);
+    match name.rsplit_once(':') {
+        Some((name, port)) if port.bytes().all(|byte| byte.is_ascii_digit()) => name,
+        _ => name,
+    }
+}
+
+/// A record that means something to crawls.
+enum Recorded<'r> {
+    /// The metadata of a visit, and the answer it stands behind.
+    Answer(Option<&'r Capture>, &'r Capture, Vec<u8>, Position),
+    Checks(&'r [u8], Position),
+    Heard(&'r [u8], Position),
+    Other(Position),
+}
+
+/// Goes through the records of the archive's own segments, from the one that `from` says on.
+fn each_record(
+    archive: &Archive,
+    from: &dyn Fn(&Segment) -> u32,
+    each: &mut dyn FnMut(Recorded<'_>) -> Result<()>,
+) -> Result<()> {
+    for segment in archive.segments() {
+        let id = segment.name.id;
+        let first = from(&(id.writer.0.into(), id.number.into()));
+        let Some(mut sidecar) = SidecarReader::open(&layout::sidecar_of(&segment.path), segment.name)? else {
+            continue;
+        };
+        let mut answer: Option<Box<Capture>> = None;
+        while let Some(entries) = sidecar.next_frame()? {
+            for entry in entries {
+                let position = Position { writer: id.writer, segment: id.number, record: entry.record };
+                let is_new = entry.record >= first;
+                match entry.note {
+                    Note::Capture(capture) if matches!(capture.kind, CaptureKind::Response | CaptureKind::Revisit) => {
+                        answer = Some(capture);
+                    }
+                    Note::Capture(capture) if is_new && capture.kind == CaptureKind::Metadata => {
+                        let block = block_of(&segment.path, entry.offset, entry.length)?;
+                        let answer = answer.take().filter(|answer| answer.url == capture.url);
+                        each(Recorded::Answer(answer.as_deref(), &capture, block, position))?;
+                    }
+                    Note::Checks(block) if is_new => each(Recorded::Checks(&block, position))?,
+                    Note::Heard(block) if is_new => each(Recorded::Heard(&block, position))?,
+                    _ if is_new => each(Recorded::Other(position))?,
+                    _ => {}
+                }
+            }
+        }
+    }
+    Ok(())
+}
+
+/// Goes through the metadata of all visits that the archive keeps.
+pub fn each_metadata(archive: &Archive, each: &mut dyn FnMut(&Capture, &metadata::Meta)) -> Result<()> {
+    each_record(archive, &|_| 0, &mut |record| {
+        if let Recorded::Answer(_, capture, block, _) = record
+            && let Ok(meta) = metadata::parse(&block)
+        {
+            each(capture, &meta);
+        }
+        Ok(())
+    })
+}
+
+fn block_of(path: &std::path::Path, offset: u64, length: u64) -> Result<Vec<u8>> {
+    let mut stored = skep_archive::Stored::open(path, offset, length)?;
+    let mut record = stored.record()?;
+    let mut block = Vec::new();
+    let read = (&mut record as &mut dyn BufRead).take(META_BYTES_MAX as u64).read_to_end(&mut block);
+    read.map_err(|error| Error::io("cannot read", path, error))?;
+    Ok(block)
+}

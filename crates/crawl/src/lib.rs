@@ -1,0 +1,57 @@
+//! The crawl: runs the schedule against hands.
+//!
+//! Decides when a URL is due and who may fetch it, keeps the registry of every known URL, and turns visits into records.
+//! Never parses a page. Never opens a socket itself.
+//!
+//! ```text
+//! engine      one thread: hears what workers say, folds it, gives out bundles           settings    a crawl as meant
+//! ledger      the registry in step with the records, live and after a crash              rules       which links belong to it
+//! registry    every known URL, on disk, exact                                            traps       which look like a trap
+//! worker      threads that fetch;  bundle: one host at its pace;  visit: one page        control     others speak to a crawl
+//! robots, clocks, remembered, judge, keep: one step of a visit each                      answers     why, queue, report
+//! records, metadata, links, checks, heard, answer: what is written, and read back
+//! ```
+//! Where to begin reading: [`visit`] is the life of one page, [`engine`] that of a crawl.
+
+pub mod answer;
+mod answers;
+mod bundle;
+pub mod canonical;
+mod chance;
+pub mod checks;
+mod clocks;
+mod control;
+mod cookies;
+mod engine;
+mod error;
+pub mod fuzz;
+pub mod heard;
+pub mod hops;
+mod judge;
+mod keep;
+mod ledger;
+pub mod limits;
+mod lines;
+pub mod links;
+pub mod metadata;
+pub mod outcome;
+mod progress;
+mod record_head;
+pub mod records;
+pub mod registry;
+mod registry_key;
+mod remembered;
+mod robots;
+pub mod rules;
+pub mod settings;
+mod traps;
+pub mod visit;
+mod worker;
+
+pub use answers::answer_at_rest as answer_question;
+pub use control::{Change, Control, Question};
+pub use cookies::Cookies;
+pub use engine::{Run, run};
+pub use error::{Error, Result};
+pub use progress::{Ending, Event, Progress};
+pub use settings::{Pass, Reach, Settings, SiteSettings, Speed, Type};

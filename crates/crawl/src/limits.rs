@@ -1,0 +1,100 @@
+//! Every bound of this package, with its unit.
+
+/// Links from a seed to a page, at most.
+pub const DEPTH_MAX: u16 = 4_000;
+/// Redirects in a row.
+pub const REDIRECT_HOPS_MAX: u8 = 10;
+/// Bundles out at once, if nothing else is said: a laptop's worth.
+pub const CONCURRENCY_DEFAULT: u32 = 64;
+/// Bundles out at once, at most.
+pub const CONCURRENCY_MAX: u32 = 10_000;
+/// URLs that travel together.
+pub const BUNDLE_URLS_MAX: u32 = 100;
+/// Visits whose records are on their way to the disk, for one worker: memory for bodies is bounded by it.
+pub const UNSYNCED_VISITS_MAX: usize = 256;
+/// The same in bytes.
+pub const UNSYNCED_BYTES_MAX: u32 = 64 << 20;
+/// A registry follows its records by at most so much.
+pub const CHECKPOINT_BYTES: u64 = 64 << 20;
+/// And by at most so long.
+pub const CHECKPOINT_MS: u64 = 10_000;
+/// Progress is told so often.
+pub const PROGRESS_MS: u64 = 1_000;
+/// The crawl's file of settings and the free space are looked at so often.
+pub const LOOK_AROUND_MS: u64 = 2_000;
+/// Hosts whose robots.txt is kept in memory.
+pub const ROBOTS_CACHED_HOSTS_MAX: usize = 20_000;
+/// A robots.txt is read to here; RFC 9309 asks for 500 KiB.
+pub const ROBOTS_BYTES_MAX: u64 = 512 << 10;
+/// Hosts whose place in the scope is kept in memory.
+pub const HOST_MEMOS_MAX: usize = 100_000;
+/// Payload digests of a moment ago, which the view does not show yet.
+pub const RECENT_DIGESTS_MAX: usize = 65_536;
+/// Bodies up to here are decoded and parsed.
+pub const PARSED_BYTES_MAX: u64 = 64 << 20;
+/// Decoded to encoded bytes, at most, once [`RATIO_FROM_BYTES`] came out.
+pub const DECODE_RATIO_MAX: u64 = 200;
+/// Below this a high ratio is harmless.
+pub const RATIO_FROM_BYTES: u64 = 1 << 20;
+/// Sitemaps read for one host.
+pub const SITEMAPS_PER_HOST_MAX: u32 = 500;
+/// Seeds of one crawl.
+pub const SEEDS_MAX: usize = 1_000_000;
+/// A pattern of the user, in bytes.
+pub const NAME_BYTES_MAX: usize = 64;
+/// The largest HEARD record, in URLs.
+pub const HEARD_URLS_MAX: usize = 1_000;
+/// A URL as fetched, in bytes.
+pub const URL_BYTES_MAX: usize = 8_192;
+/// In `skep queue` and reports: the hosts named, at most.
+pub const HOSTS_LISTED_MAX: usize = 50;
+
+// --- the records of a visit -----------------------------------------------------------------------------------------
+
+/// Records up to here are wrapped, not deflated: setting up the tables costs more than the bytes are worth.
+pub const WRAPPED_RECORD_BYTES_MAX: usize = 1_024;
+/// A response in a file is encoded in memory up to this size; a larger one goes to a file again.
+pub const ENCODED_IN_MEMORY_BYTES_MAX: u64 = 4 << 20;
+/// A 304 is recorded again after so long; sooner it is a check line.
+pub const REVISIT_AGAIN_MS: i64 = 30 * 24 * 60 * 60 * 1000;
+/// Links in one metadata record.
+pub const LINKS_MAX: usize = 100_000;
+/// The lines of the links in one metadata record.
+pub const LINK_LINES_BYTES_MAX: usize = 8 << 20;
+/// Differences between one full list of a page's links and the next.
+pub const LINK_CHAIN_MAX: u8 = 10;
+/// A value in a metadata record; a longer one is cut.
+pub const META_VALUE_BYTES_MAX: usize = 4 << 10;
+/// The title of a page; a longer one is cut.
+pub const TITLE_BYTES_MAX: usize = 1 << 10;
+/// Lines of one name in a metadata record, those of links apart.
+pub const META_REPEATED_MAX: usize = 64;
+/// A metadata record that is read.
+pub const META_BYTES_MAX: usize = 16 << 20;
+/// Check lines in one record.
+pub const CHECKS_MAX: usize = 10_000;
+/// A check line with its end.
+pub const CHECK_LINE_BYTES_MAX: usize = 40;
+/// Different outcomes in one record of checks: two digits.
+pub const CHECK_OUTCOMES_MAX: usize = 36 * 36;
+/// The parameter of an outcome in a check line: three digits.
+pub const CHECK_PARAMETER_MAX: u16 = 36 * 36 * 36 - 1;
+/// The time between the first and the last check in one record: six digits of milliseconds, 25 days.
+pub const CHECKS_SPAN_MS_MAX: u64 = 36_u64.pow(6) - 1;
+/// The block of a record of heard URLs.
+pub const HEARD_BYTES_MAX: usize = 1 << 20;
+/// URLs in a record of heard URLs that is read.
+pub const HEARD_READ_URLS_MAX: usize = 100_000;
+/// What a record of heard URLs may expand to when it is read.
+pub const HEARD_TEXT_BYTES_MAX: usize = 64 << 20;
+/// Pages named as sources in one record of heard URLs.
+pub const HEARD_SOURCES_MAX: usize = 1_000;
+
+// What is written can be read, and what a sidecar should repeat is not too long for it.
+const _: () = assert!(LINK_LINES_BYTES_MAX + 3 * META_REPEATED_MAX * 2 * META_VALUE_BYTES_MAX < META_BYTES_MAX);
+const _: () =
+    assert!(CHECKS_MAX * CHECK_LINE_BYTES_MAX + CHECK_OUTCOMES_MAX * 80 < skep_archive::limits::NOTE_BYTES_MAX);
+const _: () = assert!(HEARD_BYTES_MAX < skep_archive::limits::NOTE_BYTES_MAX);
+const _: () =
+    assert!(HEARD_URLS_MAX <= HEARD_READ_URLS_MAX && HEARD_URLS_MAX * 3 * URL_BYTES_MAX < HEARD_TEXT_BYTES_MAX);
+const _: () = assert!(22 + 1 + 6 + 1 + 2 + 1 + 3 + 1 + 2 + 1 == CHECK_LINE_BYTES_MAX);

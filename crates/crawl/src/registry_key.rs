@@ -1,0 +1,58 @@
+//! The key under which URLs have fingerprints: a setting, because a rebuild must find the same ones.
+
+use std::path::Path;
+
+use serde::{Deserialize, Serialize};
+use skep_archive::settings as files;
+
+use crate::chance;
+use crate::error::{Error, Result};
+
+/// The key, made once per archive. A hostile site that does not know it cannot make two URLs look alike.
+#[derive(Clone, Debug)]
+pub struct RegistryKey(pub [u8; 32]);
+
+#[derive(Serialize, Deserialize)]
+struct File {
+    version: u32,
+    key: String,
+}
+
+const VERSION: u32 = 1;
+
+impl RegistryKey {
+    /// Reads the key of an archive, or makes it.
+    pub fn load(settings_folder: &Path) -> Result<RegistryKey> {
+        let path = settings_folder.join("registry.toml");
+        if let Some(File { key, .. }) = files::load::<File>(&path, VERSION)? {
+            let key = blake3::Hash::from_hex(&key)
+                .map_err(|_| Error::Settings { what: format!("{} holds no key", path.display()) })?;
+            return Ok(RegistryKey(*key.as_bytes()));
+        }
+        let key = chance::draw()?;
+        files::store(
+            &path,
+            &File { version: VERSION, key: blake3::Hash::from_bytes(key).to_hex().to_string() },
+            0o600,
+        )?;
+        Ok(RegistryKey(key))
+    }
+
+    /// By what check lines name a URL.
+    pub fn fingerprint(&self, crawl: u16, url: &str) -> [u8; 16] {
+        crate::registry::fingerprint_of(&self.0, crawl, url)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_key_is_made_once() {
+        let folder = tempfile::tempdir().unwrap();
+        let key = RegistryKey::load(folder.path()).unwrap();
+        assert_eq!(RegistryKey::load(folder.path()).unwrap().0, key.0);
+        assert_ne!(key.0, [0; 32]);
+    }
+}

@@ -1,0 +1,182 @@
+//! What the archive remembers of a URL or of a payload, for conditional requests and for revisit records.
+
+use std::collections::HashMap;
+use std::io::{BufRead, Read};
+use std::sync::{Arc, Mutex, PoisonError};
+
+use skep_archive::captures::{Match, Query};
+use skep_archive::runs::Direction;
+use skep_archive::{Archive, Capture, CaptureKind, Digest, Key, Position};
+use skep_url::Url;
+use skep_warc::coding::{self, Bounds};
+use skep_warc::http::{Head, Parsed};
+
+use crate::error::Result;
+use crate::limits::{RECENT_DIGESTS_MAX, ROBOTS_BYTES_MAX};
+
+/// The archive, asked about the past; and what happened a moment ago, which its views may not show yet.
+pub struct Remembered {
+    archive: Arc<Archive>,
+    recent: Mutex<Recent>,
+}
+
+/// Two generations: when the young one is full, the old one is forgotten.
+#[derive(Default)]
+struct Recent {
+    young: HashMap<[u8; 20], Original>,
+    old: HashMap<[u8; 20], Original>,
+}
+
+/// A capture with the same payload, to which a revisit refers.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Original {
+    /// Its URL.
+    pub url: String,
+    /// Milliseconds since 1970.
+    pub time_ms: i64,
+}
+
+/// The last time a URL was captured.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Previous {
+    /// Milliseconds since 1970, of the capture that has the body.
+    pub time_ms: i64,
+    /// Milliseconds since 1970, of the newest record of any kind about this URL.
+    pub newest_ms: i64,
+    /// Its URL as it stands in the record.
+    pub url: String,
+    /// Its name; the metadata record stands behind it.
+    pub position: Position,
+    /// Its payload.
+    pub digest: Option<Digest>,
+    /// `ETag` as sent.
+    pub etag: Option<Vec<u8>>,
+    /// `Last-Modified` as sent.
+    pub last_modified: Option<Vec<u8>>,
+}
+
+/// Heads longer than this are not read for their validators.
+const HEAD_BYTES_MAX: u64 = 256 << 10;
+/// Captures looked at before giving up the search for one with a body.
+const CAPTURES_LOOKED_AT: u64 = 64;
+
+impl Remembered {
+    /// What this archive remembers.
+    pub fn new(archive: Arc<Archive>) -> Remembered {
+        Remembered { archive, recent: Mutex::default() }
+    }
+
+    /// The newest public capture of a URL that brought a body, and its validators.
+    pub fn previous(&self, url: &str, key: &Key) -> Result<Option<Previous>> {
+        let query = Query {
+            direction: Direction::Backward,
+            kinds: vec![CaptureKind::Response, CaptureKind::Revisit],
+            limit: Some(CAPTURES_LOOKED_AT),
+            ..Query::new(Match::Exact(key.clone()))
+        };
+        let mut newest_ms = None;
+        for capture in self.archive.views().captures.query(&query)? {
+            let capture = capture?;
+            if capture.url != url {
+                continue;
+            }
+            let newest_ms = *newest_ms.get_or_insert(capture.time_ms);
+            if capture.kind == CaptureKind::Response && capture.status == 200 && !capture.is_private() {
+                let head = self.http_head(&capture)?;
+                let header = |name| head.as_ref().and_then(|head: &Head| head.header(name)).map(<[u8]>::to_vec);
+                return Ok(Some(Previous {
+                    time_ms: capture.time_ms,
+                    newest_ms,
+                    etag: header("etag"),
+                    last_modified: header("last-modified"),
+                    position: capture.position,
+                    digest: capture.digest,
+                    url: capture.url,
+                }));
+            }
+        }
+        Ok(None)
+    }
+
+    /// The body of the newest answer of a URL since then, decoded: time, status, bytes.
+    pub fn body_since(&self, url: &Url, from_ms: i64) -> Result<Option<(i64, u16, Vec<u8>)>> {
+        let query = Query {
+            direction: Direction::Backward,
+            kinds: vec![CaptureKind::Response],
+            from_ms: Some(from_ms),
+            limit: Some(1),
+            ..Query::new(Match::Exact(url.key()))
+        };
+        let Some(capture) = self.archive.views().captures.query(&query)?.next().transpose()? else { return Ok(None) };
+        if capture.url != url.as_str() {
+            return Ok(None);
+        }
+        let mut stored = self.archive.read_capture(&capture)?;
+        let mut bytes = Vec::new();
+        let mut record = stored.record()?;
+        let unreadable =
+            |error| skep_archive::Error::io("cannot read the record of", std::path::Path::new(url.as_str()), error);
+        (&mut record as &mut dyn BufRead)
+            .take(ROBOTS_BYTES_MAX + HEAD_BYTES_MAX)
+            .read_to_end(&mut bytes)
+            .map_err(unreadable)?;
+        let mut head = Head::new();
+        let Parsed::Complete { body } = head.parse_response(&bytes, true) else { return Ok(None) };
+        let bounds = Bounds { output_bytes_max: ROBOTS_BYTES_MAX, ..Bounds::default() };
+        let mut decoded = Vec::new();
+        // A body that was cut off still says what came before.
+        let _as_far_as_it_goes = coding::decode(&head, &bytes[body..], bounds).read_to_end(&mut decoded);
+        Ok(Some((capture.time_ms, capture.status, decoded)))
+    }
+
+    fn http_head(&self, capture: &Capture) -> Result<Option<Head>> {
+        let mut stored = self.archive.read_capture(capture)?;
+        let mut record = stored.record()?;
+        let mut bytes = Vec::new();
+        let mut head = Head::new();
+        let mut limited = (&mut record as &mut dyn BufRead).take(HEAD_BYTES_MAX);
+        let unreadable =
+            |error| skep_archive::Error::io("cannot read the record of", std::path::Path::new(&capture.url), error);
+        loop {
+            let had = bytes.len();
+            let more = limited.fill_buf().map_err(unreadable)?;
+            bytes.extend_from_slice(more);
+            let taken = more.len();
+            limited.consume(taken);
+            let ended = bytes.len() == had;
+            match head.parse_response(&bytes, ended) {
+                Parsed::Complete { .. } => return Ok(Some(head)),
+                _ if ended => return Ok(None),
+                _ => {}
+            }
+        }
+    }
+
+    /// The earliest known capture with this payload.
+    pub fn original(&self, digest: &Digest) -> Result<Option<Original>> {
+        let Digest::Sha1(bytes) = digest else { return Ok(None) };
+        {
+            let recent = self.recent.lock().unwrap_or_else(PoisonError::into_inner);
+            if let Some(original) = recent.young.get(bytes).or_else(|| recent.old.get(bytes)) {
+                return Ok(Some(original.clone()));
+            }
+        }
+        let Some(found) = self.archive.views().digests.earliest(digest)? else { return Ok(None) };
+        // Only a record that can still be read, and whose payload others may see, can stand in for a body.
+        let Ok(mut stored) = self.archive.read(found.position) else { return Ok(None) };
+        let Ok(record) = stored.record() else { return Ok(None) };
+        let private = record.head().get(skep_archive::PRIVATE).is_some();
+        let url = record.head().target_uri().map(|uri| String::from_utf8_lossy(uri).into_owned());
+        Ok(url.filter(|_| !private).map(|url| Original { url, time_ms: found.time_ms }))
+    }
+
+    /// A payload was kept just now.
+    pub fn keep(&self, digest: &Digest, url: &str, time_ms: i64) {
+        let Digest::Sha1(bytes) = digest else { return };
+        let mut recent = self.recent.lock().unwrap_or_else(PoisonError::into_inner);
+        if recent.young.len() >= RECENT_DIGESTS_MAX {
+            recent.old = std::mem::take(&mut recent.young);
+        }
+        recent.young.entry(*bytes).or_insert_with(|| Original { url: url.to_string(), time_ms });
+    }
+}

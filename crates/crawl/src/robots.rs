@@ -1,0 +1,234 @@
+//! robots.txt of every host, kept for at most a day, and archived like any other answer.
+
+use std::collections::HashMap;
+use std::net::IpAddr;
+use std::sync::{Arc, Mutex, PoisonError};
+
+use skep_fetch::{Ask, Exchange, Session};
+use skep_page::{Link, LinkKind};
+use skep_schedule::LeaseId;
+use skep_url::Url;
+use skep_url::limits::{ROBOTS_FRESH_SECONDS, ROBOTS_REDIRECT_HOPS_MAX};
+use skep_url::robots::{Answer, Policy};
+
+use crate::hops::Hops;
+use crate::judge;
+use crate::keep;
+use crate::limits::{ROBOTS_BYTES_MAX, ROBOTS_CACHED_HOSTS_MAX, SITEMAPS_PER_HOST_MAX};
+use crate::visit::Visited;
+use crate::worker::Parts;
+
+/// The product token under which robots.txt files may speak of us.
+pub const AGENT: &str = "skep";
+
+/// How long the last good file counts before the host is asked for a new one again.
+const LAST_GOOD_SECONDS: u64 = 600;
+
+/// What hosts allow, as far as it is known and fresh.
+#[derive(Default)]
+pub struct Robots {
+    hosts: Mutex<HashMap<Box<str>, Known>>,
+}
+
+#[derive(Clone)]
+struct Known {
+    policy: Arc<Policy>,
+    until_ms: i64,
+    failing_since_ms: Option<i64>,
+}
+
+/// The rules of a host, and what it cost to learn them.
+pub struct Learned {
+    /// The rules.
+    pub policy: Arc<Policy>,
+    /// How long the last answer took, where one was asked for just now.
+    pub answer_ms: Option<u64>,
+    /// No answer came: whose fault that is.
+    pub fault: Option<skep_fetch::Class>,
+    /// The host asks to be left alone for so long; 0 if it does not say how long.
+    pub park_ms: Option<u64>,
+    /// Where the host is, if that was found out just now.
+    pub address: Option<IpAddr>,
+}
+
+impl Robots {
+    fn known(&self, origin: &str) -> Option<Known> {
+        self.hosts.lock().unwrap_or_else(PoisonError::into_inner).get(origin).cloned()
+    }
+
+    fn keep(&self, origin: &str, known: Known, now_ms: i64) {
+        let mut hosts = self.hosts.lock().unwrap_or_else(PoisonError::into_inner);
+        if hosts.len() >= ROBOTS_CACHED_HOSTS_MAX && !hosts.contains_key(origin) {
+            hosts.retain(|_, known| known.until_ms > now_ms);
+            if hosts.len() >= ROBOTS_CACHED_HOSTS_MAX {
+                // All are fresh: whichever goes is asked for again when its host's turn comes.
+                hosts.clear();
+            }
+        }
+        hosts.insert(origin.into(), known);
+    }
+}
+
+/// The rules of the host of `url`: known, or in the archive, or asked for now.
+pub async fn rules(url: &Url, lease: LeaseId, session: &mut Session, parts: &Parts) -> Learned {
+    let first = url.robots_txt();
+    let origin = first.as_str();
+    let now_ms = parts.now_ms();
+    let known = parts.robots.known(origin).or_else(|| archived(&first, now_ms, parts));
+    if let Some(known) = known.as_ref().filter(|known| known.until_ms > now_ms) {
+        parts.robots.keep(origin, known.clone(), now_ms);
+        return Learned { policy: known.policy.clone(), answer_ms: None, fault: None, park_ms: None, address: None };
+    }
+    let failing_since_ms = known.as_ref().and_then(|known| known.failing_since_ms);
+    let asked = ask(&first, lease, session, parts).await;
+    let failing_for_seconds = failing_since_ms.map_or(0, |since| (now_ms - since).max(0) as u64 / 1000);
+    let policy = Policy::of(asked.answer(failing_for_seconds));
+    let failed = policy.is_closed();
+    let fresh_seconds = policy.fresh_seconds.min(ROBOTS_FRESH_SECONDS);
+    let (policy, fresh_seconds) = match known {
+        // While the file cannot be had, the last good one counts.
+        Some(known) if failed && !known.policy.is_closed() => (known.policy, LAST_GOOD_SECONDS),
+        // When to ask again is the schedule's to say: it lets the site rest, longer each time.
+        _ if failed => (Arc::new(policy), 0),
+        _ => (Arc::new(policy), fresh_seconds),
+    };
+    let until_ms = parts.now_ms() + (fresh_seconds * 1000) as i64;
+    let failing_since_ms = failed.then(|| failing_since_ms.unwrap_or(now_ms));
+    parts.robots.keep(origin, Known { policy: policy.clone(), until_ms, failing_since_ms }, now_ms);
+    Learned {
+        policy,
+        answer_ms: Some(asked.step.answer_ms),
+        fault: asked.step.fault,
+        park_ms: asked.step.park_ms,
+        address: asked.step.address,
+    }
+}
+
+/// What asking for the file came to, after redirects.
+struct Asked {
+    status: Option<u16>,
+    body: Vec<u8>,
+    retry_after_seconds: Option<u64>,
+    endless: bool,
+    step: crate::visit::Step,
+}
+
+impl Asked {
+    fn answer(&self, failing_for_seconds: u64) -> Answer<'_> {
+        match self.status {
+            _ if self.endless => Answer::RedirectsWithoutEnd,
+            Some(status) => Answer::Response {
+                status,
+                body: &self.body,
+                retry_after_seconds: self.retry_after_seconds,
+                failing_for_seconds,
+            },
+            None => Answer::Unreachable { failing_for_seconds },
+        }
+    }
+}
+
+async fn ask(first: &Url, lease: LeaseId, session: &mut Session, parts: &Parts) -> Asked {
+    let mut url = first.clone();
+    let mut elsewhere: Option<Session> = None;
+    for hop in 0..=ROBOTS_REDIRECT_HOPS_MAX {
+        let session = elsewhere.as_mut().unwrap_or(session);
+        let (asked, to) = ask_once(&url, first, lease, session, parts).await;
+        let Some(to) = to else { return asked };
+        if hop == ROBOTS_REDIRECT_HOPS_MAX {
+            return Asked { endless: true, ..asked };
+        }
+        if to.host() != url.host() || to.scheme() != url.scheme() {
+            elsewhere = Some(parts.fetcher.session(&to));
+        }
+        url = to;
+    }
+    unreachable!("the last hop returns")
+}
+
+async fn ask_once(
+    url: &Url,
+    first: &Url,
+    lease: LeaseId,
+    session: &mut Session,
+    parts: &Parts,
+) -> (Asked, Option<Url>) {
+    parts.turn(url).await;
+    let time_ms = parts.now_ms();
+    let ask = Ask { url, etag: None, last_modified: None, cookie: None, body_bytes_max: Some(ROBOTS_BYTES_MAX) };
+    let exchange = session.get(&ask).await;
+    parts.answered(url, exchange.timings.total_ms.into(), None);
+    let mut judged = judge::judge(&exchange, url, time_ms, true);
+    let status = exchange.head.as_ref().and_then(|head| head.status());
+    let body = body(&exchange);
+    let to =
+        judged.links.first().filter(|link| link.kind == LinkKind::Redirect).and_then(|link| Url::parse(&link.url).ok());
+    let step = crate::visit::Step {
+        outcome: judged.outcome,
+        answer_ms: exchange.timings.total_ms.into(),
+        fault: exchange.fault.as_ref().filter(|_| exchange.response.is_empty()).map(skep_fetch::Fault::class),
+        park_ms: judged.park_ms,
+        address: exchange.address.map(|address| address.ip()),
+        check: None,
+    };
+    let retry_after_seconds = judged.park_ms.filter(|ms| *ms > 0).map(|ms| ms / 1000);
+    judged.links = if status == Some(200) { sitemaps(first, &body) } else { Vec::new() };
+    if !exchange.response.is_empty() {
+        let mut visited = Visited {
+            lease,
+            entry: None,
+            from_queue: false,
+            url: url.as_str().to_string(),
+            hops: Hops::SEED,
+            outcome: judged.outcome,
+            time_ms,
+            answer_ms: exchange.timings.total_ms.into(),
+            bytes: exchange.response.len(),
+            failures: 0,
+            park_ms: judged.park_ms,
+            links: std::mem::take(&mut judged.links),
+            follow: true,
+            digest: None,
+            mime: std::mem::take(&mut judged.mime),
+            robots_line: 0,
+            position: None,
+        };
+        let room = parts.room(visited.bytes).await;
+        match keep::records(&mut visited, url, &exchange, &judged, None, None, parts) {
+            Ok(append) => parts.append(append, visited, room),
+            Err(error) => parts.lost(visited, error),
+        }
+    }
+    parts.keep_name(session);
+    (Asked { status, body, retry_after_seconds, endless: false, step }, to)
+}
+
+/// The body of a robots.txt, decoded as far as it can be.
+fn body(exchange: &Exchange) -> Vec<u8> {
+    let Some(head) = &exchange.head else { return Vec::new() };
+    judge::decoded(head, exchange).map(|body| body.into_owned()).unwrap_or_default()
+}
+
+/// The sitemaps that a robots.txt names.
+fn sitemaps(first: &Url, body: &[u8]) -> Vec<Link> {
+    let robots = skep_url::robots::Robots::parse(body);
+    let links = robots.sitemaps().iter().filter_map(|sitemap| first.join(&sitemap.url).ok());
+    links
+        .take(SITEMAPS_PER_HOST_MAX as usize)
+        .map(|url| Link { url: url.as_str().to_string(), kind: LinkKind::Sitemap, nofollow: false })
+        .collect()
+}
+
+/// The rules as they stand in the archive, if they were fetched within a day: after a restart nobody is asked again.
+fn archived(first: &Url, now_ms: i64, parts: &Parts) -> Option<Known> {
+    let (time_ms, status, body) =
+        parts.remembered.body_since(first, now_ms - (ROBOTS_FRESH_SECONDS * 1000) as i64).ok()??;
+    let answer = Answer::Response { status, body: &body, retry_after_seconds: None, failing_for_seconds: 0 };
+    let policy = Policy::of(answer);
+    let until_ms = time_ms + (policy.fresh_seconds.min(ROBOTS_FRESH_SECONDS) * 1000) as i64;
+    (status < 300 || (400..500).contains(&status) && status != 429).then(|| Known {
+        policy: Arc::new(policy),
+        until_ms,
+        failing_since_ms: None,
+    })
+}

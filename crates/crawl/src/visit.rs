@@ -1,0 +1,167 @@
+//! The life of one page. Everything interesting is one call down.
+//!
+//! ```text
+//!  remembered ─▶ asked ─▶ judged ─▶ kept (synced) ─▶ said to the engine
+//! ```
+
+use std::net::IpAddr;
+
+use skep_archive::Position;
+use skep_fetch::{Ask, Exchange, Session};
+use skep_page::Link;
+use skep_schedule::{BundleUrl, LeaseId};
+use skep_url::Url;
+
+use crate::hops::Hops;
+use crate::judge::{self, Judgement};
+use crate::keep;
+use crate::outcome::Outcome;
+use crate::worker::Parts;
+
+/// What a visit brought; the engine hears of it when its records are synced.
+#[derive(Debug)]
+pub struct Visited {
+    /// Under which lease.
+    pub lease: LeaseId,
+    /// Its number in the registry, where that is known.
+    pub entry: Option<u64>,
+    /// It is there for its own sake; robots.txt is not.
+    pub from_queue: bool,
+    /// The URL.
+    pub url: String,
+    /// How far from a seed.
+    pub hops: Hops,
+    /// What became of it.
+    pub outcome: Outcome,
+    /// Milliseconds since 1970, of the request.
+    pub time_ms: i64,
+    /// How long the answer took.
+    pub answer_ms: u64,
+    /// Bytes that came.
+    pub bytes: u64,
+    /// Failures in a row, this one included; 0 if it went well.
+    pub failures: u8,
+    /// The host asks to be left alone for so long; 0 if it does not say how long.
+    pub park_ms: Option<u64>,
+    /// What it links to.
+    pub links: Vec<Link>,
+    /// Its links may be followed.
+    pub follow: bool,
+    /// SHA-1 of the payload.
+    pub digest: Option<[u8; 20]>,
+    /// The media type.
+    pub mime: String,
+    /// The line of robots.txt that forbids it; 0 if none does.
+    pub robots_line: u16,
+    /// The last of its records.
+    pub position: Option<Position>,
+}
+
+impl Visited {
+    /// A visit of which no more is known than what became of it.
+    pub fn bare(entry: u64, outcome: Outcome, time_ms: i64, failures: u8) -> Visited {
+        Visited {
+            lease: LeaseId(0),
+            entry: Some(entry),
+            from_queue: true,
+            url: String::new(),
+            hops: Hops::SEED,
+            outcome,
+            time_ms,
+            answer_ms: 0,
+            bytes: 0,
+            failures,
+            park_ms: None,
+            links: Vec::new(),
+            follow: true,
+            digest: None,
+            mime: String::new(),
+            robots_line: 0,
+            position: None,
+        }
+    }
+}
+
+/// What the bundle's loop needs to know to go on.
+#[derive(Debug)]
+pub struct Step {
+    /// What became of it.
+    pub outcome: Outcome,
+    /// How long the answer took.
+    pub answer_ms: u64,
+    /// No answer came: whose fault that is.
+    pub fault: Option<skep_fetch::Class>,
+    /// The host asks to be left alone for so long; 0 if it does not say how long.
+    pub park_ms: Option<u64>,
+    /// Where the host is.
+    pub address: Option<IpAddr>,
+    /// The visit brought nothing to keep: a line among the checks of its bundle.
+    pub check: Option<Visited>,
+}
+
+/// Visits one URL of a bundle and hands its records to the archive. Returns when the answer has come; the engine is told
+/// when it is synced.
+pub async fn visit(ask: &BundleUrl, url: &Url, lease: LeaseId, session: &mut Session, parts: &Parts) -> Step {
+    let previous = parts.previous(url);
+    let time_ms = parts.now_ms();
+    let exchange = session
+        .get(&Ask {
+            url,
+            etag: previous.as_ref().and_then(|previous| previous.etag.as_deref()),
+            last_modified: previous.as_ref().and_then(|previous| previous.last_modified.as_deref()),
+            cookie: parts.cookies.header(url).as_deref(),
+            body_bytes_max: None,
+        })
+        .await;
+    let mut judged = judge::judge(&exchange, url, time_ms, parts.ignores_robots(url));
+    let mut visited = visited(ask, url, lease, &exchange, &mut judged, time_ms);
+    let mut step = Step {
+        outcome: judged.outcome,
+        answer_ms: exchange.timings.total_ms.into(),
+        fault: exchange.fault.as_ref().filter(|_| exchange.response.is_empty()).map(skep_fetch::Fault::class),
+        park_ms: judged.park_ms,
+        address: exchange.address.map(|address| address.ip()),
+        check: None,
+    };
+    if judged.brought_nothing(previous.as_ref(), parts.revisit_always, time_ms) {
+        step.check = Some(visited);
+        return step;
+    }
+    let room = parts.room(visited.bytes).await;
+    match keep::records(&mut visited, url, &exchange, &judged, previous.as_ref(), ask.via.as_deref(), parts) {
+        Ok(append) => parts.append(append, visited, room),
+        Err(error) => parts.lost(visited, error),
+    }
+    parts.keep_name(session);
+    step
+}
+
+fn visited(
+    ask: &BundleUrl,
+    url: &Url,
+    lease: LeaseId,
+    exchange: &Exchange,
+    judged: &mut Judgement,
+    time_ms: i64,
+) -> Visited {
+    let failed = judged.outcome.failure().is_some();
+    Visited {
+        lease,
+        entry: Some(ask.entry),
+        from_queue: true,
+        url: url.as_str().to_string(),
+        hops: Hops { depth: ask.depth, redirects: ask.hops },
+        outcome: judged.outcome,
+        time_ms,
+        answer_ms: exchange.timings.total_ms.into(),
+        bytes: exchange.response.len(),
+        failures: if failed { ask.failures.saturating_add(1) } else { 0 },
+        park_ms: judged.park_ms,
+        links: std::mem::take(&mut judged.links),
+        follow: judged.follow,
+        digest: None,
+        mime: std::mem::take(&mut judged.mime),
+        robots_line: 0,
+        position: None,
+    }
+}

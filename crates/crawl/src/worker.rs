@@ -1,0 +1,312 @@
+//! Local hands: a thread with its own runtime that takes bundles and visits their URLs, many bundles side by side.
+
+use std::cell::RefCell;
+use std::rc::Rc;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::mpsc::Sender;
+use std::sync::{Arc, Mutex, PoisonError};
+use std::time::Duration;
+
+use skep_archive::{Append, Archive};
+use skep_fetch::{Dns, Fetcher, Session};
+use skep_schedule::{AddressKey, Bundle, LeaseId, pace};
+use skep_url::{Part, Suffixes, Url};
+use skep_warc::deflate::Level;
+use tokio::sync::{OwnedSemaphorePermit, Semaphore, mpsc};
+use tokio::task::LocalSet;
+use tokio::time::Instant;
+
+use crate::bundle;
+use crate::chance::{self, Ids};
+use crate::clocks::Clocks;
+use crate::cookies::Cookies;
+use crate::error::{Error, Result};
+use crate::limits::{UNSYNCED_BYTES_MAX, UNSYNCED_VISITS_MAX};
+use crate::records::Encoders;
+use crate::registry_key::RegistryKey;
+use crate::remembered::{Previous, Remembered};
+use crate::robots::Robots;
+use crate::settings::Settings;
+use crate::visit::Visited;
+
+/// What workers say to the engine.
+#[derive(Debug)]
+pub enum Said {
+    /// A visit is over and its records are synced.
+    Visited(Box<Visited>),
+    /// A visit is over, but its records could not be kept: it did not happen.
+    Lost(Box<Visited>, Error),
+    /// A host has this address.
+    Located(LeaseId, AddressKey),
+    /// A bundle is over.
+    Ended(bundle::Ended),
+    /// Somebody asks or orders something.
+    Asked(crate::control::Asked),
+}
+
+/// What all workers share.
+pub struct Shared {
+    /// Where records go.
+    pub archive: Arc<Archive>,
+    /// What the archive knows of the past.
+    pub remembered: Remembered,
+    /// What hosts allow.
+    pub robots: Robots,
+    /// The last gate before a request.
+    pub clocks: Clocks,
+    /// The settings as they stand now; people change them while the crawl runs.
+    pub settings: Mutex<Arc<Settings>>,
+    /// How requests are made.
+    pub fetch: Arc<skep_fetch::Settings>,
+    /// Names and addresses.
+    pub dns: Arc<Dns>,
+    /// What the operator gives to sites.
+    pub cookies: Cookies,
+    /// This is not the first pass: ask conditionally.
+    pub again: bool,
+    /// The zero of the schedule's clock.
+    pub zero: Instant,
+    /// Under which URLs have fingerprints.
+    pub key: RegistryKey,
+    /// Bundles are to end early.
+    pub stopping: AtomicBool,
+}
+
+impl Shared {
+    /// The settings as they stand now.
+    pub fn settings(&self) -> Arc<Settings> {
+        self.settings.lock().unwrap_or_else(PoisonError::into_inner).clone()
+    }
+
+    /// Milliseconds on the schedule's clock.
+    pub fn elapsed_ms(&self) -> u64 {
+        self.zero.elapsed().as_millis() as u64
+    }
+}
+
+/// What one worker works with.
+pub struct Parts {
+    shared: Arc<Shared>,
+    /// Makes requests.
+    pub fetcher: Fetcher,
+    /// Builds records.
+    pub encoders: RefCell<Encoders>,
+    /// To the engine.
+    pub say: Sender<Said>,
+    ids: RefCell<Ids>,
+    /// Each 304 becomes a record.
+    pub revisit_always: bool,
+    visits: Arc<Semaphore>,
+    bytes: Arc<Semaphore>,
+    suffixes: Suffixes,
+    names_kept: RefCell<std::collections::HashSet<String>>,
+}
+
+impl std::ops::Deref for Parts {
+    type Target = Shared;
+    fn deref(&self) -> &Shared {
+        &self.shared
+    }
+}
+
+/// Room for records on their way to the disk; given back when they are synced.
+pub struct Room {
+    _visit: Option<OwnedSemaphorePermit>,
+    _bytes: Option<OwnedSemaphorePermit>,
+}
+
+/// Takes bundles until the engine hangs up, then ends when the last one is over.
+pub fn run(shared: Arc<Shared>, bundles: mpsc::UnboundedReceiver<Bundle>, say: Sender<Said>) -> Result<()> {
+    let runtime = tokio::runtime::Builder::new_current_thread()
+        .enable_all()
+        .build()
+        .map_err(|error| Error::Fetch(format!("no runtime for a worker: {error}")))?;
+    let parts = Rc::new(Parts::new(shared, say)?);
+    LocalSet::new().block_on(&runtime, serve(parts, bundles));
+    Ok(())
+}
+
+async fn serve(parts: Rc<Parts>, mut bundles: mpsc::UnboundedReceiver<Bundle>) {
+    let mut running = tokio::task::JoinSet::new();
+    loop {
+        tokio::select! {
+            bundle = bundles.recv() => match bundle {
+                Some(bundle) => {
+                    let parts = parts.clone();
+                    running.spawn_local(async move { bundle::run(bundle, &parts).await });
+                }
+                None => break,
+            },
+            Some(_) = running.join_next(), if !running.is_empty() => {}
+        }
+    }
+    while running.join_next().await.is_some() {}
+}
+
+impl Parts {
+    fn new(shared: Arc<Shared>, say: Sender<Said>) -> Result<Parts> {
+        let fetcher =
+            Fetcher::new(shared.fetch.clone(), shared.dns.clone()).map_err(|error| Error::Fetch(error.to_string()))?;
+        Ok(Parts {
+            fetcher,
+            encoders: RefCell::new(Encoders::new(Level::new(1), shared.archive.layout().root().to_path_buf())),
+            say,
+            ids: RefCell::new(Ids::new(chance::draw()?)),
+            revisit_always: shared.settings().revisit_always,
+            visits: Arc::new(Semaphore::new(UNSYNCED_VISITS_MAX)),
+            bytes: Arc::new(Semaphore::new(UNSYNCED_BYTES_MAX as usize)),
+            suffixes: Suffixes::compiled(),
+            names_kept: RefCell::default(),
+            shared,
+        })
+    }
+
+    /// Milliseconds since 1970.
+    pub fn now_ms(&self) -> i64 {
+        skep_archive::system_clock()
+    }
+
+    /// The last capture, where this pass asks conditionally.
+    pub fn previous(&self, url: &Url) -> Option<Previous> {
+        // A past that cannot be read is no reason not to look now.
+        if self.again { self.remembered.previous(url.as_str(), &url.key()).ok().flatten() } else { None }
+    }
+
+    /// The host is the operator's own, and its robots.txt is to be ignored.
+    pub fn ignores_robots(&self, url: &Url) -> bool {
+        let settings = self.settings();
+        settings.ignore_robots && settings.is_own(url.host_name())
+    }
+
+    /// The registrable domain of a URL: the unit of politeness.
+    pub fn site<'u>(&self, url: &'u Url) -> &'u str {
+        url.site(&self.suffixes, Part::Whole)
+    }
+
+    /// Waits for the turn of the URL's site.
+    pub async fn turn(&self, url: &Url) {
+        if self.pace(url) != pace::Pace::None {
+            self.clocks.turn(self.site(url), Duration::from_millis(skep_schedule::limits::LEASE_MS)).await;
+        }
+    }
+
+    /// The answer is complete: the site rests.
+    pub fn answered(&self, url: &Url, answer_ms: u64, crawl_delay_ms: Option<u64>) {
+        let pace = self.pace(url);
+        if pace != pace::Pace::None {
+            let gap = pace::gap_ms(&pace, crawl_delay_ms, answer_ms);
+            self.clocks.answered(self.site(url), Duration::from_millis(gap));
+        }
+    }
+
+    /// The pace of a host as it stands now.
+    pub fn pace(&self, url: &Url) -> pace::Pace {
+        let settings = self.settings();
+        settings.pace_of(url.host_name(), self.site(url)).allowed(settings.is_own(url.host_name()))
+    }
+
+    /// Waits until so many bytes may be on their way to the disk.
+    pub async fn room(&self, bytes: u64) -> Room {
+        let permits = (bytes.min(u64::from(UNSYNCED_BYTES_MAX)) as u32).max(1);
+        // The semaphores are never closed.
+        Room {
+            _visit: self.visits.clone().acquire_owned().await.ok(),
+            _bytes: self.bytes.clone().acquire_many_owned(permits).await.ok(),
+        }
+    }
+
+    /// Hands records over. The engine hears of the visit when they are synced, or that it was lost.
+    pub fn append(&self, append: Append, visited: Visited, room: Room) {
+        let say = self.say.clone();
+        let mut visited = visited;
+        self.hand_over(append, move |result| {
+            drop(room);
+            let said = match result {
+                Ok(acknowledged) => {
+                    visited.position = acknowledged.positions.last().copied();
+                    Said::Visited(Box::new(visited))
+                }
+                Err(error) => Said::Lost(Box::new(visited), error.into()),
+            };
+            // Nobody listens any more when the engine has given up: the next run visits this URL again.
+            let _given_up = say.send(said);
+        });
+    }
+
+    /// A visit that could not be kept did not happen.
+    pub fn lost(&self, visited: Visited, error: Error) {
+        let _given_up = self.say.send(Said::Lost(Box::new(visited), error));
+    }
+
+    /// Keeps a record of checks; the engine hears of each when it is synced.
+    pub fn append_checks(&self, site_hash: u32, block: Vec<u8>, visits: Vec<Visited>) {
+        let append = self.encoders.borrow_mut().checks(site_hash, self.now_ms(), block, self.id());
+        let say = self.say.clone();
+        let told = move |result: skep_archive::Result<skep_archive::Acknowledged>| {
+            for mut visited in visits {
+                let said = match &result {
+                    Ok(acknowledged) => {
+                        visited.position = acknowledged.positions.last().copied();
+                        Said::Visited(Box::new(visited))
+                    }
+                    Err(error) => Said::Lost(Box::new(visited), error.clone().into()),
+                };
+                let _given_up = say.send(said);
+            }
+        };
+        match append {
+            Ok(append) => self.hand_over(append, told),
+            Err(error) => told(Err(skep_archive::Error::Refused { why: format!("checks cannot be written: {error}") })),
+        }
+    }
+
+    /// Hands records over; `told` hears what came of it, also when they are refused at once.
+    fn hand_over(
+        &self,
+        append: Append,
+        told: impl FnOnce(skep_archive::Result<skep_archive::Acknowledged>) + Send + 'static,
+    ) {
+        let told = Arc::new(Mutex::new(Some(told)));
+        let once = told.clone();
+        let tell = move |told: &Mutex<Option<_>>, result| {
+            let told: Option<_> = told.lock().unwrap_or_else(PoisonError::into_inner).take();
+            if let Some(told) = told {
+                let told: Box<dyn FnOnce(_)> = Box::new(told);
+                told(result);
+            }
+        };
+        if let Err(error) = self.archive.append_then(append, Box::new(move |result| tell(&once, result))) {
+            tell(&told, Err(error));
+        }
+    }
+
+    /// A name for a record.
+    pub fn id(&self) -> [u8; 16] {
+        self.ids.borrow_mut().next()
+    }
+
+    /// By what a check line names a URL.
+    pub fn fingerprint(&self, crawl: u16, url: &str) -> [u8; 16] {
+        self.key.fingerprint(crawl, url)
+    }
+
+    /// Whether a bundle must end: somebody stopped the crawl, or the next visit might outlast the lease.
+    pub fn is_over(&self, deadline_ms: u64, last_answer_ms: u64) -> bool {
+        let reserve_ms = last_answer_ms.saturating_mul(2).max(1_000);
+        self.stopping.load(Ordering::Relaxed) || self.elapsed_ms() + reserve_ms > deadline_ms
+    }
+
+    /// Keeps the answer of the name server, once per host and run.
+    pub fn keep_name(&self, session: &Session) {
+        let Some(resolved) = session.resolved() else { return };
+        if resolved.text.is_empty() || !self.names_kept.borrow_mut().insert(resolved.host.clone()) {
+            return;
+        }
+        let dns = crate::records::Dns { host: &resolved.host, time_ms: self.now_ms(), text: &resolved.text };
+        let append = self.encoders.borrow_mut().dns(&dns, &mut || self.id());
+        if let Ok(append) = append {
+            // If this record is lost, so is the next visit's, and that is said.
+            let _told_elsewhere = self.archive.append_then(append, Box::new(|_| ()));
+        }
+    }
+}
