@@ -3,15 +3,10 @@
 //! Whoever wants no more of a record than its head gets it here without paying for the body: the decoder stops as soon as enough is
 //! there and goes on from the same place when asked again. It reads what zlib reads and refuses what zlib refuses; its tables are
 //! small, because for a short output building them costs as much as using them.
-//!
-//! ```text
-//!   entry of a table | 31 ───── 16 | 15 literal | 14 special | 13 subtable | 12 end | 11 ── 8 | 7 ── 0 |
-//!     literal          byte          1            0                                   0         bits of its code
-//!     length, distance base          0            0                                   extra     bits of its code
-//!     subtable         where         0            1            1                      its bits  bits of the first table
-//!     end of block                   0            1                          1                  bits of its code
-//!     no such code                   0            1            0             0
-//! ```
+
+mod table;
+
+use table::*;
 
 /// Bits that find most literals and lengths at once.
 const LITERAL_BITS: u32 = 9;
@@ -19,25 +14,14 @@ const LITERAL_BITS: u32 = 9;
 const DISTANCE_BITS: u32 = 7;
 /// Bits of the longest code for code lengths.
 const PRECODE_BITS: u32 = 7;
-/// Bits of the longest code of all.
-const CODE_BITS_MAX: usize = 15;
-/// Both tables with all that may hang below them: 852 entries are the most for 286 codes behind 9 bits, 402 for 30 behind 8.
-const TABLE_ENTRIES: usize = 1024;
-/// Most codes of one alphabet.
-const CODES_MAX: usize = 288;
+/// Bits that may follow a code for code lengths.
+const EXTRA_BITS_MAX: u32 = 7;
 /// Ends a block.
 const END_SYMBOL: u16 = 256;
 /// Longest repetition.
 const MATCH_BYTES_MAX: usize = 258;
 /// Repetitions are copied in steps of this, which may write a little more than asked.
 const COPY_BYTES: usize = 16;
-
-const LITERAL: u32 = 1 << 15;
-const SPECIAL: u32 = 1 << 14;
-const SUBTABLE: u32 = 1 << 13;
-const END: u32 = 1 << 12;
-
-type Table = [u32; TABLE_ENTRIES];
 
 /// What a call gave.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -216,7 +200,9 @@ impl Beginning {
         let (mut symbol, mut last, mut has_end) = (0u16, None, false);
         (count, codes[0]) = (0, Code(0));
         while symbol < total {
-            bits.refill(input);
+            if bits.count < PRECODE_BITS + EXTRA_BITS_MAX {
+                bits.refill(input);
+            }
             let entry = precode[bits.peek(PRECODE_BITS)];
             bits.drop(entry & 0xff);
             let (length, repeated) = match entry >> 16 {
@@ -436,170 +422,6 @@ impl Bits {
         if self.at > input.len() && self.consumed() > input.len() { Err(Unreadable) } else { Ok(()) }
     }
 }
-
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum Filled {
-    Complete,
-    /// There are bits that are no code.
-    Partly,
-}
-
-/// A symbol and the length of its code.
-#[derive(Clone, Copy)]
-struct Code(u16);
-
-impl Code {
-    fn new(symbol: u16, length: u8) -> Code {
-        Code(symbol << 4 | u16::from(length))
-    }
-    fn symbol(self) -> usize {
-        usize::from(self.0 >> 4)
-    }
-    fn length(self) -> usize {
-        usize::from(self.0 & 15)
-    }
-    fn less(self, symbols: u16) -> Code {
-        Code(self.0 - (symbols << 4))
-    }
-}
-
-/// Fills a table for these codes, which come in the order of their symbols. `entries` say what each symbol means, without the bits of
-/// its code.
-fn build(codes: &[Code], root: u32, entries: &[u32], table: &mut [u32]) -> Result<Filled, Unreadable> {
-    let mut counts = [0u16; CODE_BITS_MAX + 1];
-    for code in codes {
-        counts[code.length()] += 1;
-    }
-    let mut offsets = [0u16; CODE_BITS_MAX + 2];
-    let mut left = 1i32;
-    for length in 1..=CODE_BITS_MAX {
-        offsets[length + 1] = offsets[length] + counts[length];
-        left = 2 * left - i32::from(counts[length]);
-        if left < 0 {
-            return Err(Unreadable);
-        }
-    }
-    let mut sorted = [0u32; CODES_MAX];
-    for code in codes {
-        let slot = &mut offsets[code.length()];
-        sorted[usize::from(*slot)] = entries[code.symbol()];
-        *slot += 1;
-    }
-    let filled = if left == 0 { Filled::Complete } else { Filled::Partly };
-    if filled == Filled::Partly {
-        table.fill(SPECIAL);
-    }
-    let mut symbols = sorted.iter();
-    let mut next = || symbols.next().copied().unwrap_or(SPECIAL);
-    // Codes are numbered from their highest bit and stand in the stream with that bit first: they are counted up and turned round. The
-    // table for codes of one length is twice that of the length before.
-    let mut number = 0usize;
-    let mut end = 1usize;
-    for length in 1..=root {
-        if filled == Filled::Complete {
-            table.copy_within(..end, end);
-        }
-        end *= 2;
-        number *= 2;
-        for _ in 0..counts[length as usize] {
-            let (code, entry) = (turned(number, length), next() | length);
-            number += 1;
-            if filled == Filled::Complete {
-                table[code] = entry;
-            } else {
-                (code..1 << root).step_by(end).for_each(|at| table[at] = entry);
-            }
-        }
-    }
-    let mask = (1usize << root) - 1;
-    let (mut prefix, mut start) = (usize::MAX, 0);
-    for length in root as usize + 1..=CODE_BITS_MAX {
-        number *= 2;
-        for done in 0..counts[length] {
-            let code = turned(number, length as u32);
-            number += 1;
-            if code & mask != prefix {
-                prefix = code & mask;
-                start = end;
-                let mut width = length - root as usize;
-                // As wide as the longest code with this beginning.
-                let mut room = (1i32 << width) - i32::from(counts[length] - done);
-                while room > 0 && root as usize + width < CODE_BITS_MAX {
-                    width += 1;
-                    room = 2 * room - i32::from(counts[root as usize + width]);
-                }
-                end += 1 << width;
-                if end > table.len() {
-                    return Err(Unreadable);
-                }
-                table[prefix] = SPECIAL | SUBTABLE | (start as u32) << 16 | (width as u32) << 8 | root;
-            }
-            let own = length - root as usize;
-            let entry = next() | own as u32;
-            (start + (code >> root)..end).step_by(1 << own).for_each(|at| table[at] = entry);
-        }
-    }
-    Ok(filled)
-}
-
-/// The lowest `length` bits (up to 16) in the opposite order.
-#[inline]
-fn turned(number: usize, length: u32) -> usize {
-    let both = usize::from(TURNED[number & 0xff]) << 8 | usize::from(TURNED[number >> 8 & 0xff]);
-    both >> (16 - length)
-}
-
-const TURNED: [u8; 256] = {
-    let mut turned = [0; 256];
-    let mut byte = 0;
-    while byte < 256 {
-        turned[byte] = (byte as u8).reverse_bits();
-        byte += 1;
-    }
-    turned
-};
-
-const PRECODE_ENTRIES: [u32; 19] = {
-    let mut entries = [0; 19];
-    let mut symbol = 0;
-    while symbol < entries.len() {
-        entries[symbol] = (symbol as u32) << 16;
-        symbol += 1;
-    }
-    entries
-};
-
-const LITERAL_ENTRIES: [u32; CODES_MAX] = {
-    let mut entries = [SPECIAL; CODES_MAX];
-    let mut byte = 0;
-    while byte < 256 {
-        entries[byte] = LITERAL | (byte as u32) << 16;
-        byte += 1;
-    }
-    entries[256] = SPECIAL | END;
-    // Eight lengths without extra bits, then four with each number of them.
-    let (mut symbol, mut base) = (257, 3);
-    while symbol < 285 {
-        let extra = if symbol < 265 { 0 } else { (symbol as u32 - 261) / 4 };
-        entries[symbol] = base << 16 | extra << 8;
-        base += 1 << extra;
-        symbol += 1;
-    }
-    entries[285] = 258 << 16;
-    entries
-};
-
-const DISTANCE_ENTRIES: [u32; 32] = {
-    let mut entries = [SPECIAL; 32];
-    let (mut symbol, mut base) = (0, 1);
-    while symbol < 30 {
-        let extra = if symbol < 4 { 0 } else { (symbol as u32 - 2) / 2 };
-        entries[symbol] = base << 16 | extra << 8;
-        base += 1 << extra;
-        symbol += 1;
-    }
-    entries
-};
 
 #[cfg(test)]
 mod tests {

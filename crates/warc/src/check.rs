@@ -32,7 +32,7 @@ pub fn check_record(record: &mut Record<'_>) -> io::Result<Verified> {
             break;
         }
         check.update(block);
-        if std::mem::take(&mut first) && !begins_http(block, what) {
+        if std::mem::take(&mut first) && !check.begins_http().unwrap_or_else(|| begins_http(block, what)) {
             record.note(Rule::HttpMalformed, "no status or request line");
         }
         record.consume(count);

@@ -9,9 +9,10 @@ pub const ARC_LINE_BYTES_MAX: usize = 64 << 10;
 pub const LOOKAHEAD_BYTES: usize = 4 << 20;
 /// Decoded bytes that a streaming member adds to the window at a time.
 pub const STREAM_STEP_BYTES: usize = 128 << 10;
-/// Decoded bytes of a member whose rest may not be wanted: most heads. Where they do not suffice they are doubled.
-pub const BEGINNING_BYTES: usize = 640;
-/// Decoded bytes past which a member is decoded as a whole sooner than doubled again: its head, and that of the HTTP message, are
+/// Decoded bytes of a member whose rest may not be wanted: most heads. Where they do not suffice, half as many
+/// again follow, and so on.
+pub const BEGINNING_BYTES: usize = 576;
+/// Decoded bytes past which a member is decoded as a whole sooner than a little further: its head, and that of the HTTP message, are
 /// nearly always shorter.
 pub const BEGINNING_BYTES_MAX: usize = 8 << 10;
 /// Raw bytes at hand for the beginning of a member.

@@ -69,6 +69,7 @@ pub struct BlockCheck {
     payload: Option<Hasher>,
     payload_is_block: bool,
     chunked_body: Option<Hasher>,
+    begins_http: Option<bool>,
     place: Place,
 }
 
@@ -115,6 +116,7 @@ impl BlockCheck {
             payload: payload.filter(|_| !payload_is_block).map(Hasher::new),
             payload_is_block,
             chunked_body: None,
+            begins_http: None,
             place: match payload {
                 Some(_) if http => Place::Head { window: Vec::new(), wanted: 1, what },
                 _ => Place::Body(None),
@@ -129,7 +131,9 @@ impl BlockCheck {
             Place::Body(_) => self.take(bytes, bytes),
             // A head usually arrives whole, and then nothing is copied.
             Place::Head { window, what, .. } if window.is_empty() => {
-                if let Some((start, chunked)) = body_start(bytes, *what, false) {
+                let found = body_start(bytes, *what, false);
+                self.begins_http = Some(found != Some(Message::OTHER));
+                if let Some(Message { start, chunked, .. }) = found {
                     self.begin_body(chunked);
                     self.take(bytes, &bytes[start..]);
                 } else {
@@ -146,7 +150,7 @@ impl BlockCheck {
                     return self.take(bytes, b"");
                 }
                 match body_start(window, *what, false) {
-                    Some((start, chunked)) => {
+                    Some(Message { start, chunked, .. }) => {
                         let window = std::mem::take(window);
                         self.begin_body(chunked);
                         self.take(bytes, &window[start..]);
@@ -158,6 +162,11 @@ impl BlockCheck {
                 }
             }
         }
+    }
+
+    /// Whether the first bytes began an HTTP message; `None` where nobody looked, because no payload is wanted.
+    pub(crate) fn begins_http(&self) -> Option<bool> {
+        self.begins_http
     }
 
     fn await_more(&mut self) {
@@ -202,7 +211,7 @@ impl BlockCheck {
     /// The block is at its end.
     pub fn finish(mut self) -> CheckedDigests {
         if let Place::Head { window, what, .. } = &mut self.place
-            && let Some((start, chunked)) = body_start(window, *what, true)
+            && let Some(Message { start, chunked, .. }) = body_start(window, *what, true)
         {
             let window = std::mem::take(window);
             self.begin_body(chunked);
@@ -231,16 +240,29 @@ impl BlockCheck {
     }
 }
 
-/// Where the body begins and whether it comes in chunks; `None` while the head is not whole.
-fn body_start(window: &[u8], what: Payload, ended: bool) -> Option<(usize, bool)> {
+/// Where the body begins and whether it comes in chunks.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+struct Message {
+    http: bool,
+    start: usize,
+    chunked: bool,
+}
+
+impl Message {
+    /// No HTTP: all of it is body.
+    const OTHER: Message = Message { http: false, start: 0, chunked: false };
+}
+
+/// `None` while the head is not whole.
+fn body_start(window: &[u8], what: Payload, ended: bool) -> Option<Message> {
     let mut head = Head::new();
     let parsed = match what {
         Payload::HttpRequest => head.parse_request(window, ended),
         _ => head.parse_response(window, ended),
     };
     match parsed {
-        Parsed::Complete { body } => Some((body, head.is_chunked())),
-        Parsed::NotHttp => Some((0, false)),
+        Parsed::Complete { body } => Some(Message { http: true, start: body, chunked: head.is_chunked() }),
+        Parsed::NotHttp => Some(Message::OTHER),
         Parsed::NeedMore => None,
     }
 }
