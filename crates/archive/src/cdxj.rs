@@ -40,7 +40,7 @@ pub struct Line {
 const NO_KEY: &str = "-";
 
 /// Indexes a file: sorted lines in `out`, one after another. `findings` is told what is wrong with the file, `progress` how many of its
-/// bytes were read.
+/// bytes were read. The file is skimmed: a body whose digest the record declares is not inflated where the file says how long it is.
 pub fn index_file(
     path: &Path,
     filename: &str,
@@ -67,7 +67,7 @@ pub fn index_file(
         }
         Ok((lines, reader.take_findings()))
     };
-    read_parts(path, threads, &Options::recover(), read, |(lines, found)| {
+    read_parts(path, threads, &Options::skim(), read, |(lines, found)| {
         out.extend(lines);
         findings.extend(found);
         Ok(())

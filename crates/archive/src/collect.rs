@@ -200,17 +200,18 @@ impl Adding {
         self.writer.append(&std::mem::take(&mut self.entries))
     }
 
+    /// What is not needed of a body is stepped over where the file allows it; a check reads all of it.
     fn describe_all(&mut self, progress: &mut dyn FnMut(u64)) -> Result<Vec<String>> {
         let path = self.location.clone();
         let wrong = |error| Error::io("cannot read", &path, error);
         if self.file.kind != WACZ {
-            let mut reader = Reader::open(&path, Options::recover()).map_err(wrong)?;
+            let mut reader = Reader::open(&path, Options::skim()).map_err(wrong)?;
             return self.describe_records(&mut reader, 0, "", progress);
         }
         // The records of a package are counted through all files inside it.
         let mut findings = Vec::new();
         for entry in wacz::archives(&path).map_err(wrong)? {
-            let mut reader = entry.reader(&path, Options::recover()).map_err(wrong)?;
+            let mut reader = entry.reader(&path, Options::skim()).map_err(wrong)?;
             let before = self.records;
             findings.extend(self.describe_records(&mut reader, before, &format!("{}: ", entry.name), progress)?);
         }

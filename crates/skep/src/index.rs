@@ -15,7 +15,8 @@ use std::path::PathBuf;
 #[derive(Args)]
 #[command(after_help = "\
 The lines are those of `cdxj-indexer --sort`, so that pywb, OutbackCDX and others take them as they are. What is wrong with a file is
-told on standard error; the exit code is then 3.
+told on standard error; the exit code is then 3. Bodies that the index needs nothing of are stepped over where the file says how
+long they are (Skep's own files do): `skep check` is what reads and verifies everything.
 Examples:
   skep index *.warc.gz > index.cdxj
   skep index --format cdx11 crawl.arc.gz > crawl.cdx")]
@@ -90,7 +91,7 @@ fn index_entry(
     lines: &mut Sorted,
     findings: &mut Vec<skep_warc::Finding>,
 ) -> io::Result<()> {
-    let mut reader = entry.reader(path, skep_warc::Options::recover())?;
+    let mut reader = entry.reader(path, skep_warc::Options::skim())?;
     let base = if entry.deflated { 0 } else { entry.start };
     let mut found = Vec::new();
     while let Some(mut record) = reader.next()? {
