@@ -81,26 +81,27 @@ async fn connection(shared: Arc<Shared>, stream: TcpStream, mut stopped: watch::
     }
     if first[0] == TLS_HANDSHAKE {
         match handshake::take(&shared, stream, stopped.clone()).await? {
-            Some(stream) => talk(shared, stream, local, true, stopped).await,
+            Some((stream, proven)) => talk(shared, stream, local, true, proven, stopped).await,
             None => Ok(()),
         }
     } else {
-        talk(shared, stream, local, false, stopped).await
+        talk(shared, stream, local, false, false, stopped).await
     }
 }
 
-/// Speaks HTTP until the peer leaves, is silent for too long, or the web stops.
+/// Speaks HTTP until the peer leaves, is silent for too long, or the web stops. `proven`: the connection is in the proofs.
 async fn talk(
     shared: Arc<Shared>,
     stream: impl Peer,
     local: SocketAddr,
     secure: bool,
+    proven: bool,
     mut stopped: watch::Receiver<bool>,
 ) -> io::Result<()> {
     let watch = Watch::new(Instant::now());
     let seat = Seat::new(stream);
     let stream = TokioIo::new(WatchedStream::new(seat.clone(), watch.clone()));
-    let asked = Arc::new(AtomicBool::new(false));
+    let asked = Arc::new(AtomicBool::new(proven));
     let service = service_fn(|request| {
         let (shared, watch, seat) = (shared.clone(), watch.clone(), seat.clone());
         let first = !asked.swap(true, Ordering::Relaxed);

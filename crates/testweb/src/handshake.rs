@@ -31,30 +31,31 @@ const UNRECOGNISED_NAME: u8 = 112;
 const HOLD_MS: u64 = 600_000;
 const DRIP_MS: u64 = 10_000;
 
-/// Takes the handshake; `None` when it came to nothing, as it sometimes should.
+/// Takes the handshake; `None` when it came to nothing, as it sometimes should. With the stream: the connection is in the
+/// proofs already.
 pub(crate) async fn take(
     shared: &Arc<Shared>,
     stream: TcpStream,
     stopped: watch::Receiver<bool>,
-) -> io::Result<Option<TlsStream<TcpStream>>> {
+) -> io::Result<Option<(TlsStream<TcpStream>, bool)>> {
     let patience = Duration::from_millis(limits::REQUEST_HEAD_MS);
     let start = timeout(patience, LazyConfigAcceptor::new(Acceptor::default(), stream)).await??;
     let name = start.client_hello().server_name().unwrap_or_default().to_ascii_lowercase();
     let host = shared.world.host(&name).filter(|host| host.secure()).map(|host| host.plan.name.clone());
     let behaviour = host.as_deref().map(|host| shared.behaviour(host)).unwrap_or_default();
     let (Some(host), Some(hostile)) = (host, behaviour.as_hostile()) else {
-        return Ok(Some(timeout(patience, start.into_stream(shared.tls.clone())).await??));
+        return Ok(Some((timeout(patience, start.into_stream(shared.tls.clone())).await??, false)));
     };
     let form = match (hostile.row, hostile.whole()) {
         (Row::Silent, "handshake") => "handshake",
         (Row::Tls, form) => form,
-        _ => return Ok(Some(timeout(patience, start.into_stream(shared.tls.clone())).await??)),
+        _ => return Ok(Some((timeout(patience, start.into_stream(shared.tls.clone())).await??, false))),
     };
     let mut deed = Deed::begin(shared.clone(), &host, form);
     if let Some(fault) = Fault::named(form) {
         let config = tls::settings(shared.authority.clone(), shared.world.clone(), Some(fault));
         let config = config.map_err(io::Error::other)?;
-        return Ok(Some(timeout(patience, start.into_stream(config)).await??));
+        return Ok(Some((timeout(patience, start.into_stream(config)).await??, true)));
     }
     let mut stream = start.io;
     let nothing = Script { steps: Vec::new(), ..Script::raw(0, "") };

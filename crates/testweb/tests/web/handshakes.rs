@@ -41,7 +41,8 @@ fn each_certificate_has_its_fault() {
             refused.contains(word) || refused.to_lowercase().replace(' ', "").contains(&word.to_lowercase()),
             "{form}: {refused}"
         );
-        assert_eq!(proof(&web).forms[form], 1);
+        let proof = proof(&web);
+        assert_eq!((proof.forms[form], proof.connections, proof.requests), (1, 1, 0));
     }
 }
 
