@@ -169,6 +169,7 @@ impl Checked for Ours {
     fn check(&mut self, link: &Link) -> Result<bool, Box<dyn Error>> {
         let heard = Heard {
             url: &link.url,
+            known_as: &link.url,
             host_key: &link.host,
             site: &link.host,
             depth: 3,

@@ -3,7 +3,8 @@
 //!
 //! ```text
 //!   | magic 8 | version 4 | number 8 | key check 16 | urls: bytes, bytes of frames, entries, tail | pages of states, hosts, queues |
-//!   | bytes of names, hosts | seen-set of URLs, of hosts: next run, in runs, runs (id, keys) … | free blocks: blocks, first |
+//!   | bytes of names, hosts | seen-set of URLs, of hosts: next file, in runs, runs (id, keys) …, log (id, keys, checksum) |
+//!   | free blocks: blocks, first |
 //!   | crawls (pass, eight counts) … | out: entry … | marks: segment 8 8, records … | extra | checksum 8 |
 //! ```
 //! Numbers without a width are varints; texts and lists begin with their length.
@@ -123,13 +124,15 @@ fn encode(image: &Image) -> Vec<u8> {
     put_varint(into, image.names_bytes);
     put_varint(into, image.hosts);
     for seen in [&image.seen_urls, &image.seen_hosts] {
-        put_varint(into, seen.next_run);
+        put_varint(into, seen.next_file);
         put_varint(into, seen.in_runs);
         put_varint(into, seen.runs.len() as u64);
         for (id, keys) in &seen.runs {
             put_varint(into, *id);
             put_varint(into, *keys);
         }
+        let (id, keys, sum) = seen.fresh;
+        [id, keys, sum].into_iter().for_each(|number| put_varint(into, number));
     }
     put_varint(into, image.free.blocks.into());
     put_varint(into, image.free.first.into());
@@ -168,10 +171,11 @@ fn decode(reader: &mut Reader<'_>) -> Option<Image> {
     image.names_bytes = reader.varint()?;
     image.hosts = reader.varint()?;
     for seen in [&mut image.seen_urls, &mut image.seen_hosts] {
-        (seen.next_run, seen.in_runs) = (reader.varint()?, reader.varint()?);
+        (seen.next_file, seen.in_runs) = (reader.varint()?, reader.varint()?);
         for _ in 0..reader.count(2)? {
             seen.runs.push((reader.varint()?, reader.varint()?));
         }
+        seen.fresh = (reader.varint()?, reader.varint()?, reader.varint()?);
     }
     image.free.blocks = u32::try_from(reader.varint()?).ok()?;
     image.free.first = u32::try_from(reader.varint()?).ok()?;

@@ -10,7 +10,7 @@
 //! ```text
 //!   checkpoint           what of all files counts; replaced in one step
 //!   urls, frames         URLs in the order of entry numbers, append-only
-//!   urls-NNNNNNNN.run    sorted fingerprints of URLs, immutable
+//!   urls-NNNNNNNN.run    sorted fingerprints of URLs, immutable; .new: the newest, in the order of entries
 //!   states               one record for each entry       ┐
 //!   hosts                one record for each host        ├ changed in place, undone by `journal`
 //!   queues               what waits, host by host        ┘
@@ -72,6 +72,8 @@ pub type EntryNumber = u64;
 pub struct Heard<'a> {
     /// The URL in the form in which it is fetched.
     pub url: &'a str,
+    /// The form by which it is recognised: URLs that have it in common count as one, and the first of them is fetched.
+    pub known_as: &'a str,
     /// The host, by whatever text names it for the caller; scheme and port belong to it.
     pub host_key: &'a str,
     /// The host's site.
@@ -233,7 +235,7 @@ impl Registry {
     /// Hears of a URL; what becomes of it is asked only if it is new.
     pub fn hear_with(&mut self, heard: &Heard<'_>, fate: impl FnOnce() -> Fate) -> Result<Verdict> {
         check(heard)?;
-        let fingerprint = self.fingerprints.of_url(heard.crawl, heard.url);
+        let fingerprint = self.fingerprints.of_url(heard.crawl, heard.known_as);
         self.doing(|registry| {
             if let Some(entry) = registry.seen_urls.find(fingerprint)? {
                 return Ok(Verdict::Known(entry));
@@ -256,9 +258,9 @@ impl Registry {
         })
     }
 
-    /// The entry of a URL in a crawl, if it is known.
-    pub fn known(&mut self, crawl: u16, url: &str) -> Result<Option<EntryNumber>> {
-        let fingerprint = self.fingerprints.of_url(crawl, url);
+    /// The entry that is recognised by this form in a crawl, if there is one.
+    pub fn known(&mut self, crawl: u16, known_as: &str) -> Result<Option<EntryNumber>> {
+        let fingerprint = self.fingerprints.of_url(crawl, known_as);
         self.doing(|registry| registry.seen_urls.find(fingerprint))
     }
 

@@ -23,6 +23,7 @@ pub(super) fn small() -> Options {
 #[derive(Clone, Debug, PartialEq)]
 struct Known {
     url: String,
+    known_as: String,
     host: (u16, String),
     depth: u16,
     via: Option<u64>,
@@ -106,15 +107,18 @@ impl World {
     fn hear(&mut self) {
         let crawl = self.chance.below(2) as u16;
         let host = format!("https://h{}.example", self.chance.below(30));
-        let url = format!("{host}/{}/é{}", "path".repeat(self.chance.below(9) as usize), self.chance.below(900));
+        let known_as = format!("{host}/{}/é{}", "path".repeat(self.chance.below(9) as usize), self.chance.below(900));
+        // One of several ways to write it; the first that is heard counts.
+        let url = format!("{known_as}{}", ["", "?session=1", "?session=2"][self.chance.below(3) as usize]);
         let class = Class::ALL[self.chance.below(3) as usize];
-        let via = self.some_entry().filter(|_| !url.ends_with('7'));
+        let via = self.some_entry().filter(|_| !known_as.ends_with('7'));
         let (depth, kind) = (self.chance.below(300) as u16, self.chance.below(20) as u8);
-        let heard = Heard { url: &url, host_key: &host, site: "example", depth, via, crawl, class, kind };
+        let heard =
+            Heard { url: &url, known_as: &known_as, host_key: &host, site: "example", depth, via, crawl, class, kind };
         let refused = self.chance.below(10) == 0;
         let fate = if refused { Fate::Keep(State::Refused { rule: 5 }, 9) } else { Fate::Queue };
         let verdict = self.registry.hear_with(&heard, || fate).unwrap();
-        let id = (crawl, url.clone());
+        let id = (crawl, known_as.clone());
         if let Some(entry) = self.model.numbers.get(&id) {
             assert_eq!(verdict, Verdict::Known(*entry));
             return;
@@ -125,7 +129,7 @@ impl World {
         let (outcome, note) = if refused { (State::Refused { rule: 5 }, 9) } else { (State::Queued, 0) };
         let host = (crawl, host);
         self.model.conduct.entry(host.clone()).or_default();
-        self.model.known.push(Known { url, host, depth, via, kind, outcome, waits: None, note });
+        self.model.known.push(Known { url, known_as, host, depth, via, kind, outcome, waits: None, note });
         if !refused {
             self.model.wait(entry, class, false);
         }
@@ -308,9 +312,10 @@ impl World {
         assert_eq!((count, registry.entries()), (model.known.len(), model.known.len() as u64));
         for entry in seen.iter().step_by(17) {
             assert_eq!(registry.entry(entry.number).unwrap(), *entry);
-            assert_eq!(registry.known(entry.crawl, &entry.url).unwrap(), Some(entry.number));
-            assert_eq!(registry.known(entry.crawl, &format!("{}?", entry.url)).unwrap(), None);
-            assert_eq!(registry.known(entry.crawl + 7, &entry.url).unwrap(), None);
+            let known_as = &model.known[entry.number as usize].known_as;
+            assert_eq!(registry.known(entry.crawl, known_as).unwrap(), Some(entry.number));
+            assert_eq!(registry.known(entry.crawl, &format!("{known_as}?")).unwrap(), None);
+            assert_eq!(registry.known(entry.crawl + 7, known_as).unwrap(), None);
         }
         let of = |wanted: &dyn Fn(u64, &Known) -> bool| {
             model.known.iter().enumerate().filter(|(at, known)| wanted(*at as u64, known)).count() as u64

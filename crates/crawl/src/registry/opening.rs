@@ -10,7 +10,6 @@ use super::taking::End;
 use super::urls::Urls;
 use super::{HostId, Options, Registry, append, hosts, states};
 use std::collections::HashMap;
-use std::ops::ControlFlow;
 use std::path::Path;
 
 impl Registry {
@@ -46,7 +45,10 @@ impl Registry {
             checkpoint: image.checkpoint.number,
             stale: false,
         };
-        registry.remember()?;
+        let agree = registry.seen_urls.next() == registry.urls.entries();
+        if !agree || registry.seen_hosts.next() != u64::from(registry.hosts.count) {
+            return Err(damaged("it counts other entries than fingerprints"));
+        }
         for entry in image.checkpoint.out.iter().rev() {
             registry.check_entry(*entry).map_err(|_| damaged("an entry that was out does not exist"))?;
             let record = states::read(&mut registry.pages, *entry)?;
@@ -56,24 +58,6 @@ impl Registry {
             registry.enter(*entry, record, record, End::Front)?;
         }
         Ok((registry, (!is_new).then_some(image.checkpoint)))
-    }
-
-    /// Puts the fingerprints that were in memory only back there: from the URLs and names themselves.
-    fn remember(&mut self) -> Result<()> {
-        let Registry { fingerprints, seen_urls, seen_hosts, urls, hosts, pages, .. } = self;
-        if seen_urls.next() > urls.entries() || seen_hosts.next() > u64::from(hosts.count) {
-            return Err(Error::damaged(&self.folder.join("checkpoint"), "its runs hold more than was heard"));
-        }
-        urls.walk(seen_urls.next(), |_, line| {
-            seen_urls.add(fingerprints.of_url(line.crawl, &line.url))?;
-            Ok(ControlFlow::Continue(()))
-        })?;
-        for host in seen_hosts.next() as u32..hosts.count {
-            let (key, _) = hosts.name(pages, host)?;
-            let crawl = hosts::crawl(pages, host)?;
-            seen_hosts.add(fingerprints.of_host(crawl, &key))?;
-        }
-        Ok(())
     }
 
     /// Makes everything durable, with how far the records were folded and bytes of the caller's own. From now on this is what

@@ -294,7 +294,7 @@ mod tests {
         let key = |n: u64| u128::from_be_bytes(blake3::hash(&n.to_le_bytes()).as_bytes()[..16].try_into().unwrap());
         let mut keys: Vec<_> = (0..count).map(|n| (key(n), n)).collect();
         // Neighbours that share the half that fences keep, across block borders too.
-        keys.extend((0..100).map(|n| ((77u128 << 64) | u128::from(n as u64), count + n)));
+        keys.extend((0..100).map(|n| ((77u128 << 64) | u128::from(n), count + n)));
         keys.sort();
         keys
     }

@@ -1,9 +1,10 @@
 //! Which fingerprints are known, and the number of each: a table of the newest in memory, sorted runs of the others on disk.
 //!
 //! Numbers are dense and given in the order of adding, so the table is a list (the index of a fingerprint says its number) and
-//! a hash table of indices. When the list is full it becomes a run. Runs of one size are merged, step by step, while further
+//! a hash table of indices. The same list is a log on disk, from which it is read back. When the list is full it becomes a run. Runs of one size are merged, step by step, while further
 //! fingerprints are added. Fingerprints that were found on disk stand in a small cache, because links repeat.
 
+use super::append::Append;
 use super::blocks::Blocks;
 use super::error::{Error, Result};
 use super::filter::Filter;
@@ -12,6 +13,7 @@ use super::limits::{BLOCK_KEYS, FENCES_PER_RUN_MAX, MERGE_KEYS_PER_INSERT, RUNS_
 use super::merge::Merge;
 use super::run::{Run, Writer};
 use std::path::{Path, PathBuf};
+use xxhash_rust::xxh3::Xxh3Default;
 
 /// How much memory it may use.
 #[derive(Debug, Clone, Copy)]
@@ -31,9 +33,12 @@ pub(super) struct Room {
 pub(super) struct Written {
     /// Id and number of fingerprints of each run.
     pub runs: Vec<(u64, u64)>,
-    pub next_run: u64,
-    /// Fingerprints in runs; those after them were in memory only.
+    /// The number of the next file.
+    pub next_file: u64,
+    /// Fingerprints in runs.
     pub in_runs: u64,
+    /// The log of those in the table: its id, how many there are, and the checksum over them.
+    pub fresh: (u64, u64, u64),
 }
 
 pub(super) struct Seen {
@@ -43,19 +48,23 @@ pub(super) struct Seen {
     /// The number of the first fingerprint in the table.
     base: u64,
     active: Vec<Fingerprint>,
+    /// The same on disk: fingerprints one behind the other, 16 bytes each.
+    fresh: Append,
+    fresh_id: u64,
+    fresh_sum: Xxh3Default,
     /// By fingerprint: index into the table plus one, in the low bits, and above them bits of the fingerprint, so that another one is
     /// mostly told apart without a look into the table; zero is free. Its length is a power of two.
     slots: Vec<u32>,
     index_mask: u32,
     recent: Vec<Recent>,
     runs: Vec<Run>,
-    next_run: u64,
+    next_file: u64,
     /// At most one for each level.
     merges: Vec<Merge>,
     blocks: Blocks,
-    /// Runs written since the last checkpoint, and those that it named but that were merged since.
+    /// Runs written since the last checkpoint, and files that it names but the next one will not.
     unsynced: Vec<u64>,
-    merged: Vec<PathBuf>,
+    given_up: Vec<PathBuf>,
 }
 
 #[derive(Clone, Copy)]
@@ -71,25 +80,31 @@ const STEP_EVERY: usize = 16;
 const NOBODY: Recent = Recent { high: 0, low: 0, number: u64::MAX };
 
 impl Seen {
-    /// Opens what a checkpoint says. The caller adds again what was in memory only.
+    /// Opens what a checkpoint says.
     pub fn open(folder: &Path, name: &'static str, room: Room, written: &Written) -> Result<Seen> {
         let active_keys = room.active_keys.clamp(BLOCK_KEYS, 1 << 30);
         let room = Room { active_keys, ..room };
+        let (fresh_id, fresh_keys, fresh_sum) = written.fresh;
+        let fresh_bytes = fresh_keys.checked_mul(16);
+        let fresh_bytes = fresh_bytes.ok_or_else(|| Error::damaged(&folder.join("checkpoint"), "a log is too long"))?;
         let mut seen = Seen {
             folder: folder.to_owned(),
             name,
             room,
             base: written.in_runs,
             active: Vec::with_capacity(active_keys),
+            fresh: Append::open(fresh_path(folder, name, fresh_id), fresh_bytes)?,
+            fresh_id,
+            fresh_sum: Xxh3Default::new(),
             slots: vec![0; (active_keys * 3 / 2).next_power_of_two()],
             index_mask: (active_keys as u32 + 1).next_power_of_two() - 1,
             recent: vec![NOBODY; room.recent_keys.next_power_of_two().max(1)],
             runs: Vec::new(),
-            next_run: written.next_run,
+            next_file: written.next_file,
             merges: Vec::new(),
             blocks: Blocks::new(room.block_bytes),
             unsynced: Vec::new(),
-            merged: Vec::new(),
+            given_up: Vec::new(),
         };
         for &(id, keys) in &written.runs {
             let left = room.filter_bytes.saturating_sub(seen.filter_bytes());
@@ -101,7 +116,53 @@ impl Seen {
         }
         seen.sweep()?;
         seen.begin_merges()?;
+        seen.remember(fresh_keys, fresh_sum)?;
         Ok(seen)
+    }
+
+    /// Reads the table back from its log.
+    fn remember(&mut self, keys: u64, sum: u64) -> Result<()> {
+        let mut left = keys;
+        let mut at = 0;
+        let fits = keys <= self.room.active_keys as u64;
+        let mut log = None;
+        if !fits {
+            // Less memory than last time: what does not fit becomes runs, under a new log.
+            let fresh = self.next_fresh()?;
+            log = Some(std::mem::replace(&mut self.fresh, fresh));
+        }
+        let mut read_sum = Xxh3Default::new();
+        let mut bytes = vec![0; 65_536];
+        while left > 0 {
+            let part = &mut bytes[..(left.min(4_096) * 16) as usize];
+            log.as_ref().unwrap_or(&self.fresh).read(at, part)?;
+            read_sum.update(part);
+            for key in part.as_chunks().0 {
+                let key = u128::from_le_bytes(*key);
+                match fits {
+                    true => self.put(key),
+                    false => _ = self.add(key)?,
+                }
+            }
+            at += part.len() as u64;
+            left -= part.len() as u64 / 16;
+        }
+        if read_sum.digest() != sum && keys > 0 {
+            let path = log.as_ref().unwrap_or(&self.fresh).path();
+            return Err(Error::damaged(path, "it does not match its checksum"));
+        }
+        match log {
+            Some(log) => self.given_up.push(log.path().to_owned()),
+            None => self.fresh_sum = read_sum,
+        }
+        Ok(())
+    }
+
+    /// A new, empty log. The one before stays until a checkpoint no longer names it.
+    fn next_fresh(&mut self) -> Result<Append> {
+        self.fresh_id = self.claim();
+        self.fresh_sum = Xxh3Default::new();
+        Append::open(fresh_path(&self.folder, self.name, self.fresh_id), 0)
     }
 
     fn path(&self, id: u64) -> PathBuf {
@@ -160,13 +221,20 @@ impl Seen {
         if self.active.len() == self.room.active_keys {
             self.flush()?;
         }
-        let slot = self.slot(key).0;
-        self.active.push(key);
-        self.slots[slot] = self.active.len() as u32 | self.tag(key);
+        let bytes = key.to_le_bytes();
+        self.fresh.append(&bytes)?;
+        self.fresh_sum.update(&bytes);
+        self.put(key);
         if self.active.len().is_multiple_of(STEP_EVERY) {
             self.step(MERGE_KEYS_PER_INSERT * STEP_EVERY as u64)?;
         }
         Ok(self.next() - 1)
+    }
+
+    fn put(&mut self, key: Fingerprint) {
+        let slot = self.slot(key).0;
+        self.active.push(key);
+        self.slots[slot] = self.active.len() as u32 | self.tag(key);
     }
 
     /// Writes the table as a run and empties it.
@@ -194,6 +262,8 @@ impl Seen {
         self.base += keys as u64;
         self.active.clear();
         self.slots.fill(0);
+        let fresh = self.next_fresh()?;
+        self.given_up.push(std::mem::replace(&mut self.fresh, fresh).path().to_owned());
         Ok(())
     }
 
@@ -206,8 +276,8 @@ impl Seen {
     }
 
     fn claim(&mut self) -> u64 {
-        self.next_run += 1;
-        self.next_run - 1
+        self.next_file += 1;
+        self.next_file - 1
     }
 
     /// An empty filter for so many keys, if the memory for filters allows it once larger runs gave up theirs.
@@ -264,7 +334,7 @@ impl Seen {
             let ids = merge.inputs.clone();
             let run = merge.finish(FENCES_PER_RUN_MAX)?;
             for gone in self.runs.extract_if(.., |run| ids.contains(&run.id)) {
-                self.merged.push(gone.path().to_owned());
+                self.given_up.push(gone.path().to_owned());
             }
             self.unsynced.retain(|id| !ids.contains(id));
             self.adopt(run)?;
@@ -279,12 +349,13 @@ impl Seen {
         }
         self.unsynced.clear();
         let runs = self.runs.iter().map(|run| (run.id, run.keys)).collect();
-        Ok(Written { runs, next_run: self.next_run, in_runs: self.base })
+        let fresh = (self.fresh_id, self.fresh.sync()? / 16, self.fresh_sum.digest());
+        Ok(Written { runs, next_file: self.next_file, in_runs: self.base, fresh })
     }
 
-    /// Called when the checkpoint stands: runs that it no longer names are deleted.
+    /// Called when the checkpoint stands: files that it no longer names are deleted.
     pub fn checkpointed(&mut self) -> Result<()> {
-        for path in self.merged.drain(..) {
+        for path in self.given_up.drain(..) {
             std::fs::remove_file(&path).map_err(|error| Error::io("cannot delete", &path, error))?;
         }
         Ok(())
@@ -293,11 +364,12 @@ impl Seen {
     /// Deletes what the last checkpoint does not name: the work of a process that ended before its next one.
     fn sweep(&self) -> Result<()> {
         let failed = |error| Error::io("cannot list", &self.folder, error);
-        let named: Vec<&Path> = self.runs.iter().map(Run::path).collect();
+        let named: Vec<&Path> = self.runs.iter().map(Run::path).chain([self.fresh.path()]).collect();
         for file in std::fs::read_dir(&self.folder).map_err(failed)? {
             let path = file.map_err(failed)?.path();
             let ours = path.file_name().and_then(|name| name.to_str()).is_some_and(|name| {
-                name.strip_prefix(self.name).is_some_and(|rest| rest.starts_with('-') && rest.ends_with(".run"))
+                let ending = name.strip_prefix(self.name).filter(|rest| rest.starts_with('-'));
+                ending.is_some_and(|rest| rest.ends_with(".run") || rest.ends_with(".new"))
             });
             if ours && !named.contains(&path.as_path()) {
                 std::fs::remove_file(&path).map_err(|error| Error::io("cannot delete", &path, error))?;
@@ -310,14 +382,19 @@ impl Seen {
         self.active.capacity() * 16
             + self.slots.len() * 4
             + self.recent.len() * size_of::<Recent>()
+            + self.fresh.memory_bytes()
             + self.blocks.memory_bytes()
             + self.runs.iter().map(Run::memory_bytes).sum::<usize>()
             + self.merges.iter().map(Merge::memory_bytes).sum::<usize>()
     }
 
     pub fn disk_bytes(&self) -> u64 {
-        self.runs.iter().map(|run| run.file_bytes).sum()
+        self.runs.iter().map(|run| run.file_bytes).sum::<u64>() + self.fresh.length()
     }
+}
+
+fn fresh_path(folder: &Path, name: &str, id: u64) -> PathBuf {
+    folder.join(format!("{name}-{id:08}.new"))
 }
 
 #[cfg(test)]
@@ -336,10 +413,10 @@ mod tests {
         let mut written = Written::default();
         let mut count = 0;
         for round in 1..12u64 {
-            let mut seen = Seen::open(folder.path(), "t", ROOM, &written).unwrap();
-            for n in seen.next()..count {
-                assert_eq!(seen.add(key(n)).unwrap(), n);
-            }
+            // Now and then with less memory than before.
+            let room = Room { active_keys: if round % 3 == 0 { 60 } else { 100 }, ..ROOM };
+            let mut seen = Seen::open(folder.path(), "t", room, &written).unwrap();
+            assert_eq!(seen.next(), count);
             for n in count..count + round * 700 {
                 assert_eq!(seen.find(key(n)).unwrap(), None);
                 assert_eq!(seen.add(key(n)).unwrap(), n);
@@ -354,7 +431,7 @@ mod tests {
             seen.checkpointed().unwrap();
         }
         let files = std::fs::read_dir(folder.path()).unwrap().count();
-        assert!(files <= written.runs.len() + 3, "{files} files, {} runs", written.runs.len());
+        assert!(files <= written.runs.len() + 4, "{files} files, {} runs", written.runs.len());
     }
 
     #[test]
