@@ -3,6 +3,7 @@
 
 mod index;
 mod lookup;
+mod registry;
 mod warc_read;
 
 use crate::limits;
@@ -25,6 +26,11 @@ pub const ALL: &[Entry] = &[
         name: "lookup",
         what: "exact and closest look-ups among 10 million captures, beside pywb's index",
         run: lookup::run,
+    },
+    Entry {
+        name: "registry",
+        what: "links checked per CPU second against 10 million known URLs, beside a store of full URLs",
+        run: registry::run,
     },
 ];
 

@@ -28,6 +28,27 @@ pub const LOOKUP_BYTES_PER_CAPTURE_MAX: f64 = 60.0;
 /// Memory that looking up may hold.
 pub const LOOKUP_RSS_BYTES_MAX: u64 = 512_000_000;
 
+/// URLs that the registry knows when it is measured, unless `--count` says otherwise.
+pub const REGISTRY_URLS: u64 = 10_000_000;
+
+/// Links checked in each measurement of the registry.
+pub const REGISTRY_CHECKS: u64 = 2_000_000;
+
+/// Links that the registry must check per second and core.
+pub const REGISTRY_CHECKS_PER_S_MIN: f64 = 300_000.0;
+
+/// What a check among all URLs may cost, in times a check among a tenth of them.
+pub const REGISTRY_COST_RATIO_MAX: f64 = 2.0;
+
+/// Bytes on disk that one URL may take in the registry.
+pub const REGISTRY_BYTES_PER_URL_MAX: f64 = 100.0;
+
+/// Memory that the registry may hold while links are checked.
+pub const REGISTRY_RSS_BYTES_MAX: u64 = 400_000_000;
+
+/// How long opening half of the URLs may take.
+pub const REGISTRY_OPEN_SECONDS_MAX: f64 = 5.0;
+
 /// Bytes of archive that the memory soak adds, checks and rebuilds, unless `--count` says otherwise (in megabytes).
 pub const MEMORY_MEGABYTES: u64 = 2000;
 
