@@ -1,6 +1,6 @@
-//! What is measured on, made once under `target/bench` and kept: an archive of real pages.
+//! What is measured on, made once under `target/bench` and kept: an archive of real pages, as a peer writes it and as we write it.
 
-use crate::long::Options;
+use crate::long::{self, Options};
 use crate::needs;
 use crate::workspace::Workspace;
 use anyhow::{Context, Result, bail};
@@ -25,6 +25,35 @@ pub fn folder(workspace: &Workspace) -> Result<PathBuf> {
     let folder = workspace.target().join("bench");
     std::fs::create_dir_all(&folder).with_context(|| format!("{} cannot be made", folder.display()))?;
     Ok(folder)
+}
+
+/// The same records in two files.
+pub struct Pages {
+    /// What sets this file apart.
+    pub what: &'static str,
+    pub file: PathBuf,
+}
+
+/// The archive of real pages, and a copy of its records by our own writer, whose members say how long they are: a reader may step over
+/// what it does not want.
+pub fn both(workspace: &Workspace, options: &Options, bytes: u64) -> Result<[Pages; 2]> {
+    let file = pages(workspace, options, bytes)?;
+    let name = file.file_name().context("no file name")?.to_string_lossy().into_owned();
+    let stem = name.split('.').next().unwrap_or_default();
+    let copy = folder(workspace)?.join(format!("{stem}-skep.warc.gz"));
+    let made = |path: &Path| std::fs::metadata(path).and_then(|found| found.modified()).ok();
+    if made(&copy) < made(&file) {
+        println!("writing {} (once)", copy.display());
+        let part = copy.with_extension("part");
+        if part.exists() {
+            std::fs::remove_file(&part)?;
+        }
+        let copier = long::build(workspace, "skep-warc", "--example", "copy")?;
+        must(Command::new(copier).arg(&file).arg(&part), "copy")?;
+        std::fs::rename(&part, &copy)?;
+    }
+    let what = if options.file.is_some() { "the file given" } else { "written by warcio: members without lengths" };
+    Ok([Pages { what, file }, Pages { what: "copied by Skep's writer: members with lengths", file: copy }])
 }
 
 /// An archive of real pages of at least this many compressed bytes: the one given, or one made from the packages.

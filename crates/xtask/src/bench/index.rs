@@ -1,9 +1,10 @@
-//! Indexing: `skep index` beside cdxj-indexer on the same file, and what joining an archive costs beyond that.
+//! Indexing: `skep index` beside cdxj-indexer on the same file, and what joining an archive costs beyond that. Twice: on a file as others
+//! write it, of which every body has to be inflated to find the next record, and on one whose members say how long they are.
 
 use super::{best, versions};
 use crate::limits;
 use crate::long::{self, Options};
-use crate::material;
+use crate::material::{self, Pages};
 use crate::measure;
 use crate::needs;
 use crate::table::{Table, count, megabytes, ratio, verdict};
@@ -19,18 +20,24 @@ const ASKED_ADD: f64 = 1.5;
 pub fn run(workspace: &Workspace, options: &Options) -> Result<()> {
     let skep = long::build(workspace, "skep", "--bin", "skep")?;
     needs::venv(workspace)?;
-    let file = material::pages(workspace, options, limits::PAGES_BYTES_MIN)?;
-    let folder = material::folder(workspace)?;
-    println!("file: {} ({})", file.display(), megabytes(std::fs::metadata(&file)?.len()));
+    let both = material::both(workspace, options, limits::PAGES_BYTES_MIN)?;
     versions(workspace, &["cdxj-indexer", "warcio", "surt"])?;
+    for pages in &both {
+        beside_peer(workspace, options, &skep, pages)?;
+    }
+    Ok(())
+}
 
+fn beside_peer(workspace: &Workspace, options: &Options, skep: &Path, pages: &Pages) -> Result<()> {
+    let (folder, file) = (material::folder(workspace)?, &pages.file);
+    println!("\nfile: {} ({}), {}", file.display(), megabytes(std::fs::metadata(file)?.len()), pages.what);
     let (ours_at, theirs_at) = (folder.join("index-skep.cdxj"), folder.join("index-peer.cdxj"));
-    let mut index = Command::new(&skep);
-    index.arg("index").arg(&file);
+    let mut index = Command::new(skep);
+    index.arg("index").arg(file);
     let index = best(&index, options.runs, Some(&ours_at))?;
-    let add = best_add(&skep, &folder.join("index-archive"), &file, options.runs)?;
+    let add = best_add(skep, &folder.join("index-archive"), file, options.runs)?;
     let mut peer = Command::new(workspace.target().join("venv/bin/cdxj-indexer"));
-    peer.arg("--sort").arg(&file);
+    peer.arg("--sort").arg(file);
     let peer = best(&peer, 1, Some(&theirs_at))?;
 
     let (ours, theirs) = (std::fs::read_to_string(&ours_at)?, std::fs::read_to_string(&theirs_at)?);

@@ -1,16 +1,17 @@
 //! Reading: every record of one large file, its body inflated, with and without its digests verified. "Digests" are those of
-//! block and payload, for everyone.
+//! block and payload, for everyone. Twice: on a file as others write it, and on one whose members say how long they are. "Heads alone"
+//! is a reader that wants no bodies: it inflates none where the file tells it where the next record begins; peers cannot do that.
 
 use super::{best, peer, versions};
 use crate::limits;
 use crate::long::{self, Options};
-use crate::material;
+use crate::material::{self, Pages};
 use crate::measure::{self, Run};
 use crate::needs;
 use crate::table::{Table, count, megabytes, ratio, verdict};
 use crate::workspace::Workspace;
 use anyhow::{Result, bail};
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::process::Command;
 
 /// What is asked: times FastWARC with digests and without, times warcio, and cores in use out of two.
@@ -22,21 +23,29 @@ const ASKED_CORES: f64 = 1.7;
 pub fn run(workspace: &Workspace, options: &Options) -> Result<()> {
     let readbench = long::build(workspace, "skep-warc", "--example", "readbench")?;
     needs::venv(workspace)?;
-    let file = material::pages(workspace, options, limits::PAGES_BYTES_MIN)?;
-    println!("file: {} ({})", file.display(), megabytes(std::fs::metadata(&file)?.len()));
+    let both = material::both(workspace, options, limits::PAGES_BYTES_MIN)?;
     versions(workspace, &["FastWARC", "warcio"])?;
+    for pages in &both {
+        beside_peers(workspace, options, &readbench, pages)?;
+    }
+    Ok(())
+}
 
+fn beside_peers(workspace: &Workspace, options: &Options, readbench: &Path, pages: &Pages) -> Result<()> {
+    let file = &pages.file;
+    println!("\nfile: {} ({}), {}", file.display(), megabytes(std::fs::metadata(file)?.len()), pages.what);
     let ours = |arguments: &[&str]| {
-        let mut command = Command::new(&readbench);
-        command.arg(&file).args(arguments);
+        let mut command = Command::new(readbench);
+        command.arg(file).args(arguments);
         command
     };
     let theirs = |script: &str, arguments: &[&str]| {
         let mut command = peer(workspace, script);
-        command.arg(&file).args(arguments);
+        command.arg(file).args(arguments);
         command
     };
     let plain = best(&ours(&[]), options.runs, None)?;
+    let heads = best(&ours(&["--heads"]), options.runs, None)?;
     let fast = best(&theirs("read_fastwarc.py", &[]), options.runs, None)?;
     let verified = best(&ours(&["--digests"]), options.runs, None)?;
     let fast_blocks = best(&theirs("read_fastwarc.py", &["--digests"]), options.runs, None)?;
@@ -56,6 +65,7 @@ pub fn run(workspace: &Workspace, options: &Options) -> Result<()> {
 
     let rows = [
         ("skep, two threads, digests", &parallel, None),
+        ("skep, heads alone", &heads, None),
         ("skep", &plain, None),
         ("FastWARC", &fast, Some(&plain)),
         (OLDER, &fast_before, Some(&plain)),
@@ -88,9 +98,11 @@ pub fn run(workspace: &Workspace, options: &Options) -> Result<()> {
     let cores = parallel.cpu.as_secs_f64() / parallel.wall.as_secs_f64();
     println!("\nbeside FastWARC with digests  {}", verdict(times(&verified, &fast_verified), ASKED_DIGESTS));
     println!("beside FastWARC without       {}", verdict(times(&plain, &fast), ASKED_PLAIN));
+    println!("the same, our heads alone     {}", verdict(times(&heads, &fast), ASKED_PLAIN));
     println!("beside {OLDER} with digests {}", verdict(times(&verified, &fast_before_blocks), ASKED_DIGESTS));
     println!("beside {OLDER} without {}", verdict(times(&plain, &fast_before), ASKED_PLAIN));
     println!("beside warcio                 {}", verdict(times(&plain, &warcio), ASKED_WARCIO));
+    println!("the same, our heads alone     {}", verdict(times(&heads, &warcio), ASKED_WARCIO));
     println!("two threads keep {cores:.2} cores busy: {}", verdict(cores, ASKED_CORES));
     if options.instructions {
         let counted = measure::instructions(&ours(&["--digests"]), 10 * limits::BENCH_RUN_MAX)?;
