@@ -1,9 +1,9 @@
 //! Whole-buffer DEFLATE and gzip through libdeflate, which is two to three times faster than any streaming decoder
 //! when the input lies in memory.
 //!
-//! This is the only file of the package with `unsafe`: libdeflate is a C library, and the two safe crates around it either
-//! hide how much input a member consumed or insist on zeroed output. Every pointer handed over here comes from a slice or
-//! from the spare capacity of a `Vec`, together with its true length, and no pointer outlives the call.
+//! This is one of two files of the package with `unsafe` (the other is `digest/lanes.rs`): libdeflate is a C library, and the two
+//! safe crates around it either hide how much input a member consumed or insist on zeroed output. Every pointer handed over here
+//! comes from a slice or from the spare capacity of a `Vec`, together with its true length, and no pointer outlives the call.
 #![allow(unsafe_code)]
 
 use std::ffi::c_void;
