@@ -20,7 +20,9 @@ pub fn run(workspace: &Workspace, options: &Options) -> Result<()> {
         let mut command = Command::new(&program);
         command.arg(&folder).args(["--urls", &urls.to_string()]);
         command.args(["--checks", &limits::REGISTRY_CHECKS.to_string()]);
-        peer.into_iter().for_each(|peer| drop(command.args(["--peer", peer])));
+        if let Some(peer) = peer {
+            command.args(["--peer", peer]);
+        }
         let run = best(&command, 1, None);
         let _ = std::fs::remove_dir_all(&folder);
         run
@@ -60,20 +62,29 @@ pub fn run(workspace: &Workspace, options: &Options) -> Result<()> {
         println!("{name:<10} {found}: {} (asked {asked})", if held { "reached" } else { "SHORT" });
     };
     println!();
-    for (name, few, many) in
-        [("near", "few_near_per_s", "many_near_per_s"), ("any", "few_any_per_s", "many_any_per_s")]
+    for (name, few, many) in [("near", "few_near_per_s", "many_near_per_s"), ("any", "few_any_per_s", "many_any_per_s")]
     {
         let (few, many) = (told(&ours, few)?, told(&ours, many)?);
         let least = limits::REGISTRY_CHECKS_PER_S_MIN;
         verdict(name, format!("{} checks/s", count(many as u64)), many >= least, format!("{}", count(least as u64)));
         let most = limits::REGISTRY_COST_RATIO_MAX;
-        verdict("", format!("{:.2} × the cost among a tenth", few / many), few / many <= most, format!("at most {most}"));
+        verdict(
+            "",
+            format!("{:.2} × the cost among a tenth", few / many),
+            few / many <= most,
+            format!("at most {most}"),
+        );
     }
     let bytes = told(&ours, "bytes_per_url")?;
     let most = limits::REGISTRY_BYTES_PER_URL_MAX;
     verdict("on disk", format!("{bytes:.1} bytes per URL"), bytes <= most, format!("at most {most}"));
     let most = limits::REGISTRY_RSS_BYTES_MAX;
-    verdict("memory", megabytes(ours.max_rss_bytes), ours.max_rss_bytes <= most, format!("at most {}", megabytes(most)));
+    verdict(
+        "memory",
+        megabytes(ours.max_rss_bytes),
+        ours.max_rss_bytes <= most,
+        format!("at most {}", megabytes(most)),
+    );
     let (open_s, open_urls) = (told(&ours, "open_s")?, told(&ours, "open_urls")? as u64);
     let most = limits::REGISTRY_OPEN_SECONDS_MAX;
     let opened = format!("{open_s:.2} s with {} URLs", count(open_urls));
