@@ -11,6 +11,7 @@ use skep_schedule::{HostId, Schedule, Standing};
 use skep_url::Url;
 use skep_warc::date::rfc3339;
 
+use crate::canonical::canonical;
 use crate::control::{Change, Question};
 use crate::error::{Error, Result};
 use crate::hops::Hops;
@@ -136,7 +137,7 @@ fn why(
     let url = parse(typed)?;
     let mut answers = Vec::new();
     for settings in all.iter().filter(|settings| name.is_none_or(|name| settings.name == name)) {
-        let known = match ledger.registry.known(settings.number, url.as_str())? {
+        let known = match ledger.registry.known(settings.number, &canonical(url.as_str()))? {
             Some(entry) => Some(ledger.registry.entry(entry)?),
             None => None,
         };

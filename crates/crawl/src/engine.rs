@@ -6,33 +6,32 @@
 //!   ledger (registry) ──waiting──▶ schedule ──Order::Lease──▶ bundle ──▶ worker
 //! ```
 
+mod begin;
+mod lease;
+mod tend;
+
 use std::collections::{BTreeSet, HashMap};
+use std::sync::Arc;
 use std::sync::atomic::Ordering;
-use std::sync::mpsc::{Receiver, RecvTimeoutError, Sender, channel};
-use std::sync::{Arc, PoisonError};
+use std::sync::mpsc::{Receiver, RecvTimeoutError, channel};
 use std::time::{Duration, Instant};
 
 use skep_archive::Archive;
 use skep_schedule::retry::Patience;
-use skep_schedule::{
-    AddressKey, Bundle, BundleReport, BundleUrl, Config, Event as Told, HostId, LeaseId, Order, Pace, Schedule, SiteId,
-};
+use skep_schedule::{AddressKey, BundleReport, Event as Told, HostId, LeaseId, Order, Pace, Schedule};
 use tokio::sync::mpsc;
 
 use crate::bundle::Ended;
 use crate::control::{Asked, Change, Control, Question};
 use crate::cookies::Cookies;
 use crate::error::{Error, Result};
-use crate::hops::Hops;
+use crate::hearing::site_id;
 use crate::ledger::{Ledger, name_of};
-use crate::limits::{BUNDLE_URLS_MAX, CHECKPOINT_BYTES, CHECKPOINT_MS, HEARD_URLS_MAX, LOOK_AROUND_MS, PROGRESS_MS};
-use crate::outcome::Outcome;
-use crate::progress::{Counters, Ending, Event, Progress};
-use crate::registry::{self, Class, State};
-use crate::registry_key::RegistryKey;
+use crate::progress::{Counters, Ending, Event};
+use crate::registry::{self, Class};
 use crate::settings::{Pass, Settings};
 use crate::visit::Visited;
-use crate::worker::{self, Said, Shared};
+use crate::worker::{Errand, Said, Shared};
 
 /// One run of a crawl.
 pub struct Run {
@@ -75,13 +74,15 @@ struct Engine<'t> {
     schedule: Schedule,
     crawl: u16,
     pass: u16,
-    hands: Vec<mpsc::UnboundedSender<Bundle>>,
+    hands: Vec<mpsc::UnboundedSender<Errand>>,
     threads: Vec<std::thread::JoinHandle<Result<()>>>,
     next_hand: usize,
     heard: Receiver<Said>,
     out: HashMap<LeaseId, Out>,
     out_entries: usize,
     orders: Vec<Order>,
+    /// Leases for which there was nothing to fetch, with what waits still.
+    empty: Vec<(LeaseId, u32)>,
     /// When a host has a retry that is due, on the wall clock.
     retries: BTreeSet<(i64, HostId)>,
     wake_ms: Option<u64>,
@@ -99,91 +100,6 @@ struct Engine<'t> {
 }
 
 impl<'t> Engine<'t> {
-    fn begin(
-        archive: &Arc<Archive>,
-        run: Run,
-        say: Sender<Said>,
-        heard: Receiver<Said>,
-        tell: &'t mut dyn FnMut(Event),
-    ) -> Result<Engine<'t>> {
-        let folder = archive.layout().settings();
-        let key = RegistryKey::load(&folder)?;
-        let settings = number(run.settings, &folder)?;
-        settings.check()?;
-        settings.store(&folder)?;
-        let mut ledger = Ledger::open(archive, &key, run.patience)?;
-        let settings = begin_pass(settings, &folder, &mut ledger)?;
-        let (crawl, pass) = (settings.number, settings.pass.number.min(u32::from(u16::MAX)) as u16);
-        let settings = Arc::new(settings);
-        ledger.set_rules(settings.clone())?;
-        hear_seeds(archive, &mut ledger, &settings)?;
-        let fetch = Arc::new(run.fetch);
-        let dns = skep_fetch::Dns::new(&fetch).map_err(|error| Error::Fetch(error.to_string()))?;
-        let zero = tokio::time::Instant::now();
-        let shared = Arc::new(Shared {
-            archive: archive.clone(),
-            remembered: crate::remembered::Remembered::new(archive.clone()),
-            robots: crate::robots::Robots::default(),
-            clocks: crate::clocks::Clocks::default(),
-            settings: std::sync::Mutex::new(settings.clone()),
-            fetch,
-            dns: Arc::new(dns),
-            cookies: run.cookies,
-            again: pass > 1,
-            zero,
-            key,
-            stopping: false.into(),
-        });
-        let mut hands = Vec::new();
-        let mut threads = Vec::new();
-        for number in 0..run.workers.max(1) {
-            let (give, take) = mpsc::unbounded_channel();
-            let (shared, say) = (shared.clone(), say.clone());
-            let thread = std::thread::Builder::new()
-                .name(format!("skep-fetch-{number}"))
-                .spawn(move || worker::run(shared, take, say));
-            threads.push(thread.map_err(|error| Error::Fetch(format!("no thread for a worker: {error}")))?);
-            hands.push(give);
-        }
-        let config = Config {
-            concurrency: settings.concurrency,
-            own_concurrency: settings.concurrency,
-            bundle_urls_max: BUNDLE_URLS_MAX,
-            ..Config::default()
-        };
-        let now = Instant::now();
-        let mut engine = Engine {
-            archive: archive.clone(),
-            shared,
-            ledger,
-            schedule: Schedule::new(config),
-            crawl,
-            pass,
-            hands,
-            threads,
-            next_hand: 0,
-            heard,
-            out: HashMap::new(),
-            out_entries: 0,
-            orders: Vec::new(),
-            retries: BTreeSet::new(),
-            wake_ms: None,
-            counters: Counters::default(),
-            tell,
-            ending: None,
-            room: true,
-            since_checkpoint_bytes: 0,
-            next_checkpoint: now + Duration::from_millis(CHECKPOINT_MS),
-            next_progress: now + Duration::from_millis(PROGRESS_MS),
-            next_look: now,
-            settings_seen: None,
-            begun: now,
-            trouble: None,
-        };
-        engine.wake_hosts()?;
-        Ok(engine)
-    }
-
     /// Every host with waiting URLs is told to the schedule.
     fn wake_hosts(&mut self) -> Result<()> {
         let counts = self.ledger.registry.counts(self.crawl);
@@ -207,6 +123,7 @@ impl<'t> Engine<'t> {
         loop {
             self.look_around()?;
             self.step(Told::Tick)?;
+            self.end_empty()?;
             if self.is_over()? {
                 return Ok(self.ending.unwrap_or(Ending::Finished));
             }
@@ -234,6 +151,7 @@ impl<'t> Engine<'t> {
             Said::Visited(visited) => self.visited(*visited),
             Said::Lost(visited, error) => self.lost(&visited, error),
             Said::Located(lease, address) => self.located(lease, address),
+            Said::Placed(host, address) => self.step(Told::Located { host, address }),
             Said::Ended(ended) => self.ended(ended),
             Said::Asked(Asked::Stop) => {
                 self.stop(Ending::Stopped);
@@ -411,7 +329,7 @@ impl<'t> Engine<'t> {
                     self.lease(lease, host, urls_max, pace, not_before_ms, deadline_ms)?;
                 }
                 Order::Lapsed { lease, host } => self.lapsed(lease, host)?,
-                Order::Locate { .. } => {}
+                Order::Locate { host } => self.locate(host)?,
                 Order::GiveUp { host, why } => self.give_up(host, why)?,
                 Order::Wake { at_ms } => self.wake_ms = Some(at_ms),
             }
@@ -420,86 +338,8 @@ impl<'t> Engine<'t> {
         Ok(())
     }
 
-    fn lease(
-        &mut self,
-        lease: LeaseId,
-        host: HostId,
-        urls_max: u32,
-        pace: Pace,
-        not_before_ms: u64,
-        deadline_ms: u64,
-    ) -> Result<()> {
-        let known = self.ledger.registry.host(registry::HostId(host.0))?;
-        let max = (urls_max as usize).min(self.budget_left());
-        let mut taken = Vec::new();
-        self.ledger.registry.take(registry::HostId(host.0), max, skep_archive::system_clock(), &mut taken)?;
-        let mut urls = Vec::with_capacity(taken.len());
-        let mut entries = HashMap::with_capacity(taken.len());
-        for taken in taken {
-            let hops = Hops::unpack(taken.depth);
-            let via = taken.via.map(|via| self.ledger.registry.url(via)).transpose()?;
-            entries.insert(taken.entry, taken.class);
-            urls.push(BundleUrl {
-                entry: taken.entry,
-                url: taken.url,
-                depth: hops.depth,
-                hops: hops.redirects,
-                failures: taken.failures,
-                via,
-                etag: None,
-                last_modified: None,
-            });
-        }
-        self.out_entries += entries.len();
-        self.out.insert(lease, Out { host, entries, ended: false });
-        let bundle = Bundle { lease, host: known.key, site: known.site, urls, pace, not_before_ms, deadline_ms };
-        self.next_hand = (self.next_hand + 1) % self.hands.len();
-        if self.hands[self.next_hand].send(bundle).is_err() {
-            return Err(Error::Fetch("a worker has ended".into()));
-        }
-        Ok(())
-    }
-
-    /// A worker did not come back in time. It still may; until then its URLs are not given out again.
-    fn lapsed(&mut self, _lease: LeaseId, host: HostId) -> Result<()> {
-        let host = self.ledger.registry.host(registry::HostId(host.0))?;
-        (self.tell)(Event::Note { text: format!("a bundle of {} takes longer than its lease", host.key) });
-        Ok(())
-    }
-
-    /// What waits for a host that was given up is dead in this pass.
-    fn give_up(&mut self, host: HostId, why: skep_schedule::GaveUp) -> Result<()> {
-        let id = registry::HostId(host.0);
-        let key = self.ledger.registry.host(id)?.key;
-        self.ledger.registry.drop_waiting(id, State::Dead { class: Outcome::HOST_GIVEN_UP.0, failures: 0 })?;
-        self.retries.retain(|(_, other)| *other != host);
-        (self.tell)(Event::GaveUp { host: key, why: why.text() });
-        Ok(())
-    }
-
     fn conduct(&mut self, host: HostId, change: impl FnOnce(&mut registry::Conduct)) -> Result<()> {
         Ok(self.ledger.registry.update_host(registry::HostId(host.0), change)?)
-    }
-
-    fn budget_left(&self) -> usize {
-        let settings = self.shared.settings();
-        let spent = self.ledger.registry.counts(self.crawl).visited_in_pass;
-        let left = settings.pages.map_or(u64::MAX, |pages| pages.saturating_sub(spent + self.out_entries as u64));
-        usize::try_from(left).unwrap_or(usize::MAX)
-    }
-
-    fn check_budgets(&mut self) {
-        let settings = self.shared.settings();
-        let counts = self.ledger.registry.counts(self.crawl);
-        if settings.pages.is_some_and(|pages| counts.visited_in_pass >= pages) {
-            self.stop(Ending::Budget("pages"));
-        }
-        if settings.bytes.is_some_and(|bytes| self.counters.bytes >= bytes) {
-            self.stop(Ending::Budget("bytes"));
-        }
-        if settings.time_ms.is_some_and(|ms| self.begun.elapsed() >= Duration::from_millis(ms)) {
-            self.stop(Ending::Budget("time"));
-        }
     }
 
     fn stop(&mut self, ending: Ending) {
@@ -539,119 +379,6 @@ impl<'t> Engine<'t> {
             }
         })?;
         Ok(held)
-    }
-
-    /// Checkpoints, progress, settings and room on the disk, each at its time.
-    fn look_around(&mut self) -> Result<()> {
-        let now = Instant::now();
-        if now >= self.next_progress {
-            self.next_progress = now + Duration::from_millis(PROGRESS_MS);
-            let progress = self.progress();
-            (self.tell)(Event::Progress(progress));
-            self.check_budgets();
-        }
-        if self.since_checkpoint_bytes >= CHECKPOINT_BYTES || now >= self.next_checkpoint {
-            self.checkpoint()?;
-        }
-        if now >= self.next_look {
-            self.next_look = now + Duration::from_millis(LOOK_AROUND_MS);
-            self.look_at_settings()?;
-            let reserve = self.shared.settings().reserve_bytes.unwrap_or(skep_archive::limits::DISK_RESERVE_BYTES);
-            let room = free_bytes(self.archive.layout().root())? > reserve;
-            self.set_room(room)?;
-        }
-        self.tell_waiting()
-    }
-
-    fn set_room(&mut self, room: bool) -> Result<()> {
-        if room != self.room {
-            self.room = room;
-            let text = match room {
-                true => "there is room on the disk again: the crawl goes on",
-                false => "too little room on the disk: the crawl waits until there is more",
-            };
-            (self.tell)(Event::Note { text: text.into() });
-            self.step(Told::Room(room))?;
-        }
-        Ok(())
-    }
-
-    fn checkpoint(&mut self) -> Result<()> {
-        self.ledger.checkpoint()?;
-        self.since_checkpoint_bytes = 0;
-        self.next_checkpoint = Instant::now() + Duration::from_millis(CHECKPOINT_MS);
-        Ok(())
-    }
-
-    /// People may edit the crawl's file while it runs.
-    fn look_at_settings(&mut self) -> Result<()> {
-        let folder = self.archive.layout().settings();
-        let now = self.shared.settings();
-        let changed = std::fs::metadata(Settings::path(&folder, &now.name)).and_then(|facts| facts.modified()).ok();
-        if changed == self.settings_seen {
-            return Ok(());
-        }
-        let first = self.settings_seen.is_none();
-        self.settings_seen = changed;
-        if first {
-            return Ok(());
-        }
-        let read = Settings::load(&folder, &now.name).and_then(|settings| match settings {
-            Some(settings) => settings.check().map(|()| Some(settings)),
-            None => Ok(None),
-        });
-        match read {
-            Ok(Some(settings)) => {
-                self.use_settings(Settings { pass: now.pass, number: now.number, name: now.name.clone(), ..settings })
-            }
-            Ok(None) => Ok(()),
-            Err(error) => {
-                (self.tell)(Event::Note {
-                    text: format!("the crawl's settings were changed but cannot be used: {error}"),
-                });
-                Ok(())
-            }
-        }
-    }
-
-    fn use_settings(&mut self, settings: Settings) -> Result<()> {
-        let settings = Arc::new(settings);
-        *self.shared.settings.lock().unwrap_or_else(PoisonError::into_inner) = settings.clone();
-        self.ledger.set_rules(settings.clone())?;
-        for seed in &settings.seeds {
-            self.ledger.seed(self.crawl, seed)?;
-        }
-        let mut hosts = Vec::new();
-        let crawl = self.crawl;
-        self.ledger.each_host(|host| {
-            if host.crawl == crawl && host.waiting > 0 {
-                hosts.push((host.id, host.conduct.paused || settings.is_paused(name_of(&host.key), &host.site)));
-            }
-        })?;
-        for (host, paused) in hosts {
-            if !paused {
-                self.step(Told::Resume { host: HostId(host.0) })?;
-            }
-            self.ledger.touch(host);
-        }
-        (self.tell)(Event::Note { text: "the crawl's settings were changed and are used from now on".into() });
-        Ok(())
-    }
-
-    fn progress(&mut self) -> Progress {
-        let counts = self.ledger.registry.counts(self.crawl);
-        let overview = self.schedule.overview();
-        let progress = self.counters.progress(self.begun.elapsed().as_millis() as u64);
-        let left_ms = (progress.rate > 0.0).then(|| (counts.waiting as f64 / progress.rate * 1000.0) as u64);
-        Progress {
-            waiting: counts.waiting,
-            out: self.out_entries as u64,
-            known: counts.known,
-            hosts: overview.hosts as u64,
-            left_ms,
-            disk_full: !self.room,
-            ..progress
-        }
     }
 
     fn answer(&mut self, question: &Question) -> Result<Vec<serde_json::Value>> {
@@ -728,89 +455,3 @@ impl<'t> Engine<'t> {
 
 /// Reports heard before the schedule is asked again.
 const HEARD_AT_ONCE: usize = 512;
-
-fn site_id(site: &str) -> SiteId {
-    SiteId(skep_url::key::hash_of_site(site))
-}
-
-fn free_bytes(path: &std::path::Path) -> Result<u64> {
-    let facts = rustix::fs::statvfs(path).map_err(|error| Error::io("cannot look at", path, error.into()))?;
-    Ok(facts.f_bavail.saturating_mul(facts.f_frsize))
-}
-
-/// Gives a new crawl its number; one that is known keeps its number and its pass.
-fn number(mut settings: Settings, folder: &std::path::Path) -> Result<Settings> {
-    let all = Settings::all(folder)?;
-    match all.iter().find(|known| known.name == settings.name) {
-        Some(known) => (settings.number, settings.pass) = (known.number, known.pass),
-        None => {
-            let last = all.iter().map(|known| known.number).max().unwrap_or(0);
-            settings.number = last
-                .checked_add(1)
-                .ok_or(Error::Settings { what: "this archive has no room for another crawl".into() })?;
-        }
-    }
-    Ok(settings)
-}
-
-/// A crawl that was finished begins its next pass; one that was not goes on.
-fn begin_pass(mut settings: Settings, folder: &std::path::Path, ledger: &mut Ledger) -> Result<Settings> {
-    if settings.pass.number == 0 || settings.pass.ended_ms.is_some() {
-        settings.pass =
-            Pass { number: settings.pass.number + 1, begun_ms: skep_archive::system_clock(), ended_ms: None };
-        settings.store(folder)?;
-    }
-    let pass = settings.pass.number.min(u32::from(u16::MAX)) as u16;
-    // The pass of the registry follows that of the settings, also when a crash came between the two.
-    let behind = ledger.registry.pass(settings.number) < pass;
-    while ledger.registry.pass(settings.number) < pass {
-        let last = ledger.registry.pass(settings.number) + 1 == pass;
-        ledger.registry.begin_pass(settings.number, |state| last && is_due_again(state, pass))?;
-    }
-    if behind {
-        ledger.checkpoint()?;
-    }
-    Ok(settings)
-}
-
-/// What a new pass looks at again: everything that was visited or tried, but not in this pass already.
-fn is_due_again(state: State, now: u16) -> bool {
-    match state {
-        State::Visited { pass, .. } => pass < now,
-        State::Dead { .. } => true,
-        State::Refused { rule } => rule == Outcome::ROBOTS.0,
-        _ => false,
-    }
-}
-
-/// Seeds that nobody heard of yet are recorded and queued.
-fn hear_seeds(archive: &Archive, ledger: &mut Ledger, settings: &Settings) -> Result<()> {
-    let mut new = Vec::new();
-    for seed in &settings.seeds {
-        let url = skep_url::Url::parse(seed)
-            .map_err(|error| Error::Settings { what: format!("`{seed}` is no seed: {error}") })?;
-        if ledger.registry.known(settings.number, url.as_str())?.is_none() {
-            new.push(url);
-        }
-    }
-    let mut encoders =
-        crate::records::Encoders::new(skep_warc::deflate::Level::new(1), archive.layout().root().to_path_buf());
-    for urls in new.chunks(HEARD_URLS_MAX) {
-        let mut batch = crate::heard::Batch::new(&settings.name);
-        for url in urls {
-            batch.put(&crate::heard::Heard { url: url.as_str(), depth: 0, class: "seed", source: None });
-        }
-        let hash = urls.first().map_or(0, |url| url.key().site_hash());
-        let id = crate::chance::Ids::new(crate::chance::draw()?).next();
-        let refused = |error| Error::Settings { what: format!("the seeds cannot be recorded: {error}") };
-        let append = encoders.heard(hash, skep_archive::system_clock(), batch.finish(), id).map_err(refused)?;
-        let acknowledged = archive.append(append)?.wait()?;
-        for url in urls {
-            ledger.seed(settings.number, url.as_str())?;
-        }
-        if let Some(position) = acknowledged.positions.last() {
-            ledger.mark(*position);
-        }
-    }
-    Ok(())
-}

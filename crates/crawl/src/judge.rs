@@ -5,7 +5,7 @@ use std::io::Read;
 
 use skep_fetch::Exchange;
 use skep_page::{Input, Link, LinkKind, Page};
-use skep_schedule::pace;
+use skep_schedule::{pace, trap};
 use skep_url::Url;
 use skep_warc::coding::{self, Bounds};
 use skep_warc::http::Head;
@@ -34,6 +34,8 @@ pub struct Judgement {
     pub mime: String,
     /// What kind of challenge page it is.
     pub challenge: Option<&'static str>,
+    /// What its text comes to; see [`crate::visit::Visited::text_digest`].
+    pub text_digest: u64,
     /// Why the body was not read.
     pub unread: Option<&'static str>,
 }
@@ -48,6 +50,7 @@ impl Judgement {
             park_ms: None,
             mime: String::new(),
             challenge: None,
+            text_digest: 0,
             unread: None,
         }
     }
@@ -96,29 +99,27 @@ pub fn judge(exchange: &Exchange, url: &Url, now_ms: i64, ours: bool) -> Judgeme
         judged.park_ms.get_or_insert(0);
         return judged;
     }
+    judged.text_digest = text_digest(url, head, &body);
     let mut page = skep_page::read(&Input { url, head: Some(head), body: &body });
     judged.links = std::mem::take(&mut page.links);
     judged.follow = ours || !page.directives.nofollow;
     if page.directives.noarchive && !ours && status == 200 {
         judged.outcome = Outcome::NOARCHIVE;
     }
-    if matches!(status, 301 | 302 | 303 | 307 | 308)
-        && let Some(to) = head.header("location").and_then(|to| target(url, to))
-    {
-        judged.links.retain(|link| link.url != to);
-        judged.links.insert(0, Link { url: to, kind: LinkKind::Redirect, nofollow: false });
+    if !matches!(status, 301 | 302 | 303 | 307 | 308) {
+        judged.links.retain(|link| link.kind != LinkKind::Redirect);
     }
     judged.page = Some(page);
     judged
 }
 
-/// Where a `Location` leads, as browsers understand it: bytes that are not ASCII are taken for UTF-8, else for Latin-1.
-fn target(url: &Url, location: &[u8]) -> Option<String> {
-    let text: Cow<'_, str> = match std::str::from_utf8(location) {
-        Ok(text) => text.into(),
-        Err(_) => location.iter().map(|byte| char::from(*byte)).collect::<String>().into(),
-    };
-    url.join(&text).ok().map(|url| url.as_str().to_string())
+/// Reading the text costs as much as finding the links: only URLs that can have look-alikes, those with numbers, are worth it.
+fn text_digest(url: &Url, head: &Head, body: &[u8]) -> u64 {
+    let has_numbers = url.request_target().bytes().any(|byte| byte.is_ascii_digit() || byte == b'?');
+    match has_numbers {
+        true => trap::text_digest(&skep_page::text(&Input { url, head: Some(head), body }).text),
+        false => xxhash_rust::xxh3::xxh3_64(body),
+    }
 }
 
 /// Types in which links are looked for. A type that nobody named may be anything.

@@ -3,6 +3,7 @@
 use skep_archive::{Append, Digest};
 use skep_fetch::{Exchange, Spool, request_for_record};
 use skep_url::Url;
+use skep_warc::write::Truncated;
 
 use crate::answer::{Answer, Block};
 use crate::error::{Error, Result};
@@ -22,32 +23,40 @@ pub fn records(
     exchange: &Exchange,
     judged: &Judgement,
     previous: Option<&Previous>,
-    via: Option<&str>,
     parts: &Parts,
 ) -> Result<Append> {
+    let unreadable = |error| Error::io("cannot read what was fetched from", std::path::Path::new(url.as_str()), error);
+    // A page that asks not to be kept leaves its head, which says so, and its links; not its body.
+    let unwanted = visited.outcome == Outcome::NOARCHIVE;
+    let head_only = if unwanted {
+        exchange.response.bytes(0, exchange.head_bytes as u64).map_err(unreadable)?
+    } else {
+        Default::default()
+    };
     let block = match &exchange.response {
+        _ if unwanted => Block::Memory(&head_only),
         Spool::Memory(bytes) => Block::Memory(bytes),
         Spool::File { file, length } => Block::File(file, *length),
     };
-    let unreadable = |error| Error::io("cannot read what was fetched from", std::path::Path::new(url.as_str()), error);
     let answer = Answer::read(block, exchange.head.as_ref(), exchange.head_bytes).map_err(unreadable)?;
     let request = request_for_record(exchange);
     let payload = answer.payload();
     if let Digest::Sha1(bytes) = payload {
         visited.digest = Some(bytes);
     }
+    let dedupes = !request.private && !unwanted && exchange.truncated.is_none() && exchange.body_bytes() > 0;
     let known = match (visited.outcome, previous) {
         (Outcome(304), Some(previous)) => {
             Some((Same::NotModified, previous.url.clone(), previous.time_ms, previous.digest))
         }
         (Outcome(304), None) => None,
-        _ if request.private || exchange.truncated.is_some() || exchange.body_bytes() == 0 => None,
+        _ if !dedupes => None,
         _ => parts
             .remembered
             .original(&payload)?
             .map(|original| (Same::Payload, original.url, original.time_ms, Some(payload))),
     };
-    if known.is_none() && !request.private && exchange.truncated.is_none() && exchange.body_bytes() > 0 {
+    if known.is_none() && dedupes {
         parts.remembered.keep(&payload, url.as_str(), visited.time_ms);
     }
     let links: Vec<Link<'_>> = visited
@@ -71,7 +80,7 @@ pub fn records(
         crawl: &settings.name,
         depth: visited.hops.depth,
         redirects: visited.hops.redirects,
-        via,
+        via: visited.via.as_deref(),
         kind: None,
         verdict: &verdict,
         timings: Timings {
@@ -106,7 +115,7 @@ pub fn records(
         address: exchange.address.map(|address| address.ip()),
         protocols: &protocols,
         cipher: exchange.tls.as_ref().map(|tls| tls.cipher_suite.as_str()),
-        truncated: exchange.truncated,
+        truncated: if unwanted { Some(Truncated::Unspecified) } else { exchange.truncated },
         original: known.as_ref().map(|(why, url, time_ms, payload)| Original {
             why: *why,
             url,

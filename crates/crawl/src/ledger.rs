@@ -14,8 +14,9 @@ use skep_archive::sidecar::SidecarReader;
 use skep_archive::{Archive, Capture, CaptureKind, Note, Position, layout};
 use skep_page::{Link, LinkKind};
 use skep_schedule::retry::{self, Patience, Retry};
-use skep_url::{Part, Suffixes, Url};
+use skep_url::{Suffixes, Url};
 
+use crate::canonical::canonical;
 use crate::checks;
 use crate::error::{Error, Result};
 use crate::heard;
@@ -23,9 +24,9 @@ use crate::hops::Hops;
 use crate::limits::META_BYTES_MAX;
 use crate::metadata;
 use crate::outcome::Outcome;
-use crate::registry::{self, Class, Heard, HostId, Registry, State};
+use crate::registry::{self, Class, HostId, Registry, State};
 use crate::registry_key::RegistryKey;
-use crate::rules::{Rank, Rules};
+use crate::rules::Rules;
 use crate::settings::Settings;
 use crate::traps::Traps;
 use crate::visit::Visited;
@@ -44,7 +45,7 @@ pub struct Ledger {
     /// Hosts whose queues changed since somebody looked.
     changed: BTreeSet<HostId>,
     patience: Patience,
-    suffixes: Suffixes,
+    pub(crate) suffixes: Suffixes,
 }
 
 /// What folding a visit came to.
@@ -134,9 +135,7 @@ impl Ledger {
             via = Some(entry);
             folded.again_ms = self.settle(entry, pass, visited)?;
         }
-        if visited.follow && self.crawls.contains_key(&crawl) {
-            folded.new_links = self.links(crawl, visited, via)?;
-        }
+        folded.new_links = self.hear_links(crawl, visited, via)?;
         if let Some(position) = visited.position {
             self.mark(position);
         }
@@ -145,11 +144,11 @@ impl Ledger {
 
     /// The entry of a URL that was visited, although its being heard of may not be folded yet.
     fn entry_of(&mut self, crawl: u16, visited: &Visited) -> Result<u64> {
-        if let Some(entry) = self.registry.known(crawl, &visited.url)? {
+        if let Some(entry) = self.registry.known(crawl, &canonical(&visited.url))? {
             return Ok(entry);
         }
         self.put(crawl, &visited.url, visited.hops, Class::Page, LinkKind::Anchor, None)?;
-        let entry = self.registry.known(crawl, &visited.url)?;
+        let entry = self.registry.known(crawl, &canonical(&visited.url))?;
         entry.ok_or_else(|| Error::Registry(format!("{} was put into the registry and is not there", visited.url)))
     }
 
@@ -181,82 +180,6 @@ impl Ledger {
         Ok(None)
     }
 
-    /// Folds the links of a visited page. Returns how many are new and taken.
-    fn links(&mut self, crawl: u16, visited: &Visited, via: Option<u64>) -> Result<u32> {
-        let Some(rules) = self.crawls.get_mut(&crawl) else { return Ok(0) };
-        let page_inside = rules.is_inside(&visited.url);
-        let strip_query = rules.settings().strip_query;
-        let mut taken = 0;
-        let (mut known, mut new) = (0u32, 0u32);
-        for link in &visited.links {
-            let url = if strip_query { without_query(&link.url) } else { &link.url };
-            match self.link(crawl, url, link, visited, page_inside, via)? {
-                Fate::Known => known += 1,
-                Fate::Taken => (taken, new) = (taken + 1, new + 1),
-                Fate::Refused => new += 1,
-                Fate::Outside => {}
-            }
-        }
-        if visited.from_queue {
-            self.traps.learn(visited, new, known);
-        }
-        Ok(taken)
-    }
-
-    fn link(
-        &mut self,
-        crawl: u16,
-        url: &str,
-        link: &Link,
-        visited: &Visited,
-        page_inside: bool,
-        via: Option<u64>,
-    ) -> Result<Fate> {
-        let Some(rules) = self.crawls.get_mut(&crawl) else { return Ok(Fate::Outside) };
-        // A seed that has moved: the crawl goes where the seed went.
-        if link.kind == LinkKind::Redirect
-            && visited.hops.depth == 0
-            && page_inside
-            && !rules.is_inside(url)
-            && visited.from_queue
-        {
-            if let Ok(target) = Url::parse(url) {
-                rules.learn(&target)?;
-            }
-        }
-        if !rules.is_inside(url) && !link.kind.is_embed() {
-            return Ok(Fate::Outside);
-        }
-        let Ok(parsed) = Url::parse(url) else { return Ok(Fate::Outside) };
-        let (traps, registry) = (&mut self.traps, &mut self.registry);
-        let mut fate = Fate::Known;
-        let mut hops = visited.hops.deeper();
-        let mut class = Class::Page;
-        let mut decide = || match rules.admit(url, link.kind, visited.hops, page_inside) {
-            Err(refusal) => registry::Fate::Keep(State::Refused { rule: refusal as u16 }, 0),
-            Ok(taken) => {
-                hops = taken.hops;
-                class = class_of(taken.rank);
-                match traps.admit(&parsed, &visited.url) {
-                    Ok(()) => registry::Fate::Queue,
-                    Err(code) => registry::Fate::Keep(State::Trap { code }, 0),
-                }
-            }
-        };
-        // Most links are known: nothing else is decided before that is.
-        if registry.known(crawl, url)?.is_some() {
-            return Ok(Fate::Known);
-        }
-        let decided = decide();
-        if decided == registry::Fate::Queue {
-            fate = Fate::Taken;
-        } else if let registry::Fate::Keep(..) = decided {
-            fate = Fate::Refused;
-        }
-        self.hear(crawl, &parsed, hops, class, link.kind, via, decided)?;
-        Ok(fate)
-    }
-
     fn put(
         &mut self,
         crawl: u16,
@@ -268,37 +191,6 @@ impl Ledger {
     ) -> Result<bool> {
         let Ok(parsed) = Url::parse(url) else { return Ok(false) };
         self.hear(crawl, &parsed, hops, class, kind, via, registry::Fate::Queue)
-    }
-
-    fn hear(
-        &mut self,
-        crawl: u16,
-        url: &Url,
-        hops: Hops,
-        class: Class,
-        kind: LinkKind,
-        via: Option<u64>,
-        fate: registry::Fate,
-    ) -> Result<bool> {
-        let host_key = host_key(url);
-        let heard = Heard {
-            crawl,
-            url: url.as_str(),
-            host_key: &host_key,
-            site: url.site(&self.suffixes, Part::Whole),
-            depth: hops.pack(),
-            via,
-            class,
-            kind: kind as u8,
-        };
-        match self.registry.hear_with(&heard, || fate)? {
-            registry::Verdict::New(entry) => {
-                let host = self.registry.host_of(entry)?;
-                self.changed.insert(host);
-                Ok(true)
-            }
-            registry::Verdict::Known(_) => Ok(false),
-        }
     }
 
     /// Everything up to this record is folded.
@@ -354,7 +246,7 @@ impl Ledger {
             Some(Link { url: link.url, kind, nofollow: link.nofollow })
         });
         let robots = Url::parse(&capture.url).is_ok_and(|url| url.robots_txt() == url);
-        let known = if robots { self.registry.known(crawl, &capture.url)? } else { None };
+        let known = if robots { self.registry.known(crawl, &canonical(&capture.url))? } else { None };
         let visited = Visited {
             lease: skep_schedule::LeaseId(0),
             entry: known,
@@ -368,6 +260,8 @@ impl Ledger {
             failures: u8::from(outcome.failure().is_some()),
             park_ms: meta.retry_after_ms,
             links: links.collect(),
+            via: meta.via,
+            text_digest: answer.digest.as_ref().map_or(0, |digest| xxhash_rust::xxh3::xxh3_64(digest.bytes())),
             follow: !meta.directives.iter().any(|directive| directive == "nofollow") && outcome != Outcome::CHALLENGE,
             digest: None,
             mime: answer.mime.clone(),
@@ -385,7 +279,7 @@ impl Ledger {
         if visited.outcome.failure().is_none() {
             return Ok(0);
         }
-        let Some(entry) = self.registry.known(crawl, &visited.url)? else { return Ok(1) };
+        let Some(entry) = self.registry.known(crawl, &canonical(&visited.url))? else { return Ok(1) };
         Ok(match self.registry.state(entry)? {
             State::Failed { failures, .. } => failures.saturating_add(1),
             _ => 1,
@@ -434,31 +328,6 @@ impl Ledger {
         let number = if time_ms < pass.begun_ms { pass.number.saturating_sub(1) } else { pass.number };
         u16::try_from(number.max(1)).unwrap_or(u16::MAX)
     }
-}
-
-fn class_of(rank: Rank) -> Class {
-    match rank {
-        Rank::Embed => Class::Embed,
-        Rank::First => Class::Seed,
-        Rank::Page => Class::Page,
-    }
-}
-
-/// What became of a link.
-enum Fate {
-    Known,
-    Taken,
-    Refused,
-    Outside,
-}
-
-/// The unit of queues: scheme, name and port.
-pub fn host_key(url: &Url) -> String {
-    format!("{}://{}", url.scheme(), url.host())
-}
-
-fn without_query(url: &str) -> &str {
-    url.split('?').next().unwrap_or(url)
 }
 
 /// The name in `scheme://name:port`.

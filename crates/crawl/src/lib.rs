@@ -26,6 +26,7 @@ mod engine;
 mod error;
 pub mod fuzz;
 pub mod heard;
+mod hearing;
 pub mod hops;
 mod judge;
 mod keep;

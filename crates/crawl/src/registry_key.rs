@@ -5,6 +5,7 @@ use std::path::Path;
 use serde::{Deserialize, Serialize};
 use skep_archive::settings as files;
 
+use crate::canonical::canonical;
 use crate::chance;
 use crate::error::{Error, Result};
 
@@ -40,7 +41,7 @@ impl RegistryKey {
 
     /// By what check lines name a URL.
     pub fn fingerprint(&self, crawl: u16, url: &str) -> [u8; 16] {
-        crate::registry::fingerprint_of(&self.0, crawl, url)
+        crate::registry::fingerprint_of(&self.0, crawl, &canonical(url))
     }
 }
 

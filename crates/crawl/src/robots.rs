@@ -162,7 +162,7 @@ async fn ask_once(
     let status = exchange.head.as_ref().and_then(|head| head.status());
     let body = body(&exchange);
     let to =
-        judged.links.first().filter(|link| link.kind == LinkKind::Redirect).and_then(|link| Url::parse(&link.url).ok());
+        judged.links.iter().find(|link| link.kind == LinkKind::Redirect).and_then(|link| Url::parse(&link.url).ok());
     let step = crate::visit::Step {
         outcome: judged.outcome,
         answer_ms: exchange.timings.total_ms.into(),
@@ -188,13 +188,15 @@ async fn ask_once(
             park_ms: judged.park_ms,
             links: std::mem::take(&mut judged.links),
             follow: true,
+            via: None,
+            text_digest: 0,
             digest: None,
             mime: std::mem::take(&mut judged.mime),
             robots_line: 0,
             position: None,
         };
         let room = parts.room(visited.bytes).await;
-        match keep::records(&mut visited, url, &exchange, &judged, None, None, parts) {
+        match keep::records(&mut visited, url, &exchange, &judged, None, parts) {
             Ok(append) => parts.append(append, visited, room),
             Err(error) => parts.lost(visited, error),
         }

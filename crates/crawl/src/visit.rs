@@ -47,6 +47,10 @@ pub struct Visited {
     pub links: Vec<Link>,
     /// Its links may be followed.
     pub follow: bool,
+    /// The page it was first heard on.
+    pub via: Option<String>,
+    /// What its text comes to, for the search for traps: pages that differ in numbers only have the same.
+    pub text_digest: u64,
     /// SHA-1 of the payload.
     pub digest: Option<[u8; 20]>,
     /// The media type.
@@ -74,6 +78,8 @@ impl Visited {
             park_ms: None,
             links: Vec::new(),
             follow: true,
+            via: None,
+            text_digest: 0,
             digest: None,
             mime: String::new(),
             robots_line: 0,
@@ -128,7 +134,7 @@ pub async fn visit(ask: &BundleUrl, url: &Url, lease: LeaseId, session: &mut Ses
         return step;
     }
     let room = parts.room(visited.bytes).await;
-    match keep::records(&mut visited, url, &exchange, &judged, previous.as_ref(), ask.via.as_deref(), parts) {
+    match keep::records(&mut visited, url, &exchange, &judged, previous.as_ref(), parts) {
         Ok(append) => parts.append(append, visited, room),
         Err(error) => parts.lost(visited, error),
     }
@@ -159,6 +165,8 @@ fn visited(
         park_ms: judged.park_ms,
         links: std::mem::take(&mut judged.links),
         follow: judged.follow,
+        via: ask.via.clone(),
+        text_digest: judged.text_digest,
         digest: None,
         mime: std::mem::take(&mut judged.mime),
         robots_line: 0,

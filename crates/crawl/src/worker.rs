@@ -9,7 +9,7 @@ use std::time::Duration;
 
 use skep_archive::{Append, Archive};
 use skep_fetch::{Dns, Fetcher, Session};
-use skep_schedule::{AddressKey, Bundle, LeaseId, pace};
+use skep_schedule::{AddressKey, Bundle, HostId, LeaseId, pace};
 use skep_url::{Part, Suffixes, Url};
 use skep_warc::deflate::Level;
 use tokio::sync::{OwnedSemaphorePermit, Semaphore, mpsc};
@@ -38,11 +38,25 @@ pub enum Said {
     Lost(Box<Visited>, Error),
     /// A host has this address.
     Located(LeaseId, AddressKey),
+    /// The same for a host that has no bundle yet.
+    Placed(HostId, AddressKey),
     /// A bundle is over.
     Ended(bundle::Ended),
     /// Somebody asks or orders something.
     Asked(crate::control::Asked),
 }
+
+/// What the engine gives to a worker.
+#[derive(Debug)]
+pub enum Errand {
+    /// URLs to visit.
+    Bundle(Bundle),
+    /// A host whose address is wanted.
+    Locate(HostId, Url),
+}
+
+/// How long a look-up ahead of time may take.
+const LOCATE_MS: u64 = 10_000;
 
 /// What all workers share.
 pub struct Shared {
@@ -116,7 +130,7 @@ pub struct Room {
 }
 
 /// Takes bundles until the engine hangs up, then ends when the last one is over.
-pub fn run(shared: Arc<Shared>, bundles: mpsc::UnboundedReceiver<Bundle>, say: Sender<Said>) -> Result<()> {
+pub fn run(shared: Arc<Shared>, bundles: mpsc::UnboundedReceiver<Errand>, say: Sender<Said>) -> Result<()> {
     let runtime = tokio::runtime::Builder::new_current_thread()
         .enable_all()
         .build()
@@ -126,14 +140,18 @@ pub fn run(shared: Arc<Shared>, bundles: mpsc::UnboundedReceiver<Bundle>, say: S
     Ok(())
 }
 
-async fn serve(parts: Rc<Parts>, mut bundles: mpsc::UnboundedReceiver<Bundle>) {
+async fn serve(parts: Rc<Parts>, mut bundles: mpsc::UnboundedReceiver<Errand>) {
     let mut running = tokio::task::JoinSet::new();
     loop {
         tokio::select! {
             bundle = bundles.recv() => match bundle {
-                Some(bundle) => {
+                Some(Errand::Bundle(bundle)) => {
                     let parts = parts.clone();
                     running.spawn_local(async move { bundle::run(bundle, &parts).await });
+                }
+                Some(Errand::Locate(host, url)) => {
+                    let parts = parts.clone();
+                    running.spawn_local(async move { parts.locate(host, &url).await });
                 }
                 None => break,
             },
@@ -159,6 +177,13 @@ impl Parts {
             names_kept: RefCell::default(),
             shared,
         })
+    }
+
+    async fn locate(&self, host: HostId, url: &Url) {
+        let found = self.dns.ahead(url, LOCATE_MS).await.ok();
+        let address =
+            found.and_then(|found| found.addresses.first().copied()).map_or(AddressKey::UNKNOWN, AddressKey::of);
+        let _given_up = self.say.send(Said::Placed(host, address));
     }
 
     /// Milliseconds since 1970.

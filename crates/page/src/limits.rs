@@ -4,7 +4,7 @@
 pub const PAGE_BYTES_MAX: usize = 64 << 20;
 
 /// Links kept of one page, by first occurrence.
-pub const LINKS_MAX: usize = 5_000;
+pub const LINKS_MAX: usize = 20_000;
 
 /// Bytes of one attribute that are read; a longer one is no link.
 pub const ATTRIBUTE_BYTES_MAX: usize = 16 << 10;

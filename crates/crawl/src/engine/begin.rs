@@ -1,0 +1,189 @@
+//! How a run begins: the crawl gets its number and its pass, the registry is brought up to date, seeds are heard, workers start.
+
+use std::collections::{BTreeSet, HashMap};
+use std::path::Path;
+use std::sync::Arc;
+use std::sync::mpsc::{Receiver, Sender};
+use std::time::{Duration, Instant};
+
+use skep_archive::Archive;
+use skep_schedule::{Config, Schedule};
+use tokio::sync::mpsc;
+
+use super::{Engine, Run};
+use crate::error::{Error, Result};
+use crate::ledger::Ledger;
+use crate::limits::{BUNDLE_URLS_MAX, CHECKPOINT_MS, HEARD_URLS_MAX, PROGRESS_MS};
+use crate::outcome::Outcome;
+use crate::progress::{Counters, Event};
+use crate::registry::State;
+use crate::registry_key::RegistryKey;
+use crate::settings::{Pass, Settings};
+use crate::worker::{self, Said, Shared};
+
+impl<'t> Engine<'t> {
+    pub(super) fn begin(
+        archive: &Arc<Archive>,
+        run: Run,
+        say: Sender<Said>,
+        heard: Receiver<Said>,
+        tell: &'t mut dyn FnMut(Event),
+    ) -> Result<Engine<'t>> {
+        let folder = archive.layout().settings();
+        let key = RegistryKey::load(&folder)?;
+        let settings = number(run.settings, &folder)?;
+        settings.check()?;
+        settings.store(&folder)?;
+        let mut ledger = Ledger::open(archive, &key, run.patience)?;
+        let settings = begin_pass(settings, &folder, &mut ledger)?;
+        let (crawl, pass) = (settings.number, settings.pass.number.min(u32::from(u16::MAX)) as u16);
+        let settings = Arc::new(settings);
+        ledger.set_rules(settings.clone())?;
+        hear_seeds(archive, &mut ledger, &settings)?;
+        let fetch = Arc::new(run.fetch);
+        let dns = skep_fetch::Dns::new(&fetch).map_err(|error| Error::Fetch(error.to_string()))?;
+        let zero = tokio::time::Instant::now();
+        let shared = Arc::new(Shared {
+            archive: archive.clone(),
+            remembered: crate::remembered::Remembered::new(archive.clone()),
+            robots: crate::robots::Robots::default(),
+            clocks: crate::clocks::Clocks::default(),
+            settings: std::sync::Mutex::new(settings.clone()),
+            fetch,
+            dns: Arc::new(dns),
+            cookies: run.cookies,
+            again: pass > 1,
+            zero,
+            key,
+            stopping: false.into(),
+        });
+        let mut hands = Vec::new();
+        let mut threads = Vec::new();
+        for number in 0..run.workers.max(1) {
+            let (give, take) = mpsc::unbounded_channel();
+            let (shared, say) = (shared.clone(), say.clone());
+            let thread = std::thread::Builder::new()
+                .name(format!("skep-fetch-{number}"))
+                .spawn(move || worker::run(shared, take, say));
+            threads.push(thread.map_err(|error| Error::Fetch(format!("no thread for a worker: {error}")))?);
+            hands.push(give);
+        }
+        let config = Config {
+            concurrency: settings.concurrency,
+            own_concurrency: settings.concurrency,
+            bundle_urls_max: BUNDLE_URLS_MAX,
+            locate_first: true,
+            backoff_permille: run.patience.scale_permille,
+            ..Config::default()
+        };
+        let now = Instant::now();
+        let mut engine = Engine {
+            archive: archive.clone(),
+            shared,
+            ledger,
+            schedule: Schedule::new(config),
+            crawl,
+            pass,
+            hands,
+            threads,
+            next_hand: 0,
+            heard,
+            out: HashMap::new(),
+            out_entries: 0,
+            orders: Vec::new(),
+            empty: Vec::new(),
+            retries: BTreeSet::new(),
+            wake_ms: None,
+            counters: Counters::default(),
+            tell,
+            ending: None,
+            room: true,
+            since_checkpoint_bytes: 0,
+            next_checkpoint: now + Duration::from_millis(CHECKPOINT_MS),
+            next_progress: now + Duration::from_millis(PROGRESS_MS),
+            next_look: now,
+            settings_seen: None,
+            begun: now,
+            trouble: None,
+        };
+        engine.wake_hosts()?;
+        Ok(engine)
+    }
+}
+
+/// Gives a new crawl its number; one that is known keeps its number and its pass.
+fn number(mut settings: Settings, folder: &Path) -> Result<Settings> {
+    let all = Settings::all(folder)?;
+    match all.iter().find(|known| known.name == settings.name) {
+        Some(known) => (settings.number, settings.pass) = (known.number, known.pass),
+        None => {
+            let last = all.iter().map(|known| known.number).max().unwrap_or(0);
+            settings.number = last
+                .checked_add(1)
+                .ok_or(Error::Settings { what: "this archive has no room for another crawl".into() })?;
+        }
+    }
+    Ok(settings)
+}
+
+/// A crawl that was finished begins its next pass; one that was not goes on.
+fn begin_pass(mut settings: Settings, folder: &Path, ledger: &mut Ledger) -> Result<Settings> {
+    if settings.pass.number == 0 || settings.pass.ended_ms.is_some() {
+        settings.pass =
+            Pass { number: settings.pass.number + 1, begun_ms: skep_archive::system_clock(), ended_ms: None };
+        settings.store(folder)?;
+    }
+    let pass = settings.pass.number.min(u32::from(u16::MAX)) as u16;
+    // The pass of the registry follows that of the settings, also when a crash came between the two.
+    let behind = ledger.registry.pass(settings.number) < pass;
+    while ledger.registry.pass(settings.number) < pass {
+        let last = ledger.registry.pass(settings.number) + 1 == pass;
+        ledger.registry.begin_pass(settings.number, |state| last && is_due_again(state, pass))?;
+    }
+    if behind {
+        ledger.checkpoint()?;
+    }
+    Ok(settings)
+}
+
+/// What a new pass looks at again: everything that was visited or tried, but not in this pass already.
+fn is_due_again(state: State, now: u16) -> bool {
+    match state {
+        State::Visited { pass, .. } => pass < now,
+        State::Dead { .. } => true,
+        State::Refused { rule } => rule == Outcome::ROBOTS.0,
+        _ => false,
+    }
+}
+
+/// Seeds that nobody heard of yet are recorded and queued.
+fn hear_seeds(archive: &Archive, ledger: &mut Ledger, settings: &Settings) -> Result<()> {
+    let mut new = Vec::new();
+    for seed in &settings.seeds {
+        let url = skep_url::Url::parse(seed)
+            .map_err(|error| Error::Settings { what: format!("`{seed}` is no seed: {error}") })?;
+        if ledger.registry.known(settings.number, &crate::canonical::canonical(url.as_str()))?.is_none() {
+            new.push(url);
+        }
+    }
+    let mut encoders =
+        crate::records::Encoders::new(skep_warc::deflate::Level::new(1), archive.layout().root().to_path_buf());
+    for urls in new.chunks(HEARD_URLS_MAX) {
+        let mut batch = crate::heard::Batch::new(&settings.name);
+        for url in urls {
+            batch.put(&crate::heard::Heard { url: url.as_str(), depth: 0, class: "seed", source: None });
+        }
+        let hash = urls.first().map_or(0, |url| url.key().site_hash());
+        let id = crate::chance::Ids::new(crate::chance::draw()?).next();
+        let refused = |error| Error::Settings { what: format!("the seeds cannot be recorded: {error}") };
+        let append = encoders.heard(hash, skep_archive::system_clock(), batch.finish(), id).map_err(refused)?;
+        let acknowledged = archive.append(append)?.wait()?;
+        for url in urls {
+            ledger.seed(settings.number, url.as_str())?;
+        }
+        if let Some(position) = acknowledged.positions.last() {
+            ledger.mark(*position);
+        }
+    }
+    Ok(())
+}

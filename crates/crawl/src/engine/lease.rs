@@ -1,0 +1,142 @@
+//! A lease becomes a bundle: URLs are taken from the host's queues, through the gate of the traps, and given to a worker.
+
+use std::collections::HashMap;
+
+use skep_schedule::{Bundle, BundleReport, BundleUrl, Event as Told, HostId, LeaseId, Pace};
+use skep_url::Url;
+
+use super::{Engine, Out};
+use crate::error::{Error, Result};
+use crate::hearing::site_id;
+use crate::hops::Hops;
+use crate::ledger::name_of;
+use crate::outcome::Outcome;
+use crate::progress::Event;
+use crate::registry::{self, State, Taken};
+use crate::traps::Turn;
+use crate::worker::Errand;
+
+impl Engine<'_> {
+    /// Takes up to so many URLs of a host and has them fetched.
+    pub(super) fn lease(
+        &mut self,
+        lease: LeaseId,
+        host: HostId,
+        urls_max: u32,
+        pace: Pace,
+        not_before_ms: u64,
+        deadline_ms: u64,
+    ) -> Result<()> {
+        let known = self.ledger.registry.host(registry::HostId(host.0))?;
+        let max = (urls_max as usize).min(self.budget_left());
+        let (taken, last) = match self.is_spent(&known) {
+            true => (Vec::new(), 0),
+            false => self.take(&known, max)?,
+        };
+        let mut urls = Vec::with_capacity(taken.len());
+        let mut entries = HashMap::with_capacity(taken.len());
+        for taken in taken {
+            let hops = Hops::unpack(taken.depth);
+            let via = taken.via.map(|via| self.ledger.registry.url(via)).transpose()?;
+            entries.insert(taken.entry, taken.class);
+            urls.push(BundleUrl {
+                entry: taken.entry,
+                url: taken.url,
+                depth: hops.depth,
+                hops: hops.redirects,
+                failures: taken.failures,
+                via,
+                etag: None,
+                last_modified: None,
+            });
+        }
+        if urls.is_empty() {
+            self.empty.push((lease, last));
+            return Ok(());
+        }
+        self.out_entries += entries.len();
+        self.out.insert(lease, Out { host, entries, ended: false });
+        let bundle = Bundle { lease, host: known.key, site: known.site, urls, pace, not_before_ms, deadline_ms };
+        self.give(Errand::Bundle(bundle))
+    }
+
+    /// Takes URLs that may be visited now. The second answer is how many wait still, where none may.
+    fn take(&mut self, host: &registry::Host, max: usize) -> Result<(Vec<Taken>, u32)> {
+        let mut waiting = Vec::new();
+        self.ledger.registry.take(host.id, max, skep_archive::system_clock(), &mut waiting)?;
+        let site = site_id(&host.site);
+        let mut go = Vec::with_capacity(waiting.len());
+        let mut later = Vec::new();
+        for taken in waiting {
+            let Ok(url) = Url::parse(&taken.url) else {
+                self.ledger.registry.set_state(taken.entry, State::Refused { rule: Outcome::NO_URL.0 })?;
+                continue;
+            };
+            match self.ledger.traps.gate(&url, site, Hops::unpack(taken.depth).depth) {
+                Turn::Go => go.push(taken),
+                Turn::Later => later.push(taken),
+                Turn::Never(code) => self.ledger.registry.set_state(taken.entry, State::Trap { code })?,
+            }
+        }
+        // Where nothing else is left, waiting for others would be waiting for ever.
+        if go.is_empty() && self.out_entries == 0 && !later.is_empty() {
+            go.push(later.remove(0));
+        }
+        let left = later.len() as u32;
+        for taken in later {
+            self.ledger.registry.set_state(taken.entry, State::Queued)?;
+        }
+        Ok((go, left))
+    }
+
+    /// Leases for which there was nothing to fetch after all are over at once.
+    pub(super) fn end_empty(&mut self) -> Result<()> {
+        for (lease, waiting) in std::mem::take(&mut self.empty) {
+            self.step(Told::Finished { lease, report: BundleReport { waiting, ..BundleReport::default() } })?;
+        }
+        Ok(())
+    }
+
+    /// The budget of the host's site is spent: what waits there is parked until somebody raises it.
+    fn is_spent(&mut self, host: &registry::Host) -> bool {
+        let settings = self.shared.settings();
+        let Some(section) = settings.site.get(name_of(&host.key)).or_else(|| settings.site.get(&host.site)) else {
+            return false;
+        };
+        let spent = section.pages.is_some_and(|pages| u64::from(host.conduct.pages) >= pages)
+            || section.bytes.is_some_and(|bytes| host.conduct.bytes >= bytes);
+        spent && self.ledger.registry.drop_waiting(host.id, State::Parked { budget: 1 }).is_ok()
+    }
+
+    /// Gives work to the next worker.
+    pub(super) fn give(&mut self, errand: Errand) -> Result<()> {
+        self.next_hand = (self.next_hand + 1) % self.hands.len();
+        self.hands[self.next_hand].send(errand).map_err(|_| Error::Fetch("a worker has ended".into()))
+    }
+
+    /// The address of a host is looked up before its first bundle, so that the limit per address holds from the first request on.
+    pub(super) fn locate(&mut self, host: HostId) -> Result<()> {
+        let key = self.ledger.registry.host(registry::HostId(host.0))?.key;
+        match Url::parse(&format!("{key}/")) {
+            Ok(url) => self.give(Errand::Locate(host, url)),
+            Err(_) => Ok(()),
+        }
+    }
+
+    /// A worker did not come back in time. It still may; until then its URLs are not given out again.
+    pub(super) fn lapsed(&mut self, _lease: LeaseId, host: HostId) -> Result<()> {
+        let host = self.ledger.registry.host(registry::HostId(host.0))?;
+        (self.tell)(Event::Note { text: format!("a bundle of {} takes longer than its lease", host.key) });
+        Ok(())
+    }
+
+    /// What waits for a host that was given up is dead in this pass.
+    pub(super) fn give_up(&mut self, host: HostId, why: skep_schedule::GaveUp) -> Result<()> {
+        let id = registry::HostId(host.0);
+        let key = self.ledger.registry.host(id)?.key;
+        self.ledger.registry.drop_waiting(id, State::Dead { class: Outcome::HOST_GIVEN_UP.0, failures: 0 })?;
+        self.retries.retain(|(_, other)| *other != host);
+        (self.tell)(Event::GaveUp { host: key, why: why.text() });
+        Ok(())
+    }
+}

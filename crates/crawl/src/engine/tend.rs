@@ -1,0 +1,154 @@
+//! What a crawl does beside visiting: budgets, checkpoints, progress, changed settings, room on the disk. Each at its time.
+
+use std::sync::{Arc, PoisonError};
+use std::time::{Duration, Instant};
+
+use skep_schedule::{Event as Told, HostId};
+
+use super::Engine;
+use crate::error::{Error, Result};
+use crate::ledger::name_of;
+use crate::limits::{CHECKPOINT_BYTES, CHECKPOINT_MS, LOOK_AROUND_MS, PROGRESS_MS};
+use crate::progress::{Ending, Event, Progress};
+use crate::settings::Settings;
+
+impl Engine<'_> {
+    pub(super) fn budget_left(&self) -> usize {
+        let settings = self.shared.settings();
+        let spent = self.ledger.registry.counts(self.crawl).visited_in_pass;
+        let left = settings.pages.map_or(u64::MAX, |pages| pages.saturating_sub(spent + self.out_entries as u64));
+        usize::try_from(left).unwrap_or(usize::MAX)
+    }
+
+    pub(super) fn check_budgets(&mut self) {
+        let settings = self.shared.settings();
+        let counts = self.ledger.registry.counts(self.crawl);
+        if settings.pages.is_some_and(|pages| counts.visited_in_pass >= pages) {
+            self.stop(Ending::Budget("pages"));
+        }
+        if settings.bytes.is_some_and(|bytes| self.counters.bytes >= bytes) {
+            self.stop(Ending::Budget("bytes"));
+        }
+        if settings.time_ms.is_some_and(|ms| self.begun.elapsed() >= Duration::from_millis(ms)) {
+            self.stop(Ending::Budget("time"));
+        }
+    }
+
+    /// Checkpoints, progress, settings and room on the disk, each at its time.
+    pub(super) fn look_around(&mut self) -> Result<()> {
+        let now = Instant::now();
+        if now >= self.next_progress {
+            self.next_progress = now + Duration::from_millis(PROGRESS_MS);
+            let progress = self.progress();
+            (self.tell)(Event::Progress(progress));
+            self.check_budgets();
+        }
+        if self.since_checkpoint_bytes >= CHECKPOINT_BYTES || now >= self.next_checkpoint {
+            self.checkpoint()?;
+        }
+        if now >= self.next_look {
+            self.next_look = now + Duration::from_millis(LOOK_AROUND_MS);
+            self.look_at_settings()?;
+            let reserve = self.shared.settings().reserve_bytes.unwrap_or(skep_archive::limits::DISK_RESERVE_BYTES);
+            let room = free_bytes(self.archive.layout().root())? > reserve;
+            self.set_room(room)?;
+        }
+        self.tell_waiting()
+    }
+
+    pub(super) fn set_room(&mut self, room: bool) -> Result<()> {
+        if room != self.room {
+            self.room = room;
+            let text = match room {
+                true => "there is room on the disk again: the crawl goes on",
+                false => "too little room on the disk: the crawl waits until there is more",
+            };
+            (self.tell)(Event::Note { text: text.into() });
+            self.step(Told::Room(room))?;
+        }
+        Ok(())
+    }
+
+    pub(super) fn checkpoint(&mut self) -> Result<()> {
+        self.ledger.checkpoint()?;
+        self.since_checkpoint_bytes = 0;
+        self.next_checkpoint = Instant::now() + Duration::from_millis(CHECKPOINT_MS);
+        Ok(())
+    }
+
+    /// People may edit the crawl's file while it runs.
+    pub(super) fn look_at_settings(&mut self) -> Result<()> {
+        let folder = self.archive.layout().settings();
+        let now = self.shared.settings();
+        let changed = std::fs::metadata(Settings::path(&folder, &now.name)).and_then(|facts| facts.modified()).ok();
+        if changed == self.settings_seen {
+            return Ok(());
+        }
+        let first = self.settings_seen.is_none();
+        self.settings_seen = changed;
+        if first {
+            return Ok(());
+        }
+        let read = Settings::load(&folder, &now.name).and_then(|settings| match settings {
+            Some(settings) => settings.check().map(|()| Some(settings)),
+            None => Ok(None),
+        });
+        match read {
+            Ok(Some(settings)) => {
+                self.use_settings(Settings { pass: now.pass, number: now.number, name: now.name.clone(), ..settings })
+            }
+            Ok(None) => Ok(()),
+            Err(error) => {
+                (self.tell)(Event::Note {
+                    text: format!("the crawl's settings were changed but cannot be used: {error}"),
+                });
+                Ok(())
+            }
+        }
+    }
+
+    pub(super) fn use_settings(&mut self, settings: Settings) -> Result<()> {
+        let settings = Arc::new(settings);
+        *self.shared.settings.lock().unwrap_or_else(PoisonError::into_inner) = settings.clone();
+        self.ledger.set_rules(settings.clone())?;
+        for seed in &settings.seeds {
+            self.ledger.seed(self.crawl, seed)?;
+        }
+        let mut hosts = Vec::new();
+        let crawl = self.crawl;
+        self.ledger.each_host(|host| {
+            if host.crawl == crawl && host.waiting > 0 {
+                hosts.push((host.id, host.conduct.paused || settings.is_paused(name_of(&host.key), &host.site)));
+            }
+        })?;
+        for (host, paused) in hosts {
+            if !paused {
+                self.step(Told::Resume { host: HostId(host.0) })?;
+            }
+            self.ledger.touch(host);
+        }
+        (self.tell)(Event::Note { text: "the crawl's settings were changed and are used from now on".into() });
+        Ok(())
+    }
+
+    pub(super) fn progress(&mut self) -> Progress {
+        let counts = self.ledger.registry.counts(self.crawl);
+        let overview = self.schedule.overview();
+        let progress = self.counters.progress(self.begun.elapsed().as_millis() as u64);
+        let left_ms = (progress.rate > 0.0).then(|| (counts.waiting as f64 / progress.rate * 1000.0) as u64);
+        Progress {
+            waiting: counts.waiting,
+            out: self.out_entries as u64,
+            known: counts.known,
+            hosts: overview.hosts as u64,
+            left_ms,
+            disk_full: !self.room,
+            ..progress
+        }
+    }
+}
+
+fn free_bytes(path: &std::path::Path) -> Result<u64> {
+    let facts = rustix::fs::statvfs(path).map_err(|error| Error::io("cannot look at", path, error.into()))?;
+    Ok(facts.f_bavail.saturating_mul(facts.f_frsize))
+}

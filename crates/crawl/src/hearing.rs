@@ -1,0 +1,173 @@
+//! Links are heard: the part of folding a visit that costs the most, because a page has dozens of links.
+//!
+//! ```text
+//!  a link ──▶ inside the scope? ──▶ known? ──▶ rules ──▶ traps ──▶ registry: queued, or kept as refused
+//!             (its host decides)    (90 % are)
+//! ```
+
+use skep_page::{Link, LinkKind};
+use skep_schedule::SiteId;
+use skep_schedule::trap::Novelty;
+use skep_url::{Part, Url};
+
+use crate::canonical::canonical;
+use crate::error::Result;
+use crate::hops::Hops;
+use crate::ledger::Ledger;
+use crate::registry::{self, Class, Heard, State};
+use crate::rules::{Rank, Refusal, origin};
+use crate::visit::Visited;
+
+/// The page whose links are heard.
+struct Page<'v> {
+    visited: &'v Visited,
+    origin: &'v str,
+    site: SiteId,
+    inside: bool,
+    entry: Option<u64>,
+}
+
+/// What became of a link.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Fate {
+    Known,
+    Taken,
+    Refused,
+    Outside,
+}
+
+impl Ledger {
+    /// Hears the links of a visited page, and lets the search for traps learn from them. Returns how many are new and taken.
+    pub(crate) fn hear_links(&mut self, crawl: u16, visited: &Visited, entry: Option<u64>) -> Result<u32> {
+        let Some(rules) = self.rules(crawl) else { return Ok(0) };
+        let inside = rules.is_inside(&visited.url);
+        let strip_query = rules.settings().strip_query;
+        let Ok(url) = Url::parse(&visited.url) else { return Ok(0) };
+        let site = site_id(url.site(&self.suffixes, Part::Whole));
+        let page = Page { visited, origin: origin(&visited.url), site, inside, entry };
+        let leads = visited.from_queue && !is_part(&visited.mime);
+        let mut novelty = leads.then(|| Novelty::of(&visited.url, visited.via.as_deref()));
+        let mut taken = 0;
+        for link in visited.links.iter().filter(|_| visited.follow) {
+            let url = if strip_query { link.url.split('?').next().unwrap_or(&link.url) } else { &link.url };
+            let (fate, site) = self.hear_link(crawl, url, link, &page)?;
+            taken += u32::from(fate == Fate::Taken);
+            let of_site = fate != Fate::Outside && site == page.site && !link.kind.is_embed();
+            if let Some(novelty) = novelty.as_mut().filter(|_| of_site) {
+                novelty.link(url, fate != Fate::Known);
+            }
+        }
+        if visited.from_queue {
+            self.traps.learn(visited, site, novelty.as_ref());
+        }
+        Ok(taken)
+    }
+
+    fn hear_link(&mut self, crawl: u16, url: &str, link: &Link, page: &Page<'_>) -> Result<(Fate, SiteId)> {
+        let outside = (Fate::Outside, page.site);
+        let Some(rules) = self.rules(crawl) else { return Ok(outside) };
+        let mut inside = rules.is_inside(url);
+        // A seed that has moved: the crawl goes where the seed went.
+        let moved = link.kind == LinkKind::Redirect && page.visited.hops.depth == 0 && page.visited.from_queue;
+        if moved
+            && page.inside
+            && !inside
+            && let Ok(target) = Url::parse(url)
+        {
+            rules.learn(&target)?;
+            inside = true;
+        }
+        if !inside && !link.kind.is_embed() {
+            return Ok(outside);
+        }
+        let known_as = canonical(url);
+        if self.registry.known(crawl, &known_as)?.is_some() {
+            return Ok((Fate::Known, self.site_of(url, page)));
+        }
+        let Ok(parsed) = Url::parse(url) else { return Ok(outside) };
+        let site = site_id(parsed.site(&self.suffixes, Part::Whole));
+        let Some(rules) = self.rules(crawl) else { return Ok(outside) };
+        let from = page.visited.hops;
+        let (hops, class, fate) = match rules.admit(url, link.kind, from, page.inside) {
+            Err(Refusal::Scope) => return Ok(outside),
+            Err(refusal) => {
+                let refused = State::Refused { rule: refusal as u16 };
+                (from.deeper(), Class::Page, registry::Fate::Keep(refused, 0))
+            }
+            Ok(taken) => {
+                let new_host = self.registry.find_host(crawl, &host_key(&parsed))?.is_none();
+                let fate = match self.traps.admit(&parsed, site, new_host, site != page.site) {
+                    Ok(()) => registry::Fate::Queue,
+                    Err(code) => registry::Fate::Keep(State::Trap { code }, 0),
+                };
+                (taken.hops, class_of(taken.rank), fate)
+            }
+        };
+        self.hear(crawl, &parsed, hops, class, link.kind, page.entry, fate)?;
+        Ok((if fate == registry::Fate::Queue { Fate::Taken } else { Fate::Refused }, site))
+    }
+
+    /// The site of a known URL; most are of the page's own host.
+    fn site_of(&self, url: &str, page: &Page<'_>) -> SiteId {
+        match Url::parse(url) {
+            _ if origin(url) == page.origin => page.site,
+            Ok(url) => site_id(url.site(&self.suffixes, Part::Whole)),
+            Err(_) => page.site,
+        }
+    }
+
+    /// Puts a URL into the registry. Returns whether nobody had heard of it.
+    pub(crate) fn hear(
+        &mut self,
+        crawl: u16,
+        url: &Url,
+        hops: Hops,
+        class: Class,
+        kind: LinkKind,
+        via: Option<u64>,
+        fate: registry::Fate,
+    ) -> Result<bool> {
+        let heard = Heard {
+            crawl,
+            url: url.as_str(),
+            known_as: &canonical(url.as_str()),
+            host_key: &host_key(url),
+            site: url.site(&self.suffixes, Part::Whole),
+            depth: hops.pack(),
+            via,
+            class,
+            kind: kind as u8,
+        };
+        match self.registry.hear_with(&heard, || fate)? {
+            registry::Verdict::New(entry) => {
+                let host = self.registry.host_of(entry)?;
+                self.touch(host);
+                Ok(true)
+            }
+            registry::Verdict::Known(_) => Ok(false),
+        }
+    }
+}
+
+fn class_of(rank: Rank) -> Class {
+    match rank {
+        Rank::Embed => Class::Embed,
+        Rank::First => Class::Seed,
+        Rank::Page => Class::Page,
+    }
+}
+
+/// What a page only embeds: it says nothing about the ways of a site.
+fn is_part(mime: &str) -> bool {
+    mime.starts_with("image/") || ["font", "css", "javascript"].iter().any(|part| mime.contains(part))
+}
+
+/// The number under which the schedule knows a site.
+pub fn site_id(site: &str) -> SiteId {
+    SiteId(skep_url::key::hash_of_site(site))
+}
+
+/// The unit of queues: scheme, name and port.
+pub fn host_key(url: &Url) -> String {
+    format!("{}://{}", url.scheme(), url.host())
+}
