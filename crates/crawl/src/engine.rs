@@ -297,14 +297,19 @@ impl<'t> Engine<'t> {
             let pace = self.pace_of(&known);
             let settings = self.shared.settings();
             let paused = known.conduct.paused || settings.is_paused(name_of(&known.key), &known.site);
+            let is_new = self.schedule.host(host).is_none();
             self.step(Told::Waiting { host, site, urls, own_pace_none: pace == Pace::None })?;
             self.step(Told::Pace { host, pace })?;
             if paused {
                 self.step(Told::Pause { host })?;
             }
-            let parked_ms = known.conduct.parked_until_ms.saturating_sub(skep_archive::system_clock());
-            if parked_ms > 0 {
-                let until_ms = self.now_ms() + parked_ms as u64;
+            // What the schedule forgot over a restart: a host's wish to be left alone, and its Crawl-delay.
+            let delay_ms = known.conduct.crawl_delay_ms.map_or(0, i64::from);
+            let rests_until_ms =
+                known.conduct.parked_until_ms.max(known.conduct.last_visit_ms.saturating_add(delay_ms));
+            let rest_ms = rests_until_ms.saturating_sub(skep_archive::system_clock());
+            if is_new && rest_ms > 0 {
+                let until_ms = self.now_ms() + rest_ms as u64;
                 self.step(Told::Parked { site, until_ms })?;
             }
         }

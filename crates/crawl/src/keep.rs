@@ -8,7 +8,7 @@ use skep_warc::write::Truncated;
 use crate::answer::{Answer, Block};
 use crate::error::{Error, Result};
 use crate::judge::Judgement;
-use crate::links::{Link, Links};
+use crate::links::{Before, Link, Links};
 use crate::metadata::{Metadata, Timings};
 use crate::outcome::Outcome;
 use crate::records::{Original, Same, Visit};
@@ -64,6 +64,15 @@ pub fn records(
         .iter()
         .map(|link| Link { url: &link.url, code: link.kind.code(), nofollow: link.nofollow })
         .collect();
+    let earlier = previous
+        .and_then(|previous| parts.remembered.links(previous).map(|(set, chain)| (set, chain, previous.time_ms)));
+    let before = earlier.as_ref().map(|(set, chain, time_ms)| Before { set, time_ms: *time_ms, chain: *chain });
+    let said = match &judged.page {
+        Some(_) => Links::choose(&links, before.as_ref()),
+        // Nobody looked for links: that is not the same as a page without any.
+        None if links.is_empty() => Links::Unknown,
+        None => Links::Full(&links),
+    };
     let directives: Vec<&str> = judged.page.as_ref().map(|page| directive_names(&page.directives)).unwrap_or_default();
     let notes: Vec<&str> = exchange
         .notes
@@ -100,7 +109,7 @@ pub fn records(
         notes: &notes,
         retry_after_ms: visited.park_ms.filter(|ms| *ms > 0),
         park_until_ms: visited.park_ms.filter(|ms| *ms > 0).map(|ms| visited.time_ms.saturating_add(ms as i64)),
-        links: Links::Full(&links),
+        links: said,
     };
     let key = url.key();
     let protocols: Vec<&str> =

@@ -12,7 +12,9 @@ use skep_warc::coding::{self, Bounds};
 use skep_warc::http::{Head, Parsed};
 
 use crate::error::Result;
-use crate::limits::{RECENT_DIGESTS_MAX, ROBOTS_BYTES_MAX};
+use crate::limits::{META_BYTES_MAX, RECENT_DIGESTS_MAX, ROBOTS_BYTES_MAX};
+use crate::links::{self, LinkSet};
+use crate::metadata;
 
 /// The archive, asked about the past; and what happened a moment ago, which its views may not show yet.
 pub struct Remembered {
@@ -96,6 +98,34 @@ impl Remembered {
             }
         }
         Ok(None)
+    }
+
+    /// The links that a page had when it was captured last, and how many differences led to them. The metadata of a capture
+    /// stands behind its answer.
+    pub fn links(&self, previous: &Previous) -> Option<(LinkSet, u8)> {
+        links::restore(previous.time_ms, &mut |time_ms| {
+            let position = match time_ms == previous.time_ms {
+                true => previous.position,
+                false => self.position_at(&previous.url, time_ms)?,
+            };
+            let mut stored = self.archive.read(Position { record: position.record + 1, ..position }).ok()?;
+            let mut record = stored.record_of(previous.url.as_bytes()).ok()?;
+            let mut block = Vec::new();
+            (&mut record as &mut dyn BufRead).take(META_BYTES_MAX as u64).read_to_end(&mut block).ok()?;
+            metadata::parse(&block).ok().map(|meta| meta.links)
+        })
+    }
+
+    /// The answer of a URL at exactly this moment.
+    fn position_at(&self, url: &str, time_ms: i64) -> Option<Position> {
+        let query = Query {
+            kinds: vec![CaptureKind::Response, CaptureKind::Revisit],
+            from_ms: Some(time_ms),
+            to_ms: Some(time_ms),
+            ..Query::new(Match::Exact(Key::of(url)))
+        };
+        let mut found = self.archive.views().captures.query(&query).ok()?;
+        found.find_map(|capture| capture.ok().filter(|capture| capture.url == url)).map(|capture| capture.position)
     }
 
     /// The body of the newest answer of a URL since then, decoded: time, status, bytes.
