@@ -34,6 +34,12 @@ const TARGETS: &[Target] = &[
     Target { package: "warc", name: "content_coding", run: skep_warc::fuzz_http::fuzz_content_coding },
     Target { package: "url", name: "surt", run: skep_url::fuzz::fuzz_surt },
     Target { package: "url", name: "robots", run: skep_url::fuzz::fuzz_robots },
+    Target { package: "page", name: "page", run: skep_page::fuzz::fuzz_page },
+    Target { package: "page", name: "listing", run: skep_page::fuzz::fuzz_listing },
+    Target { package: "page", name: "reference", run: skep_page::fuzz::fuzz_reference },
+    Target { package: "crawl", name: "metadata", run: skep_crawl::fuzz::fuzz_metadata },
+    Target { package: "crawl", name: "checks", run: skep_crawl::fuzz::fuzz_checks },
+    Target { package: "crawl", name: "heard", run: skep_crawl::fuzz::fuzz_heard },
 ];
 
 /// An input that takes longer than this hangs.
