@@ -3,7 +3,7 @@
 use super::fingerprint::Fingerprint;
 use super::limits::FILTER_BITS_PER_KEY;
 
-const LINE_WORDS: usize = 8;
+const LINE_BYTES: usize = 64;
 /// Bits set for each key: six times nine bits choose among the 512 bits of a line.
 const PROBES: u32 = 6;
 
@@ -15,45 +15,55 @@ const PROBES: u32 = 6;
 ///                            bits = six groups of nine bits of its low half
 /// ```
 pub(super) struct Filter {
-    words: Vec<u64>,
+    lines: Vec<Line>,
 }
+
+/// Aligned, so that a look at one key waits for one line of memory.
+#[derive(Clone, Default)]
+#[repr(align(64))]
+struct Line([u64; 8]);
 
 impl Filter {
     pub fn new(keys: u64) -> Filter {
-        Filter { words: vec![0; Filter::bytes_for(keys) / 8] }
+        Filter { lines: vec![Line::default(); Filter::bytes_for(keys) / LINE_BYTES] }
     }
 
     pub fn bytes_for(keys: u64) -> usize {
-        (keys.saturating_mul(FILTER_BITS_PER_KEY)).div_ceil(LINE_WORDS as u64 * 64).max(1) as usize * LINE_WORDS * 8
+        keys.saturating_mul(FILTER_BITS_PER_KEY).div_ceil(LINE_BYTES as u64 * 8).max(1) as usize * LINE_BYTES
     }
 
     /// A filter as it was stored; `None` if it cannot have been.
     pub fn from_bytes(bytes: &[u8]) -> Option<Filter> {
-        let whole = !bytes.is_empty() && bytes.len().is_multiple_of(LINE_WORDS * 8);
-        whole.then(|| Filter { words: bytes.as_chunks().0.iter().map(|word| u64::from_le_bytes(*word)).collect() })
+        let (lines, rest) = bytes.as_chunks::<LINE_BYTES>();
+        let line = |bytes: &[u8; LINE_BYTES]| {
+            let mut line = Line::default();
+            line.0.iter_mut().zip(bytes.as_chunks().0).for_each(|(word, bytes)| *word = u64::from_le_bytes(*bytes));
+            line
+        };
+        (rest.is_empty() && !lines.is_empty()).then(|| Filter { lines: lines.iter().map(line).collect() })
     }
 
     pub fn write(&self, into: &mut Vec<u8>) {
-        for word in &self.words {
+        for word in self.lines.iter().flat_map(|line| line.0) {
             into.extend_from_slice(&word.to_le_bytes());
         }
     }
 
     pub fn bytes(&self) -> usize {
-        self.words.len() * 8
+        self.lines.len() * LINE_BYTES
     }
 
     pub fn insert(&mut self, key: Fingerprint) {
         let line = self.line(key);
         let mut bits = key as u64;
         for _ in 0..PROBES {
-            line_word(&mut self.words[line..line + LINE_WORDS], bits);
+            self.lines[line].0[(bits >> 6) as usize & 7] |= 1 << (bits & 63);
             bits >>= 9;
         }
     }
 
     pub fn may_hold(&self, key: Fingerprint) -> bool {
-        let line = &self.words[self.line(key)..][..LINE_WORDS];
+        let line = &self.lines[self.line(key)].0;
         let mut bits = key as u64;
         let mut held = 1;
         for _ in 0..PROBES {
@@ -64,13 +74,8 @@ impl Filter {
     }
 
     fn line(&self, key: Fingerprint) -> usize {
-        let lines = (self.words.len() / LINE_WORDS) as u128;
-        (((key >> 64) * lines) >> 64) as usize * LINE_WORDS
+        (((key >> 64) * self.lines.len() as u128) >> 64) as usize
     }
-}
-
-fn line_word(line: &mut [u64], bits: u64) {
-    line[(bits >> 6) as usize & 7] |= 1 << (bits & 63);
 }
 
 #[cfg(test)]
