@@ -213,9 +213,13 @@ fn fate(ledger: &mut Ledger, entry: &Entry, archive: &Arc<Archive>) -> Result<Va
         State::Failed { failures, .. } | State::Dead { failures, .. } => failures,
         _ => 0,
     };
+    let notes = match last {
+        Value::Null => Vec::new(),
+        _ => crate::remembered::Remembered::new(archive.clone()).notes(&entry.url).unwrap_or_default(),
+    };
     Ok(json!({
         "fate": word, "because": because, "rule": rule, "depth": hops.depth, "redirects": hops.redirects, "via": via,
-        "last": last, "failures": failures, "host": host.key,
+        "last": last, "failures": failures, "host": host.key, "notes": notes,
     }))
 }
 

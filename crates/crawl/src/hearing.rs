@@ -63,6 +63,15 @@ impl Ledger {
         Ok(taken)
     }
 
+    /// A URL that was given out has come back as it was: the search for traps need not wait for it.
+    pub(crate) fn not_visited(&mut self, entry: u64) -> Result<()> {
+        if let Ok(url) = Url::parse(&self.registry.url(entry)?) {
+            let site = site_id(url.site(&self.suffixes, Part::Whole));
+            self.traps.not_visited(&url, site);
+        }
+        Ok(())
+    }
+
     fn hear_link(&mut self, crawl: u16, url: &str, link: &Link, page: &Page<'_>) -> Result<(Fate, SiteId)> {
         let outside = (Fate::Outside, page.site);
         let Some(rules) = self.rules(crawl) else { return Ok(outside) };

@@ -78,6 +78,8 @@ pub fn records(
         .notes
         .iter()
         .map(|note| note.id())
+        .chain(exchange.fault.as_ref().map(skep_fetch::Fault::id))
+        .chain(exchange.truncated.map(cut))
         .chain(judged.unread)
         .chain(judged.challenge)
         .chain(judged.page.as_ref().and_then(|page| page.cut).map(|cut| cut.id()))
@@ -139,6 +141,16 @@ pub fn records(
     encoders
         .visit(&visit, &mut || parts.id())
         .map_err(|error| Error::Settings { what: format!("the record of {url} cannot be written: {error}") })
+}
+
+/// Why an answer is not whole.
+fn cut(truncated: Truncated) -> &'static str {
+    match truncated {
+        Truncated::Length => "cut-length",
+        Truncated::Time => "cut-time",
+        Truncated::Disconnect => "cut-disconnect",
+        Truncated::Unspecified => "cut",
+    }
 }
 
 fn directive_names(directives: &skep_page::Directives) -> Vec<&'static str> {

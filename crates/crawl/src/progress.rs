@@ -96,6 +96,9 @@ pub enum Ending {
     Stopped,
     /// A budget is spent; the same command with a larger one goes on.
     Budget(&'static str),
+    /// All that is left waits at sites that asked to be left alone, the first until then (milliseconds since 1970); the same
+    /// command goes on when it is time.
+    Parked(i64),
 }
 
 /// Counts what happens in a run.

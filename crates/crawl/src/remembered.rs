@@ -100,20 +100,39 @@ impl Remembered {
         Ok(None)
     }
 
-    /// The links that a page had when it was captured last, and how many differences led to them. The metadata of a capture
-    /// stands behind its answer.
+    /// The links that a page had when it was captured last, and how many differences led to them.
     pub fn links(&self, previous: &Previous) -> Option<(LinkSet, u8)> {
         links::restore(previous.time_ms, &mut |time_ms| {
             let position = match time_ms == previous.time_ms {
                 true => previous.position,
                 false => self.position_at(&previous.url, time_ms)?,
             };
-            let mut stored = self.archive.read(Position { record: position.record + 1, ..position }).ok()?;
-            let mut record = stored.record_of(previous.url.as_bytes()).ok()?;
-            let mut block = Vec::new();
-            (&mut record as &mut dyn BufRead).take(META_BYTES_MAX as u64).read_to_end(&mut block).ok()?;
-            metadata::parse(&block).ok().map(|meta| meta.links)
+            self.metadata_of(&previous.url, position).map(|meta| meta.links)
         })
+    }
+
+    /// What was odd about the newest answer of a URL, certificate included.
+    pub fn notes(&self, url: &str) -> Option<Vec<String>> {
+        let query = Query {
+            direction: Direction::Backward,
+            kinds: vec![CaptureKind::Response, CaptureKind::Revisit],
+            limit: Some(CAPTURES_LOOKED_AT),
+            ..Query::new(Match::Exact(Key::of(url)))
+        };
+        let mut captures = self.archive.views().captures.query(&query).ok()?;
+        let newest = captures.find_map(|capture| capture.ok().filter(|capture| capture.url == url))?;
+        let meta = self.metadata_of(url, newest.position)?;
+        let fault = meta.tls_fault.map(|fault| format!("certificate: {fault}"));
+        Some(fault.into_iter().chain(meta.notes).collect())
+    }
+
+    /// The metadata of a capture stands behind its answer.
+    fn metadata_of(&self, url: &str, answer: Position) -> Option<metadata::Meta> {
+        let mut stored = self.archive.read(Position { record: answer.record + 1, ..answer }).ok()?;
+        let mut record = stored.record_of(url.as_bytes()).ok()?;
+        let mut block = Vec::new();
+        (&mut record as &mut dyn BufRead).take(META_BYTES_MAX as u64).read_to_end(&mut block).ok()?;
+        metadata::parse(&block).ok()
     }
 
     /// The answer of a URL at exactly this moment.

@@ -67,6 +67,11 @@ impl Traps {
         }
     }
 
+    /// A URL that might have been visited was not.
+    pub fn not_visited(&mut self, url: &Url, site: SiteId) {
+        self.heart.learn(&Visit { url, site, depth: 0, page: None });
+    }
+
     /// What a visit showed. `novelty` is about the links of a page; nothing for what a page only embeds.
     pub fn learn(&mut self, visited: &Visited, site: SiteId, novelty: Option<&Novelty>) {
         let Ok(url) = Url::parse(&visited.url) else { return };

@@ -84,7 +84,8 @@ const _: () = assert!(FRESH_MS_MIN < FRESH_MS_MAX && ABSENT_MS_MIN < ABSENT_MS_M
 const _: () = assert!(TOTAL_MS < TOTAL_LARGE_MS && CONNECT_MS + HANDSHAKE_MS + FIRST_BYTE_MS < TOTAL_MS);
 
 /// The bounds of an exchange that a caller may set. The defaults are the constants of this module.
-#[derive(Debug, Clone, PartialEq, Eq)]
+#[derive(Debug, Clone, PartialEq, Eq, serde::Serialize, serde::Deserialize)]
+#[serde(rename_all = "kebab-case", deny_unknown_fields, default)]
 pub struct Limits {
     /// See [`CONNECT_MS`].
     pub connect_ms: u64,

@@ -36,7 +36,7 @@ Examples:
   skep crawl seeds.txt --name elections --time 2h --contact archive@example.org
   skep crawl http://localhost:8080/ --own localhost --pace none --allow-private
 While it runs, and after: skep queue, skep why URL, skep report.
-Exit code 0 if it finished, 3 if it was stopped or a budget is spent, 1 if nothing could be fetched at all.")]
+Exit code 0 if it finished, 3 if it was stopped, a budget is spent or sites asked to be left alone for long, 1 if nothing could be fetched at all.")]
 pub struct Typed {
     #[command(flatten)]
     wishes: Wishes,
@@ -85,6 +85,10 @@ fn conclude(ended: &Value, name: &str) -> Result<()> {
                 "stopped: as many {budget} as were asked for; the same command with a larger --{budget} goes on"
             ));
         }
+        "parked" => {
+            let until = ended["until"].as_str().unwrap_or("later");
+            say(&format!("stopped: what is left are sites that asked to be left alone, the first until {until}; the same command goes on then"));
+        }
         _ => {}
     }
     report::hints(&ended["report"]).iter().for_each(|hint| say(&format!("hint: {hint}")));
@@ -102,8 +106,9 @@ pub fn perform(owned: &Owned, job: &Job, tell: &mut dyn Tell) -> Result<Exit> {
     let mut failed = None;
     let mut good: u64 = 0;
     let ending = skep_crawl::run(&owned.archive, run, &running.control, &mut |event| {
-        if let Event::Visited { outcome, .. } = &event {
-            good += u64::from(is_good(outcome));
+        if let Event::Visited { outcome, url, .. } = &event {
+            // That a host says what may be fetched is not yet something fetched.
+            good += u64::from(is_good(outcome) && !url.ends_with("/robots.txt"));
             if !job.each {
                 return;
             }
@@ -136,6 +141,11 @@ pub fn perform(owned: &Owned, job: &Job, tell: &mut dyn Tell) -> Result<Exit> {
         Ending::Budget(which) => {
             ended["ending"] = json!("budget");
             ended["budget"] = json!(which);
+            Exit::Undone
+        }
+        Ending::Parked(until_ms) => {
+            ended["ending"] = json!("parked");
+            ended["until"] = json!(skep_warc::date::rfc3339(until_ms));
             Exit::Undone
         }
     };

@@ -77,6 +77,8 @@ fn table(fate: &Value) -> String {
     for name in ["rule", "crawl", "heard", "via", "depth", "redirects"] {
         row(name, show::text(fate, name));
     }
+    let notes: Vec<&str> = fate["notes"].as_array().into_iter().flatten().filter_map(Value::as_str).collect();
+    row("notes", notes.join(", "));
     let last = &fate["last"];
     if last.is_object() {
         row("last", format!("{} {}", show::text(last, "time"), show::text(last, "outcome")));

@@ -28,6 +28,7 @@ pub struct Fetch {
     pub roots_pem: Option<String>,
     pub workers: usize,
     pub patience_permille: u32,
+    pub limits: skep_fetch::Limits,
 }
 
 #[derive(Debug, Serialize, Deserialize)]
@@ -68,6 +69,7 @@ impl Job {
         fetch.headers =
             self.fetch.headers.iter().map(|h| HeaderRule::new(h.host.as_deref(), &h.name, &h.value)).collect();
         fetch.roots_pem = self.fetch.roots_pem.as_ref().map(|pem| pem.as_bytes().to_vec());
+        fetch.limits.clone_from(&self.fetch.limits);
         let cookies = Cookies::parse(&self.fetch.cookies)?;
         let patience = Patience { scale_permille: self.fetch.patience_permille, ..Patience::default() };
         Ok(Run { settings, fetch, cookies, workers: self.fetch.workers, patience })

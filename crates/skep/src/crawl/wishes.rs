@@ -109,6 +109,8 @@ pub struct Wishes {
     #[arg(skip)]
     site: BTreeMap<String, SiteWishes>,
     #[arg(skip)]
+    limits: Option<skep_fetch::Limits>,
+    #[arg(skip)]
     time_ms: Option<u64>,
     #[arg(skip)]
     revisit_always: Option<bool>,
@@ -230,6 +232,7 @@ impl Wishes {
             reserve: self.reserve.or(below.reserve),
             patience: self.patience.or(below.patience),
             site: if self.site.is_empty() { below.site } else { self.site },
+            limits: self.limits.or(below.limits),
             version: self.version.or(below.version),
             number: self.number.or(below.number),
             pass: self.pass.or(below.pass),
@@ -352,6 +355,7 @@ impl Wishes {
             roots_pem,
             workers,
             patience_permille: self.patience.unwrap_or(1_000),
+            limits: self.limits.clone().unwrap_or_default(),
         })
     }
 }
