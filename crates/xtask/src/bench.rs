@@ -1,6 +1,7 @@
 //! `cargo xtask bench NAME`: our figures beside those of peers, on the same input, with the peers' versions. CPU time is what
 //! is compared, because it is what the machine's other work disturbs least.
 
+mod crawl;
 mod index;
 mod lookup;
 mod registry;
@@ -20,6 +21,11 @@ pub const ALL: &[Entry] = &[
         name: "warc-read",
         what: "records per CPU second over 500 MB of real pages, beside FastWARC and warcio",
         run: warc_read::run,
+    },
+    Entry {
+        name: "crawl",
+        what: "pages per CPU second of `skep crawl` beside a bare loop, wget2, wget with WARC, httrack and Scrapy",
+        run: crawl::run,
     },
     Entry { name: "index", what: "CPU time of `skep index` beside cdxj-indexer, and of `skep add`", run: index::run },
     Entry {

@@ -11,6 +11,9 @@ pub const PAGES_BYTES_MIN: u64 = 500_000_000;
 /// How long one run of a program, ours or a peer's, may take in a bench.
 pub const BENCH_RUN_MAX: Duration = Duration::from_secs(30 * 60);
 
+/// How long one crawl of the bench may take, whoever crawls.
+pub const CRAWL_RUN_MAX: Duration = Duration::from_secs(10 * 60);
+
 /// Captures in the index that look-ups are measured on, unless `--count` says otherwise.
 pub const LOOKUP_CAPTURES: u64 = 10_000_000;
 
@@ -63,3 +66,28 @@ pub const KILLS: u64 = 1000;
 
 /// The open segment that a kill leaves behind when the time to open is measured.
 pub const KILL_OPEN_BYTES: u64 = 1 << 30;
+
+/// The least number of pages of the documentation that the mirror soak crawls.
+pub const MIRROR_PAGES: u64 = 30_000;
+
+/// How long the politeness soak crawls, unless `--minutes` says otherwise.
+pub const POLITE_MINUTES: f64 = 10.0;
+
+/// Hosts of the politeness soak, unless `--count` says otherwise; with the sites and addresses they share.
+pub const POLITE_HOSTS: u64 = 2000;
+/// Their sites.
+pub const POLITE_SITES: u64 = 300;
+/// Their addresses.
+pub const POLITE_ADDRESSES: u64 = 50;
+/// Pages of each of them, on average.
+pub const POLITE_PAGES: u64 = 100;
+/// Hosts visited at once.
+pub const POLITE_CONCURRENCY: u64 = 256;
+
+/// How often the soak of killed crawls kills, unless `--count` says otherwise.
+pub const CRAWL_KILLS: u64 = 50;
+/// Over so many pages.
+pub const CRAWL_KILL_PAGES: u64 = 20_000;
+
+/// How long the soak of steadiness runs, unless `--minutes` says otherwise.
+pub const STEADY_MINUTES: f64 = 30.0;

@@ -71,7 +71,7 @@ pub fn pages(workspace: &Workspace, options: &Options, bytes: u64) -> Result<Pat
     }
     needs::system()?;
     needs::venv(workspace)?;
-    let unpacked = unpack(&folder)?;
+    let unpacked = unpack(workspace)?;
     println!("writing {} (minutes, once)", archive.display());
     let mut make = Command::new(workspace.python());
     make.arg(workspace.root.join("crates/xtask/peers/make_warc.py")).arg(&unpacked).arg(&archive);
@@ -80,44 +80,12 @@ pub fn pages(workspace: &Workspace, options: &Options, bytes: u64) -> Result<Pat
 }
 
 /// Fetches and unpacks the packages, each into a folder of its name.
-fn unpack(folder: &Path) -> Result<PathBuf> {
-    let unpacked = folder.join("pages");
-    let hint = "on a system without Debian's packages, give an archive of your own with --file";
+fn unpack(workspace: &Workspace) -> Result<PathBuf> {
     for package in PACKAGES {
-        let own = unpacked.join(package);
-        if own.is_dir() {
-            continue;
-        }
-        if !needs::on_path("apt-get") || !needs::on_path("dpkg-deb") {
-            bail!("apt-get and dpkg-deb are needed to fetch {package}; {hint}");
-        }
-        println!("fetching {package}");
-        let packages = folder.join("packages");
-        std::fs::create_dir_all(&packages)?;
-        let download = || {
-            let mut command = Command::new("apt-get");
-            // As root, apt would rather download as a user who cannot write here, and says so each time.
-            command.args(["-o", "APT::Sandbox::User=root", "--quiet", "--quiet", "download", package]);
-            command.current_dir(&packages);
-            command
-        };
-        if !download().status().is_ok_and(|status| status.success()) {
-            // The usual reason on a fresh machine: no package lists yet.
-            must(Command::new("apt-get").args(["--quiet", "--quiet", "update"]), "apt-get update")?;
-            must(&mut download(), "apt-get download").context(hint)?;
-        }
-        let prefix = format!("{package}_");
-        let file = std::fs::read_dir(&packages)?
-            .filter_map(|entry| Some(entry.ok()?.path()))
-            .find(|path| path.file_name().is_some_and(|name| name.to_string_lossy().starts_with(&prefix)))
-            .with_context(|| format!("apt-get left no file for {package}"))?;
-        let part = unpacked.join(format!("{package}.part"));
-        std::fs::create_dir_all(&part)?;
-        must(Command::new("dpkg-deb").arg("-x").arg(&file).arg(&part), "dpkg-deb")?;
-        std::fs::rename(&part, &own)?;
-        std::fs::remove_file(&file)?;
+        let hint = "on a system without Debian's packages, give an archive of your own with --file";
+        needs::files_of(workspace, package).context(hint)?;
     }
-    Ok(unpacked)
+    Ok(needs::unpacked(workspace))
 }
 
 fn must(command: &mut Command, what: &str) -> Result<()> {

@@ -1,9 +1,9 @@
 //! What the tests need beyond Rust, and how it gets here: cargo-nextest, a few Debian packages, and the peers' Python
-//! environment with every version pinned.
+//! environment with every version pinned. What need not be installed is only unpacked: real documentation, a web server.
 
 use crate::workspace::Workspace;
 use anyhow::{Context, Result, bail};
-use std::path::Path;
+use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
 
 /// Which program runs the tests.
@@ -84,6 +84,105 @@ pub fn system() -> Result<()> {
     }
     Ok(())
 }
+
+/// Installs commands that only a bench calls, as far as that is possible here: `(command, package)`.
+pub fn programs(wanted: &[(&str, &str)]) -> Result<()> {
+    let absent: Vec<&str> = wanted.iter().filter(|(name, _)| !on_path(name)).map(|(_, package)| *package).collect();
+    if absent.is_empty() {
+        return Ok(());
+    }
+    if !on_path("apt-get") || !is_root() {
+        println!("absent, and not installed for you: {}", absent.join(", "));
+        return Ok(());
+    }
+    apt(&["update"])?;
+    apt(&[&["install", "--yes", "--no-install-recommends"][..], &absent].concat())
+}
+
+/// The files of a Debian package that need not be installed, fetched and unpacked once, in a folder of its name.
+pub fn files_of(workspace: &Workspace, package: &str) -> Result<PathBuf> {
+    let own = unpacked(workspace).join(package);
+    if own.is_dir() {
+        return Ok(own);
+    }
+    if !on_path("apt-get") || !on_path("dpkg-deb") {
+        bail!("apt-get and dpkg-deb are needed to fetch {package}");
+    }
+    println!("fetching {package}");
+    let part = unpacked(workspace).join(format!("{package}.part"));
+    if part.exists() {
+        std::fs::remove_dir_all(&part)?;
+    }
+    let packages = part.join("package");
+    std::fs::create_dir_all(&packages).with_context(|| format!("{} cannot be made", packages.display()))?;
+    let download = || {
+        let mut command = Command::new("apt-get");
+        // As root, apt would rather download as a user who cannot write here, and says so each time.
+        command.args(["-o", "APT::Sandbox::User=root", "--quiet", "--quiet", "download", package]);
+        command.current_dir(&packages);
+        command
+    };
+    if !download().status().is_ok_and(|status| status.success()) {
+        // The usual reason on a fresh machine: no package lists yet.
+        must(Command::new("apt-get").args(["--quiet", "--quiet", "update"]), "apt-get update")?;
+        must(&mut download(), "apt-get download")?;
+    }
+    let file =
+        std::fs::read_dir(&packages)?.next().with_context(|| format!("apt-get left no file for {package}"))??;
+    let files = part.join("files");
+    must(Command::new("dpkg-deb").arg("-x").arg(file.path()).arg(&files), "dpkg-deb")?;
+    std::fs::rename(&files, &own)?;
+    std::fs::remove_dir_all(&part)?;
+    Ok(own)
+}
+
+/// Where packages are unpacked.
+pub fn unpacked(workspace: &Workspace) -> PathBuf {
+    workspace.target().join("bench/pages")
+}
+
+/// nginx: the one that is installed, or Debian's, unpacked. Installing it would start a web server for everybody.
+pub fn nginx(workspace: &Workspace) -> Result<PathBuf> {
+    let path = std::env::var_os("PATH").unwrap_or_default();
+    let folders = std::env::split_paths(&path).chain([PathBuf::from("/usr/sbin")]);
+    if let Some(found) = folders.map(|folder| folder.join("nginx")).find(|path| is_program(path)) {
+        return Ok(found);
+    }
+    let found = std::path::absolute(files_of(workspace, "nginx")?.join("usr/sbin/nginx"))?;
+    if !quiet(Command::new(&found).arg("-v")) {
+        bail!("{} does not run here; install nginx (its service is not needed) and run this again", found.display());
+    }
+    Ok(found)
+}
+
+/// The documentation that the mirror tests crawl, and the server in front of it. Where there are no Debian packages they cannot
+/// run, which is said, and is no failure.
+pub fn documentation(workspace: &Workspace, packages: &[&str]) -> Result<Option<Documentation>> {
+    if !on_path("apt-get") && !packages.iter().all(|package| unpacked(workspace).join(package).is_dir()) {
+        println!("the mirror tests will not run: without apt-get there is no {}", packages.join(", "));
+        return Ok(None);
+    }
+    for package in packages {
+        files_of(workspace, package)?;
+    }
+    Ok(Some(Documentation { folder: std::path::absolute(unpacked(workspace))?, nginx: nginx(workspace)? }))
+}
+
+/// What the mirror tests are told.
+pub struct Documentation {
+    folder: PathBuf,
+    nginx: PathBuf,
+}
+
+impl Documentation {
+    /// As environment variables.
+    pub fn variables(&self) -> [(&'static str, &Path); 2] {
+        [("SKEP_DOCUMENTATION", &self.folder), ("SKEP_NGINX", &self.nginx)]
+    }
+}
+
+/// The packages of the test; the soak asks for more.
+pub const DOCUMENTATION: [&str; 2] = ["git-doc", "postgresql-doc-15"];
 
 /// The pins, beside the program that installs them.
 const REQUIREMENTS: &str = "crates/xtask/requirements.txt";

@@ -1,18 +1,42 @@
 //! `cargo xtask soak NAME`: what needs hours or gigabytes to show. A soak fails like a test does.
 
+mod crawl_kill;
 mod fuzz;
 mod kill;
 mod memory;
+mod mirror;
+mod polite;
+mod steady;
 
 use crate::long::Entry;
 
 /// Every soak.
 pub const ALL: &[Entry] = &[
+    Entry {
+        name: "crawl-kill",
+        what: "50 SIGKILLs of a crawl of 20,000 pages: nothing acknowledged is lost or fetched again",
+        run: crawl_kill::run,
+    },
     Entry { name: "fuzz", what: "seeded mutations of the kept inputs against every function to fuzz", run: fuzz::run },
     Entry {
         name: "kill",
         what: "1,000 SIGKILLs of a writer, then opening after one with a 1 GiB segment",
         run: kill::run,
+    },
+    Entry {
+        name: "mirror",
+        what: "30,000 pages of documentation: the same as wget fetches, sound for warcio and FastWARC, replayed by pywb",
+        run: mirror::run,
+    },
+    Entry {
+        name: "polite",
+        what: "2,000 hosts on 300 sites and 50 addresses: an auditor finds no fault with how they are visited",
+        run: polite::run,
+    },
+    Entry {
+        name: "steady",
+        what: "half an hour of passes while pages change and hosts fail: memory, descriptors and threads do not grow",
+        run: steady::run,
     },
     Entry { name: "memory", what: "add, check and rebuild 2 GB of archive under 300 MB of memory", run: memory::run },
 ];

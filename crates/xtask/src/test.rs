@@ -51,10 +51,13 @@ pub fn run(workspace: &Workspace, options: &Options) -> Result<()> {
         must(workspace.cargo().args(["test", "--release", "--quiet", "--no-run"]).args(&scope), hint)
     })?;
     let mut runner = Runner::CargoTest;
+    let mut documentation = None;
     log.step("what the tests need", || {
         runner = needs::runner(workspace);
         needs::system()?;
-        needs::venv(workspace)
+        needs::venv(workspace)?;
+        documentation = needs::documentation(workspace, &needs::DOCUMENTATION)?;
+        Ok(())
     })?;
     log.step("tests", || {
         let mut tests = workspace.cargo();
@@ -63,6 +66,7 @@ pub fn run(workspace: &Workspace, options: &Options) -> Result<()> {
             Runner::CargoTest => tests.args(["test", "--release", "--tests"]),
         };
         tests.args(&scope).env("SKEP_PYTHON", absolute(workspace.python())?);
+        tests.envs(documentation.iter().flat_map(needs::Documentation::variables));
         match &corpora {
             Corpora::At(folder) => {
                 println!("corpora: {}", folder.display());
@@ -91,6 +95,9 @@ pub fn run(workspace: &Workspace, options: &Options) -> Result<()> {
     match &corpora {
         Corpora::At(folder) => println!("  corpus tests ran on {}", folder.display()),
         Corpora::Absent(why) => println!("  corpus tests not run: {why}"),
+    }
+    if documentation.is_none() {
+        println!("  mirror tests not run: without apt-get there is no documentation to crawl");
     }
     if let Some(package) = &options.package {
         println!("  only {package} was tested: leave --package out before anything lands");
