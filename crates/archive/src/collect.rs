@@ -11,7 +11,7 @@ use std::io::BufRead;
 use std::path::{Path, PathBuf};
 use std::sync::{MutexGuard, PoisonError};
 
-use skep_warc::{Options, Reader, wacz};
+use skep_warc::{Head, Options, Reader, wacz};
 
 use crate::archive::{Archive, Shared};
 use crate::collections::{Candidate, CollectionFile, Collections, Verdict};
@@ -227,9 +227,10 @@ impl Adding {
     ) -> Result<Vec<String>> {
         let path = self.location.clone();
         let wrong = |error| Error::io("cannot read", &path, error);
+        let mut head = Head::default();
         while let Some(mut record) = reader.next().map_err(wrong)? {
             let (number, offset) = (u32::try_from(before + record.number()).unwrap_or(u32::MAX), record.offset());
-            let head = record.head().clone();
+            head.clone_from(record.head());
             let note = describe(&head, &mut record as &mut dyn BufRead).map_err(wrong)?;
             let end = record.finish().map_err(wrong)?;
             self.push(number, offset, end.length, note)?;

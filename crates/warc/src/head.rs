@@ -100,7 +100,7 @@ pub(crate) struct HeadFaults {
 }
 
 /// The head of one record: version, named fields in their order, as written.
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Debug, PartialEq, Eq)]
 pub struct Head {
     /// The raw head, then unfolded values and names that do not stand in it.
     text: Vec<u8>,
@@ -108,6 +108,22 @@ pub struct Head {
     version: Version,
     fields: Vec<Field>,
     pub(crate) faults: HeadFaults,
+}
+
+impl Clone for Head {
+    fn clone(&self) -> Head {
+        let mut head = Head::default();
+        head.clone_from(self);
+        head
+    }
+
+    /// Keeps the memory that the other head had.
+    fn clone_from(&mut self, from: &Head) {
+        let Head { text, raw_length, version, fields, faults } = from;
+        self.text.clone_from(text);
+        self.fields.clone_from(fields);
+        (self.raw_length, self.version, self.faults) = (*raw_length, *version, *faults);
+    }
 }
 
 impl Default for Head {

@@ -96,13 +96,18 @@ fn beside_peers(workspace: &Workspace, options: &Options, readbench: &Path, page
     print!("\n{} records\n{}", count(records), table.render());
     let times = |ours: &Run, theirs: &Run| rate(ours, records) / rate(theirs, records);
     let cores = parallel.cpu.as_secs_f64() / parallel.wall.as_secs_f64();
-    println!("\nbeside FastWARC with digests  {}", verdict(times(&verified, &fast_verified), ASKED_DIGESTS));
-    println!("beside FastWARC without       {}", verdict(times(&plain, &fast), ASKED_PLAIN));
-    println!("the same, our heads alone     {}", verdict(times(&heads, &fast), ASKED_PLAIN));
-    println!("beside {OLDER} with digests {}", verdict(times(&verified, &fast_before_blocks), ASKED_DIGESTS));
-    println!("beside {OLDER} without {}", verdict(times(&plain, &fast_before), ASKED_PLAIN));
-    println!("beside warcio                 {}", verdict(times(&plain, &warcio), ASKED_WARCIO));
-    println!("the same, our heads alone     {}", verdict(times(&heads, &warcio), ASKED_WARCIO));
+    println!();
+    for (beside, times, asked) in [
+        ("FastWARC, digests".to_owned(), times(&verified, &fast_verified), ASKED_DIGESTS),
+        ("FastWARC".to_owned(), times(&plain, &fast), ASKED_PLAIN),
+        ("FastWARC, our heads alone".to_owned(), times(&heads, &fast), ASKED_PLAIN),
+        (format!("{OLDER}, digests"), times(&verified, &fast_before_blocks), ASKED_DIGESTS),
+        (OLDER.to_owned(), times(&plain, &fast_before), ASKED_PLAIN),
+        ("warcio".to_owned(), times(&plain, &warcio), ASKED_WARCIO),
+        ("warcio, our heads alone".to_owned(), times(&heads, &warcio), ASKED_WARCIO),
+    ] {
+        println!("beside {beside} {times:.2}×: {}", verdict(times, asked));
+    }
     println!("two threads keep {cores:.2} cores busy: {}", verdict(cores, ASKED_CORES));
     if options.instructions {
         let counted = measure::instructions(&ours(&["--digests"]), 10 * limits::BENCH_RUN_MAX)?;
