@@ -57,16 +57,28 @@ async fn through(
     let rules = match parts.ignores_robots(first) {
         true => None,
         false => {
-            let learned = robots::rules(first, bundle.lease, &mut session, parts).await;
-            if let Some(answer_ms) = learned.answer_ms {
-                answered(report, answer_ms, parts);
-            }
-            locate(bundle.lease, learned.address, parts);
+            let learned = robots::rules(first, bundle.lease, bundle.pace, &mut session, parts).await;
             report.crawl_delay_ms = learned
                 .policy
                 .robots()
                 .and_then(|robots| robots.crawl_delay(AGENT))
                 .map(|delay| (delay.seconds * 1000.0) as u64);
+            match learned.answer_ms {
+                // The Crawl-delay holds already between this file and the first page.
+                Some(answer_ms) => {
+                    parts.answered(first, bundle.pace, answer_ms, report.crawl_delay_ms);
+                    answered(report, answer_ms, parts);
+                }
+                None => parts.rested(first, bundle.pace, report.crawl_delay_ms),
+            }
+            locate(bundle.lease, learned.address, parts);
+            if let Some(outcome) = learned.refused {
+                // It would be refused for every page alike; asking again changes nothing.
+                for ask in &bundle.urls {
+                    checks.note(refused(bundle, ask, outcome, parts.now_ms()));
+                }
+                return (bundle.urls.len(), Some(outcome));
+            }
             if learned.policy.is_closed() {
                 let outcome = Outcome::ROBOTS_UNREACHABLE;
                 give_up(report, learned.fault.or(Some(skep_fetch::Class::Host)), learned.park_ms, parts);
@@ -95,9 +107,9 @@ async fn through(
             checks.note(Visited { robots_line, ..refused(bundle, ask, Outcome::ROBOTS, parts.now_ms()) });
             continue;
         }
-        parts.turn(&url).await;
+        parts.turn(&url, bundle.pace).await;
         let step = visit(ask, &url, bundle.lease, &mut session, parts).await;
-        parts.answered(&url, step.answer_ms, report.crawl_delay_ms);
+        parts.answered(&url, bundle.pace, step.answer_ms, report.crawl_delay_ms);
         answered(report, step.answer_ms, parts);
         locate(bundle.lease, step.address, parts);
         if step.fault.is_none() {

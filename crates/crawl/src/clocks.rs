@@ -45,6 +45,14 @@ impl Clocks {
         self.lock().insert(site.into(), Instant::now() + gap);
     }
 
+    /// A site of which nothing is remembered is left alone until then.
+    pub fn unasked(&self, site: &str, until: Instant) {
+        let mut next = self.lock();
+        if until > Instant::now() && !next.contains_key(site) {
+            next.insert(site.into(), until);
+        }
+    }
+
     fn lock(&self) -> std::sync::MutexGuard<'_, HashMap<Box<str>, Instant>> {
         self.next.lock().unwrap_or_else(PoisonError::into_inner)
     }

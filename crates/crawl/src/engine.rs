@@ -18,7 +18,7 @@ use std::time::{Duration, Instant};
 
 use skep_archive::Archive;
 use skep_schedule::retry::Patience;
-use skep_schedule::{AddressKey, BundleReport, Event as Told, HostId, LeaseId, Order, Pace, Schedule};
+use skep_schedule::{AddressKey, BundleReport, Event as Told, HostId, LeaseId, Order, Pace, Schedule, Standing};
 use tokio::sync::mpsc;
 
 use crate::bundle::Ended;
@@ -27,6 +27,7 @@ use crate::cookies::Cookies;
 use crate::error::{Error, Result};
 use crate::hearing::site_id;
 use crate::ledger::{Ledger, name_of};
+use crate::limits::PARK_WAIT_MS_MAX;
 use crate::progress::{Counters, Ending, Event};
 use crate::registry::{self, Class};
 use crate::settings::{Pass, Settings};
@@ -171,21 +172,6 @@ impl<'t> Engine<'t> {
         if let Some(entry) = visited.entry {
             self.settle_entry(visited.lease, entry);
         }
-        let host = self.out.get(&visited.lease).map(|out| out.host);
-        if let Some(host) = host {
-            self.conduct(host, |conduct| {
-                conduct.last_visit_ms = visited.time_ms;
-                conduct.bytes = conduct.bytes.saturating_add(visited.bytes);
-                conduct.pages = conduct.pages.saturating_add(u32::from(visited.outcome.as_status().is_some()));
-                match visited.outcome.failure() {
-                    Some(_) => conduct.last_error = visited.outcome.0,
-                    None => conduct.failures = 0,
-                }
-                if let Some(park_ms) = visited.park_ms.filter(|ms| *ms > 0) {
-                    conduct.parked_until_ms = visited.time_ms.saturating_add(park_ms as i64);
-                }
-            })?;
-        }
         let name = crate::rules::origin(&visited.url).to_string();
         self.counters.visited(&name, visited.outcome, visited.bytes, visited.answer_ms);
         (self.tell)(Event::Visited {
@@ -205,6 +191,7 @@ impl<'t> Engine<'t> {
         if let Some(entry) = visited.entry {
             let class = self.settle_entry(visited.lease, entry).unwrap_or(Class::Page);
             self.ledger.registry.give_back(entry, class, None)?;
+            self.ledger.not_visited(entry)?;
             if let Some(out) = self.out.get(&visited.lease) {
                 self.ledger.touch(registry::HostId(out.host.0));
             }
@@ -234,6 +221,7 @@ impl<'t> Engine<'t> {
         self.out_entries -= left.len();
         for (entry, class) in left.into_iter().rev() {
             self.ledger.registry.give_back(entry, class, None)?;
+            self.ledger.not_visited(entry)?;
         }
         self.conduct(host, |conduct| {
             if let Some(ms) = ended.crawl_delay_ms {
@@ -363,9 +351,40 @@ impl<'t> Engine<'t> {
         if self.ending.is_some() {
             return Ok(true);
         }
+        if let Some(until_ms) = self.parked_for_long()? {
+            self.stop(Ending::Parked(until_ms));
+            return Ok(true);
+        }
         Ok(self.schedule.is_idle()
             && self.retries.is_empty()
             && self.ledger.registry.counts(self.crawl).waiting == self.held_back()?)
+    }
+
+    /// All that is left waits at sites that asked to be left alone, for longer than a run waits: until when, on the wall clock.
+    fn parked_for_long(&mut self) -> Result<Option<i64>> {
+        let now_ms = self.now_ms();
+        let far_ms = now_ms + PARK_WAIT_MS_MAX;
+        let wall_ms = skep_archive::system_clock();
+        let soon = |(due_ms, _): &(i64, HostId)| *due_ms <= wall_ms + PARK_WAIT_MS_MAX as i64;
+        // Most looks end here: something is to be done within the hour.
+        if self.wake_ms.is_none_or(|wake_ms| wake_ms <= far_ms) || self.retries.first().is_some_and(soon) {
+            return Ok(None);
+        }
+        let mut until_ms = None;
+        let mut others = false;
+        let (crawl, schedule) = (self.crawl, &self.schedule);
+        self.ledger.each_host(|host| {
+            if host.crawl == crawl && host.waiting > 0 {
+                match schedule.host(HostId(host.id.0)).map(|view| view.standing) {
+                    Some(Standing::Parked { until_ms: parked_ms }) if parked_ms > far_ms => {
+                        until_ms = Some(until_ms.map_or(parked_ms, |first: u64| first.min(parked_ms)));
+                    }
+                    Some(Standing::Paused) | None => {}
+                    Some(_) => others = true,
+                }
+            }
+        })?;
+        Ok(until_ms.filter(|_| !others).map(|until_ms| wall_ms + (until_ms - now_ms) as i64))
     }
 
     /// URLs that wait at hosts which somebody paused: the crawl does not wait for them.

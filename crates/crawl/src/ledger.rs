@@ -20,6 +20,7 @@ use crate::canonical::canonical;
 use crate::checks;
 use crate::error::{Error, Result};
 use crate::heard;
+use crate::hearing::host_key;
 use crate::hops::Hops;
 use crate::limits::META_BYTES_MAX;
 use crate::metadata;
@@ -135,11 +136,43 @@ impl Ledger {
             via = Some(entry);
             folded.again_ms = self.settle(entry, pass, visited)?;
         }
+        self.note_conduct(crawl, via, visited)?;
         folded.new_links = self.hear_links(crawl, visited, via)?;
         if let Some(position) = visited.position {
             self.mark(position);
         }
         Ok(folded)
+    }
+
+    /// What a visit says about its host: the same live, after a crash, and in a rebuild.
+    fn note_conduct(&mut self, crawl: u16, entry: Option<u64>, visited: &Visited) -> Result<()> {
+        let host = match entry {
+            Some(entry) => Some(self.registry.host_of(entry)?),
+            None => self.host_named(crawl, &visited.url)?,
+        };
+        let Some(host) = host else { return Ok(()) };
+        self.registry.update_host(host, |conduct| {
+            conduct.last_visit_ms = conduct.last_visit_ms.max(visited.time_ms);
+            conduct.bytes = conduct.bytes.saturating_add(visited.bytes);
+            conduct.pages = conduct.pages.saturating_add(u32::from(visited.outcome.as_status().is_some()));
+            match visited.outcome.failure() {
+                Some(_) => conduct.last_error = visited.outcome.0,
+                None => conduct.failures = 0,
+            }
+            if let Some(park_ms) = visited.park_ms.filter(|ms| *ms > 0) {
+                // Counted from the end of the answer, as the site does.
+                let wait_ms = park_ms.saturating_add(visited.answer_ms) as i64;
+                conduct.parked_until_ms = conduct.parked_until_ms.max(visited.time_ms.saturating_add(wait_ms));
+            }
+        })?;
+        Ok(())
+    }
+
+    fn host_named(&mut self, crawl: u16, url: &str) -> Result<Option<HostId>> {
+        match Url::parse(url) {
+            Ok(url) => Ok(self.registry.find_host(crawl, &host_key(&url))?),
+            Err(_) => Ok(None),
+        }
     }
 
     /// The entry of a URL that was visited, although its being heard of may not be folded yet.
@@ -302,6 +335,7 @@ impl Ledger {
                 let visited = Visited { robots_line, ..Visited::bare(entry, outcome, check.time_ms, check.failures) };
                 let pass = self.pass_at(crawl, check.time_ms);
                 self.settle(entry, pass, &visited)?;
+                self.note_conduct(crawl, Some(entry), &visited)?;
             }
         }
         self.mark(position);

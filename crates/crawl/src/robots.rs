@@ -6,7 +6,7 @@ use std::sync::{Arc, Mutex, PoisonError};
 
 use skep_fetch::{Ask, Exchange, Session};
 use skep_page::{Link, LinkKind};
-use skep_schedule::LeaseId;
+use skep_schedule::{LeaseId, Pace};
 use skep_url::Url;
 use skep_url::limits::{ROBOTS_FRESH_SECONDS, ROBOTS_REDIRECT_HOPS_MAX};
 use skep_url::robots::{Answer, Policy};
@@ -15,6 +15,7 @@ use crate::hops::Hops;
 use crate::judge;
 use crate::keep;
 use crate::limits::{ROBOTS_BYTES_MAX, ROBOTS_CACHED_HOSTS_MAX, SITEMAPS_PER_HOST_MAX};
+use crate::outcome::Outcome;
 use crate::visit::Visited;
 use crate::worker::Parts;
 
@@ -45,6 +46,8 @@ pub struct Learned {
     pub answer_ms: Option<u64>,
     /// No answer came: whose fault that is.
     pub fault: Option<skep_fetch::Class>,
+    /// A rule of ours forbids to ask this host at all: its address, or its port.
+    pub refused: Option<Outcome>,
     /// The host asks to be left alone for so long; 0 if it does not say how long.
     pub park_ms: Option<u64>,
     /// Where the host is, if that was found out just now.
@@ -70,17 +73,17 @@ impl Robots {
 }
 
 /// The rules of the host of `url`: known, or in the archive, or asked for now.
-pub async fn rules(url: &Url, lease: LeaseId, session: &mut Session, parts: &Parts) -> Learned {
+pub async fn rules(url: &Url, lease: LeaseId, pace: Pace, session: &mut Session, parts: &Parts) -> Learned {
     let first = url.robots_txt();
     let origin = first.as_str();
     let now_ms = parts.now_ms();
     let known = parts.robots.known(origin).or_else(|| archived(&first, now_ms, parts));
     if let Some(known) = known.as_ref().filter(|known| known.until_ms > now_ms) {
         parts.robots.keep(origin, known.clone(), now_ms);
-        return Learned { policy: known.policy.clone(), answer_ms: None, fault: None, park_ms: None, address: None };
+        return Learned { policy: known.policy.clone(), answer_ms: None, fault: None, refused: None, park_ms: None, address: None };
     }
     let failing_since_ms = known.as_ref().and_then(|known| known.failing_since_ms);
-    let asked = ask(&first, lease, session, parts).await;
+    let asked = ask(&first, lease, pace, session, parts).await;
     let failing_for_seconds = failing_since_ms.map_or(0, |since| (now_ms - since).max(0) as u64 / 1000);
     let policy = Policy::of(asked.answer(failing_for_seconds));
     let failed = policy.is_closed();
@@ -99,6 +102,7 @@ pub async fn rules(url: &Url, lease: LeaseId, session: &mut Session, parts: &Par
         policy,
         answer_ms: Some(asked.step.answer_ms),
         fault: asked.step.fault,
+        refused: (asked.step.fault == Some(skep_fetch::Class::Refused)).then_some(asked.step.outcome),
         park_ms: asked.step.park_ms,
         address: asked.step.address,
     }
@@ -128,13 +132,20 @@ impl Asked {
     }
 }
 
-async fn ask(first: &Url, lease: LeaseId, session: &mut Session, parts: &Parts) -> Asked {
+async fn ask(first: &Url, lease: LeaseId, own_pace: Pace, session: &mut Session, parts: &Parts) -> Asked {
     let mut url = first.clone();
     let mut elsewhere: Option<Session> = None;
     for hop in 0..=ROBOTS_REDIRECT_HOPS_MAX {
         let session = elsewhere.as_mut().unwrap_or(session);
-        let (asked, to) = ask_once(&url, first, lease, session, parts).await;
-        let Some(to) = to else { return asked };
+        let pace = if url.host() == first.host() { own_pace } else { parts.pace(&url) };
+        let (mut asked, to) = ask_once(&url, first, lease, pace, session, parts).await;
+        let Some(to) = to else {
+            // Where a redirect leads to is refused, not the host that sends there.
+            if hop > 0 && asked.step.fault == Some(skep_fetch::Class::Refused) {
+                asked.step.fault = Some(skep_fetch::Class::Host);
+            }
+            return asked;
+        };
         if hop == ROBOTS_REDIRECT_HOPS_MAX {
             return Asked { endless: true, ..asked };
         }
@@ -150,14 +161,15 @@ async fn ask_once(
     url: &Url,
     first: &Url,
     lease: LeaseId,
+    pace: Pace,
     session: &mut Session,
     parts: &Parts,
 ) -> (Asked, Option<Url>) {
-    parts.turn(url).await;
+    parts.turn(url, pace).await;
     let time_ms = parts.now_ms();
     let ask = Ask { url, etag: None, last_modified: None, cookie: None, body_bytes_max: Some(ROBOTS_BYTES_MAX) };
     let exchange = session.get(&ask).await;
-    parts.answered(url, exchange.timings.total_ms.into(), None);
+    parts.answered(url, pace, exchange.timings.total_ms.into(), None);
     let mut judged = judge::judge(&exchange, url, time_ms, true);
     let status = exchange.head.as_ref().and_then(|head| head.status());
     let body = body(&exchange);

@@ -9,7 +9,7 @@ use std::time::Duration;
 
 use skep_archive::{Append, Archive};
 use skep_fetch::{Dns, Fetcher, Session};
-use skep_schedule::{AddressKey, Bundle, HostId, LeaseId, pace};
+use skep_schedule::{AddressKey, Bundle, HostId, LeaseId, Pace, pace};
 use skep_url::{Part, Suffixes, Url};
 use skep_warc::deflate::Level;
 use tokio::sync::{OwnedSemaphorePermit, Semaphore, mpsc};
@@ -209,23 +209,30 @@ impl Parts {
     }
 
     /// Waits for the turn of the URL's site.
-    pub async fn turn(&self, url: &Url) {
-        if self.pace(url) != pace::Pace::None {
+    pub async fn turn(&self, url: &Url, pace: Pace) {
+        if pace != Pace::None {
             self.clocks.turn(self.site(url), Duration::from_millis(skep_schedule::limits::LEASE_MS)).await;
         }
     }
 
     /// The answer is complete: the site rests.
-    pub fn answered(&self, url: &Url, answer_ms: u64, crawl_delay_ms: Option<u64>) {
-        let pace = self.pace(url);
-        if pace != pace::Pace::None {
+    pub fn answered(&self, url: &Url, pace: Pace, answer_ms: u64, crawl_delay_ms: Option<u64>) {
+        if pace != Pace::None {
             let gap = pace::gap_ms(&pace, crawl_delay_ms, answer_ms);
             self.clocks.answered(self.site(url), Duration::from_millis(gap));
         }
     }
 
-    /// The pace of a host as it stands now.
-    pub fn pace(&self, url: &Url) -> pace::Pace {
+    /// A site that this run has not asked yet may have been asked by the last one just before this one began.
+    pub fn rested(&self, url: &Url, pace: Pace, crawl_delay_ms: Option<u64>) {
+        if pace != Pace::None {
+            let gap = pace::gap_ms(&pace, crawl_delay_ms, 0);
+            self.clocks.unasked(self.site(url), self.zero + Duration::from_millis(gap));
+        }
+    }
+
+    /// The pace of a host as the settings have it; that of a bundle's own host comes with the bundle.
+    pub fn pace(&self, url: &Url) -> Pace {
         let settings = self.settings();
         settings.pace_of(url.host_name(), self.site(url)).allowed(settings.is_own(url.host_name()))
     }
@@ -268,10 +275,12 @@ impl Parts {
         let append = self.encoders.borrow_mut().checks(site_hash, self.now_ms(), block, self.id());
         let say = self.say.clone();
         let told = move |result: skep_archive::Result<skep_archive::Acknowledged>| {
-            for mut visited in visits {
+            let last = visits.len().saturating_sub(1);
+            for (number, mut visited) in visits.into_iter().enumerate() {
                 let said = match &result {
                     Ok(acknowledged) => {
-                        visited.position = acknowledged.positions.last().copied();
+                        // The record is folded when all of its lines are: a checkpoint may come between them.
+                        visited.position = acknowledged.positions.last().copied().filter(|_| number == last);
                         Said::Visited(Box::new(visited))
                     }
                     Err(error) => Said::Lost(Box::new(visited), error.clone().into()),
