@@ -37,11 +37,38 @@ const TITLES: &[&str] = &[
     "verifying you are human",
 ];
 
+/// Whether the beginning of a page may have one of [`TITLES`], without reading its markup.
+fn has_such_a_title(body: &[u8]) -> bool {
+    let beginning = &body[..body.len().min(TITLE_WITHIN_BYTES)];
+    memchr::memchr_iter(b'<', beginning).any(|at| {
+        let tag = &beginning[at + 1..];
+        tag.get(..5).is_some_and(|name| name.eq_ignore_ascii_case(b"title")) && {
+            let text = tag.split(|byte| *byte == b'>').nth(1).unwrap_or_default();
+            let text = text.split(|byte| *byte == b'<').next().unwrap_or_default();
+            // A character written otherwise than as itself is for the close look.
+            let title = String::from_utf8_lossy(text).split_whitespace().collect::<Vec<_>>().join(" ").to_lowercase();
+            title.contains('&') || TITLES.contains(&title.as_str())
+        }
+    })
+}
+
+/// Titles of tests stand near the beginning.
+const TITLE_WITHIN_BYTES: usize = 16 << 10;
+
+/// Without one of these, or a title above, no answer with status 200 is a test. They stand in markup and scripts, where ASCII is written as it is.
+const MARKS_OF_A_GOOD_ANSWER: [&[u8]; 6] =
+    [b"anubis_challenge", b"_cf_chl_opt", b"ddos-guard", b"sec-if-cpt-container", b"bm-verify=", b"_Incapsula_Resource"];
+
 /// Who tests, where this answer is a test.
 pub fn challenge(status: u16, head: &Head, body: &[u8]) -> Option<&'static str> {
     by_head(head).or_else(|| {
         let refused = matches!(status, 202 | 401 | 403 | 405 | 406 | 428 | 429 | 468 | 503 | 512);
         if body.len() > limits::CHALLENGE_BYTES_MAX || !(refused || status == 200) {
+            return None;
+        }
+        // Nearly every answer is a page: only one that has a mark at all is looked at closely.
+        let marked = || MARKS_OF_A_GOOD_ANSWER.iter().any(|mark| memmem::find(body, mark).is_some());
+        if !refused && !has_such_a_title(body) && !marked() {
             return None;
         }
         let marks = Marks::of(body);
