@@ -118,8 +118,10 @@ impl Ledger {
 
     /// The site of a known URL; most are of the page's own host.
     fn site_of(&self, url: &str, page: &Page<'_>) -> SiteId {
+        if origin(url) == page.origin {
+            return page.site;
+        }
         match Url::parse(url) {
-            _ if origin(url) == page.origin => page.site,
             Ok(url) => site_id(url.site(&self.suffixes, Part::Whole)),
             Err(_) => page.site,
         }
