@@ -1,5 +1,6 @@
 //! `skep crawl`: archives a site, or a thousand.
 
+mod drawn;
 mod job;
 mod live;
 mod wishes;
@@ -23,6 +24,7 @@ use wishes::Wishes;
 A crawl is known by its seeds, or by --name. The same command again goes on where it stopped; when it had finished, it looks again at
 everything it knows, and keeps what changed. Flags that are given change the crawl for good; those that are not stay as they were
 (`none` lifts a bound: --pages none). They are kept in settings/crawls/NAME.toml in the archive, which may be edited while it runs.
+Not kept, so to be typed each time: --resolve, --dns, --proxy, --ca, --cookies, --header, --workers.
 --config FILE has the same names without the dashes, and sections for sites:
   seeds = [\"https://example.org/\", \"more-seeds.txt\"]
   scope = \"site\"
@@ -87,7 +89,9 @@ fn conclude(ended: &Value, name: &str) -> Result<()> {
         }
         "parked" => {
             let until = ended["until"].as_str().unwrap_or("later");
-            say(&format!("stopped: what is left are sites that asked to be left alone, the first until {until}; the same command goes on then"));
+            say(&format!(
+                "stopped: what is left are sites that asked to be left alone, the first until {until}; the same command goes on then"
+            ));
         }
         _ => {}
     }

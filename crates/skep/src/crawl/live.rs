@@ -1,15 +1,14 @@
 //! What a person sees of a crawl while it runs: on a terminal a few lines that are drawn anew, elsewhere a line now and then; machines get
 //! one object for each event.
 
+use super::drawn::Drawn;
 use crate::failure::{Result, output, printable, say};
 use crate::job::Tell;
 use crate::show;
-use indicatif::{MultiProgress, ProgressBar, ProgressDrawTarget, ProgressStyle};
 use serde_json::Value;
 use std::io::{IsTerminal, Write};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
-/// Drawn at most so often in a second.
-const DRAWN_HZ: u8 = 8;
 /// A line so often where there is no terminal.
 const LINE_MS: u64 = 5_000;
 /// Hosts and classes of errors that are shown.
@@ -19,7 +18,6 @@ const SHOWN: usize = 4;
 pub struct Live {
     json: bool,
     voice: Voice,
-    lines: Vec<ProgressBar>,
     next_line_ms: u64,
     title: String,
     happened: String,
@@ -30,33 +28,37 @@ pub struct Live {
 /// Says something above the drawn lines; clones share the terminal.
 #[derive(Clone)]
 pub struct Voice {
-    drawn: Option<MultiProgress>,
+    drawn: Option<Arc<Mutex<Drawn>>>,
 }
 
 impl Voice {
     pub fn say(&self, text: &str) {
-        match &self.drawn {
-            Some(drawn) => {
-                let _nobody_listens = drawn.println(text.chars().map(printable).collect::<String>());
-            }
+        match self.drawn() {
+            Some(mut drawn) => drawn.say(text),
             None => say(text),
         }
     }
 
     /// Takes the drawn lines away.
     pub fn clear(&self) {
-        let _nothing_drawn = self.drawn.as_ref().map(MultiProgress::clear);
+        if let Some(mut drawn) = self.drawn() {
+            drawn.clear();
+        }
+    }
+
+    /// `None` where there is no terminal.
+    fn drawn(&self) -> Option<MutexGuard<'_, Drawn>> {
+        self.drawn.as_ref().map(|drawn| drawn.lock().unwrap_or_else(PoisonError::into_inner))
     }
 }
 
 impl Live {
     pub fn new(json: bool) -> Live {
         let terminal = !json && std::io::stderr().is_terminal();
-        let drawn = terminal.then(|| MultiProgress::with_draw_target(ProgressDrawTarget::stderr_with_hz(DRAWN_HZ)));
+        let drawn = terminal.then(Arc::default);
         Live {
             json,
             voice: Voice { drawn },
-            lines: Vec::new(),
             next_line_ms: LINE_MS,
             title: String::new(),
             happened: String::new(),
@@ -73,7 +75,8 @@ impl Live {
         match event["event"].as_str().unwrap_or_default() {
             "began" => {
                 self.title = format!("{}, pass {}", text("name"), text("pass"));
-                let goes_on = event["known"].as_u64().unwrap_or(0) > 0;
+                let number = |name: &str| event[name].as_u64().unwrap_or(0);
+                let goes_on = number("known") > number("waiting");
                 let standing = if goes_on {
                     format!(", {} known, {} waiting", text("known"), text("waiting"))
                 } else {
@@ -91,15 +94,8 @@ impl Live {
     }
 
     fn progress(&mut self, progress: &Value) {
-        if let Some(drawn) = &self.voice.drawn {
-            let shown = screen(&self.title, progress, &self.happened);
-            while self.lines.len() < shown.len() {
-                let style = ProgressStyle::with_template("{wide_msg}").unwrap_or_else(|_| ProgressStyle::default_bar());
-                self.lines.push(drawn.add(ProgressBar::new_spinner().with_style(style)));
-            }
-            for (at, line) in self.lines.iter().enumerate() {
-                line.set_message(shown.get(at).cloned().unwrap_or_default());
-            }
+        if let Some(mut drawn) = self.voice.drawn() {
+            drawn.draw(screen(&self.title, progress, &self.happened));
             return;
         }
         let elapsed_ms = progress["elapsed_ms"].as_u64().unwrap_or(0);
