@@ -81,7 +81,10 @@ pub fn capture(head: &Head, media_type: &str, block: &mut dyn BufRead) -> io::Re
     };
     let exchanged = matches!(kind, CaptureKind::Response | CaptureKind::Revisit | CaptureKind::Request);
     let is_http = exchanged && (media_type == "application/http" || head.is_arc() && url.starts_with(b"http"));
-    if is_http {
+    if is_http && kind == CaptureKind::Request {
+        // Nothing more is told of a request, so it is not read: whoever wants it finds out.
+        capture.flags |= FLAG_HTTP;
+    } else if is_http {
         read_http(&mut capture, block)?;
     } else if capture.digest.is_none() && !matches!(kind, CaptureKind::Request | CaptureKind::Revisit) {
         capture.digest = Some(digest_of(block)?);
@@ -97,20 +100,13 @@ fn read_http(capture: &mut Capture, block: &mut dyn BufRead) -> io::Result<()> {
         let (count, ended) = (part.len(), part.is_empty() || bytes.len() > HTTP_HEAD_BYTES_MAX);
         bytes.extend_from_slice(part);
         block.consume(count);
-        let parsed = match capture.kind {
-            CaptureKind::Request => head.parse_request(&bytes, ended),
-            _ => head.parse_response(&bytes, ended),
-        };
-        match parsed {
+        match head.parse_response(&bytes, ended) {
             Parsed::Complete { body } => break body,
             _ if ended => return Ok(()),
             _ => {}
         }
     };
     capture.flags |= FLAG_HTTP;
-    if capture.kind == CaptureKind::Request {
-        return Ok(());
-    }
     capture.status = head.status().unwrap_or(0);
     capture.mime = head.mime().unwrap_or_default();
     if capture.digest.is_none() && capture.kind != CaptureKind::Revisit {
