@@ -135,7 +135,8 @@ impl Engine<'_> {
         let counts = self.ledger.registry.counts(self.crawl);
         let overview = self.schedule.overview();
         let progress = self.counters.progress(self.begun.elapsed().as_millis() as u64);
-        let left_ms = (progress.rate > 0.0).then(|| (counts.waiting as f64 / progress.rate * 1000.0) as u64);
+        let left = counts.waiting + self.out_entries as u64;
+        let left_ms = (progress.rate > 0.0).then(|| (left as f64 / progress.rate * 1000.0) as u64);
         Progress {
             waiting: counts.waiting,
             out: self.out_entries as u64,
