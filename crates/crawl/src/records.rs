@@ -29,6 +29,8 @@ use crate::metadata::Metadata;
 use crate::record_head::RecordHead;
 
 const HTTP_RESPONSE: &str = "application/http;msgtype=response";
+/// What came was no HTTP at all: a record that calls it HTTP would be a damaged one.
+const NOT_HTTP: &str = "application/octet-stream";
 const HTTP_REQUEST: &str = "application/http;msgtype=request";
 const FIELDS: &str = "application/warc-fields";
 
@@ -259,14 +261,16 @@ impl Encoders {
         };
         let (status, mime) = match answer.head() {
             Some(head) => (head.status().unwrap_or(0), head.mime().unwrap_or_default()),
-            None => (0, "application/http".into()),
+            None => (0, NOT_HTTP.into()),
         };
         let note = about.note(kind, status, mime, payload, answer.head().is_some());
         let head_only = original.and(answer.head()).map(|head| Block::Memory(head.raw()));
         let block = head_only.unwrap_or(answer.block());
         let block_digest = answer.block_digest().filter(|_| original.is_none());
         let mut whole = std::mem::take(&mut self.block);
-        let encoded = self.answer_block(block, block_digest, payload, answer.is_compressed(), &mut whole);
+        let content_type = if answer.head().is_some() { HTTP_RESPONSE } else { NOT_HTTP };
+        let compressed = answer.is_compressed();
+        let encoded = self.answer_block(content_type, block, block_digest, payload, compressed, &mut whole);
         self.block = whole;
         Ok(Encoded { bytes: encoded?, note })
     }
@@ -288,6 +292,7 @@ impl Encoders {
     /// Ends the head of an answer and encodes it: in memory, or in a file if it is large and came in one.
     fn answer_block(
         &mut self,
+        content_type: &str,
         block: Block<'_>,
         digest: Option<Digest>,
         payload: Option<Digest>,
@@ -315,7 +320,7 @@ impl Encoders {
         if let Some(payload) = &payload {
             self.head.digest("WARC-Payload-Digest", payload);
         }
-        self.head.end(HTTP_RESPONSE, block.length());
+        self.head.end(content_type, block.length());
         match (bytes, block) {
             (Some(bytes), _) => Ok(Bytes::Memory(self.encode(bytes, compressed))),
             (None, Block::Memory(bytes)) => Ok(Bytes::Memory(self.encode(bytes, compressed))),

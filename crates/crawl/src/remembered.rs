@@ -165,6 +165,10 @@ impl Remembered {
         let mut record = stored.record()?;
         let unreadable =
             |error| skep_archive::Error::io("cannot read the record of", std::path::Path::new(url.as_str()), error);
+        // One that broke off does not say all that its host says; one that was cut at a length does, as far as anybody reads.
+        if record.head().get("WARC-Truncated").is_some_and(|why| why != b"length") {
+            return Ok(None);
+        }
         (&mut record as &mut dyn BufRead)
             .take(ROBOTS_BYTES_MAX + HEAD_BYTES_MAX)
             .read_to_end(&mut bytes)

@@ -298,7 +298,10 @@ impl Settings {
 
     /// Whether a host is the operator's own.
     pub fn is_own(&self, host_name: &str) -> bool {
-        self.own.iter().any(|own| own.eq_ignore_ascii_case(host_name))
+        self.own.iter().any(|own| match own.strip_prefix('*') {
+            Some(below) => host_name.to_ascii_lowercase().ends_with(&below.to_ascii_lowercase()),
+            None => own.eq_ignore_ascii_case(host_name),
+        })
     }
 
     /// The pace for a host: its own section, its site's, or that of the crawl. `none` only where it is allowed.

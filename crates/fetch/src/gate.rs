@@ -72,9 +72,9 @@ impl Admitted {
 }
 
 /// Ports that belong to other protocols, which a request could be made to speak: the list of the Fetch standard, where a
-/// browser refuses them, too.
+/// browser refuses them, too, and stores that take commands line by line from whoever connects.
 pub fn is_bad_port(port: u16) -> bool {
-    BAD_PORTS.binary_search(&port).is_ok()
+    BAD_PORTS.binary_search(&port).is_ok() || matches!(port, 6379 | 11211)
 }
 
 const BAD_PORTS: [u16; 83] = [

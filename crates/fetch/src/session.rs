@@ -214,7 +214,7 @@ impl Session {
         let (host, port) = (self.origin.host_name(), self.origin.port());
         let overrides = shared.dns.overrides(host);
         check_port(port, &overrides)?;
-        let private_too = !overrides.is_empty() && shared.settings.own_hosts.iter().any(|own| own == host);
+        let private_too = !overrides.is_empty() && shared.settings.is_own(host);
         let (found, winner) = if !overrides.is_empty() {
             self.resolved = Some(Resolved::given(host, &overrides));
             let targets = overrides.iter().map(|o| SocketAddr::new(o.address, o.port.unwrap_or(port))).collect();
@@ -292,7 +292,7 @@ impl Session {
         match given {
             Some((address, other_port)) => {
                 let target = SocketAddr::new(address, other_port.unwrap_or(port));
-                let private_too = !overrides.is_empty() && shared.settings.own_hosts.iter().any(|own| own == host);
+                let private_too = !overrides.is_empty() && shared.settings.is_own(host);
                 let admitted = shared.gate.admit(target, private_too).map_err(Refusal::fault)?;
                 Ok(Destination::Address(admitted.target()))
             }

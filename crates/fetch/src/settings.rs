@@ -19,7 +19,7 @@ pub struct Settings {
     pub allow_private: bool,
     /// Where this process listens: refused always.
     pub own_addresses: Vec<SocketAddr>,
-    /// Host names that the operator owns: an override may lead them to a private address.
+    /// Host names that the operator owns, `*.NAME` for all below one: an override may lead them to a private address.
     pub own_hosts: Vec<String>,
     /// Addresses given by hand. They pass the gate like any other.
     pub resolve: Vec<Override>,
@@ -51,6 +51,11 @@ impl Settings {
             roots_pem: None,
             limits: Limits::default(),
         }
+    }
+
+    /// Does the operator own this host?
+    pub(crate) fn is_own(&self, host: &str) -> bool {
+        self.own_hosts.iter().any(|own| own.strip_prefix('*').map_or(own == host, |below| host.ends_with(below)))
     }
 }
 

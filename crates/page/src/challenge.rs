@@ -162,15 +162,22 @@ fn by_markup(marks: &Marks, refused: bool, head: &Head) -> Option<&'static str> 
         Some("datadome")
     } else if marks.has("id=px-captcha") || marks.has("_pxAppId") {
         Some("perimeterx")
-    } else if server.starts_with(b"akamai") && marks.title == "access denied" {
+    } else if (server.starts_with(b"akamai") || is_timed_by_akamai(head)) && marks.title == "access denied" {
         Some("akamai")
     } else if marks.has("hcaptcha.com/1/api.js") {
         Some("hcaptcha")
     } else if marks.has("google.com/recaptcha/") || marks.has("recaptcha.net/recaptcha/") {
         Some("recaptcha")
+    } else if ["class=g-recaptcha", "class=h-captcha", "class=cf-turnstile"].iter().any(|widget| marks.has(widget)) {
+        Some("captcha")
     } else {
         None
     }
+}
+
+/// `Server-Timing: ak_p; …` stands in answers that Akamai gives itself, also where the name of the server is hidden.
+fn is_timed_by_akamai(head: &Head) -> bool {
+    head.header("server-timing").is_some_and(|timing| timing.trim_ascii().starts_with(b"ak_p"))
 }
 
 fn by_words(marks: &Marks, refused: bool, body: &[u8]) -> Option<&'static str> {

@@ -163,6 +163,8 @@ fn judge(error: &NetError) -> (Option<DnsFault>, u64) {
             (error.is_nx_domain().then_some(DnsFault::NotFound), ttl_ms)
         }
         NetError::Timeout => (Some(DnsFault::Timeout), 0),
+        // No socket to ask with: that says nothing about the name.
+        NetError::Io(error) if crate::fault::is_local(error) => (Some(DnsFault::NoResolver(error.to_string())), 0),
         NetError::Proto(_) => (Some(DnsFault::NotFound), 0), // no name that could be asked for
         other => (Some(DnsFault::ServerFailed(other.to_string())), 0),
     }

@@ -215,6 +215,11 @@ impl Folder {
         }
     }
 
+    /// As many probes are out as may be: what is put off now is not put off for want of deeper pages.
+    fn awaits_probes(&self) -> bool {
+        self.state == State::Probed && self.out >= limits::PROBES_OUT_MAX
+    }
+
     fn goes(&mut self, depth: u16) {
         if self.put_off >= limits::PUT_OFF_MAX {
             // Nothing deeper is waiting, or what was out has been lost.
@@ -270,6 +275,7 @@ impl Mazes {
             for (level, key) in asked() {
                 if let Some(folder) = self.folders.get_mut(key)
                     && held(level, folder)
+                    && !folder.awaits_probes()
                 {
                     folder.put_off += 1;
                 }

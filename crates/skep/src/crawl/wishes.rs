@@ -67,7 +67,7 @@ pub struct Wishes {
     /// Where a host is, whatever name servers say; *.example.test for all below; may be repeated
     #[arg(long, value_name = "HOST=ADDR[:PORT]")]
     resolve: Vec<String>,
-    /// A host of yours, on all its ports: any pace; may be repeated
+    /// A host of yours, on all its ports: any pace; *.example.org for all below; may be repeated
     #[arg(long, value_name = "HOST")]
     own: Vec<String>,
     /// Do not ask for robots.txt on own hosts
@@ -427,14 +427,15 @@ fn own(text: &str) -> Result<String> {
     let wrong = |why: &str| {
         Failure::new(format!("--own {text} names no host")).because(why).hint("--own example.org, for all its ports")
     };
-    let url = Url::parse(&format!("http://{text}/")).map_err(|error| wrong(&error.to_string()))?;
-    if text.contains(['/', '*', '@', '?', '#']) || text.is_empty() {
-        return Err(wrong("it is a host's name, without scheme, path or stars"));
+    let (star, name) = text.strip_prefix("*.").map_or(("", text), |name| ("*.", name));
+    let url = Url::parse(&format!("http://{name}/")).map_err(|error| wrong(&error.to_string()))?;
+    if name.contains(['/', '*', '@', '?', '#']) || name.is_empty() {
+        return Err(wrong("it is a host's name, without scheme or path; a star stands before a whole name only"));
     }
     if url.port() != 80 || text.ends_with(":80") {
         return Err(wrong("a host is owned on all its ports; leave the port out"));
     }
-    Ok(url.host_name().to_owned())
+    Ok(format!("{star}{}", url.host_name()))
 }
 
 /// What goes into the user agent cannot end it.

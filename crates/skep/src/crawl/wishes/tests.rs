@@ -102,7 +102,7 @@ fn values_that_mean_nothing_are_explained() {
         (&["a.test", "--ignore-robots"], "--own", "add --own a.test"),
         (&["a.test", "--types", "html,poems"], "no type", "document"),
         (&["a.test", "--own", "a.test:80"], "names no host", "all its ports"),
-        (&["a.test", "--own", "*.a.test"], "names no host", "--own example.org"),
+        (&["a.test", "--own", "a.*.test"], "names no host", "--own example.org"),
         (&["a.test", "--own", "http://a.test"], "names no host", "--own example.org"),
         (&["a.test", "--contact", "me"], "no contact", "crawl@example.org"),
         (&["a.test", "--contact", "me@a.test; evil"], "no contact", "--contact"),
