@@ -3,10 +3,11 @@
 //! this is its own: finding out what to fetch, records, index, registry, syncing.
 //!
 //! ```text
-//! bareloop ADDR:PORT HOST LIST        LIST: one path a line; each is asked for once
+//! bareloop ADDR:PORT HOST LIST [ours|field]        LIST: one path a line; each is asked for once
 //! ```
 //!
-//! The parts are ours (page reader, SHA-1, libdeflate at the level of a crawl), so that the parts are not what is compared. The
+//! `ours` reads links with our page reader, so that what is compared is not the parts; `field`, which is there if it is built with the
+//! feature of that name, with lol_html and url, the usual choice. SHA-1 and libdeflate at the level of a crawl are in both. The
 //! client knows no more of HTTP than this server needs, which is less than any crawler can do with.
 
 use skep_page::Input;
@@ -26,9 +27,13 @@ const CONNECTIONS: usize = 64;
 /// As in a crawl: answers that come compressed are wrapped as they are, others are compressed at this level.
 const LEVEL: u8 = 1;
 
+/// How many links a page has; all of them are made whole.
+type Reader = fn(&str, &Head, &[u8]) -> Option<u64>;
+
 /// What is shared by the connections; one thread, so nothing is locked.
 struct Loop {
     host: String,
+    reader: Reader,
     paths: RefCell<std::vec::IntoIter<String>>,
     deflater: RefCell<Deflater>,
     done: RefCell<Done>,
@@ -44,11 +49,24 @@ struct Done {
 
 fn main() -> ExitCode {
     let words: Vec<String> = std::env::args().skip(1).collect();
-    let [address, host, list] = &words[..] else {
-        eprintln!("bareloop ADDR:PORT HOST LIST");
-        return ExitCode::from(2);
+    let (address, host, list, reader) = match &words[..] {
+        [address, host, list] => (address, host, list, "ours"),
+        [address, host, list, reader] => (address, host, list, reader.as_str()),
+        _ => {
+            eprintln!("bareloop ADDR:PORT HOST LIST [ours|field]");
+            return ExitCode::from(2);
+        }
     };
-    match run(address, host, list) {
+    let reader: Reader = match reader {
+        "ours" => ours,
+        #[cfg(feature = "field")]
+        "field" => field,
+        _ => {
+            eprintln!("there is no reader {reader}; `field` needs --features field when this is built");
+            return ExitCode::from(2);
+        }
+    };
+    match run(address, host, list, reader) {
         Ok(done) => {
             let Done { answers, links, wire_bytes, packed_bytes } = done;
             println!("answers={answers} links={links} wire_bytes={wire_bytes} packed_bytes={packed_bytes}");
@@ -61,10 +79,11 @@ fn main() -> ExitCode {
     }
 }
 
-fn run(address: &str, host: &str, list: &str) -> std::io::Result<Done> {
+fn run(address: &str, host: &str, list: &str, reader: Reader) -> std::io::Result<Done> {
     let paths: Vec<String> = std::fs::read_to_string(list)?.lines().map(str::to_owned).collect();
     let shared = Rc::new(Loop {
         host: host.to_owned(),
+        reader,
         paths: RefCell::new(paths.into_iter()),
         deflater: RefCell::new(Deflater::new(Level::new(LEVEL))),
         done: RefCell::default(),
@@ -113,7 +132,7 @@ async fn connection(address: String, shared: Rc<Loop>) -> std::io::Result<()> {
                 return Err(odd(&path, "the connection ended within a body"));
             }
         }
-        let found = links(&shared.host, &path, &head, &answer[body_at..], &mut body)?;
+        let found = links(&shared, &path, &head, &answer[body_at..], &mut body)?;
         hash(&answer, &answer[body_at..]);
         packed.clear();
         if head.header("content-encoding").is_some() {
@@ -137,8 +156,7 @@ fn hash(block: &[u8], payload: &[u8]) {
     std::hint::black_box((one.finish(), other.finish()));
 }
 
-fn links(host: &str, path: &str, head: &Head, sent: &[u8], body: &mut Vec<u8>) -> std::io::Result<u64> {
-    let url = format!("http://{host}{path}").parse().map_err(|_| odd(path, "no URL"))?;
+fn links(shared: &Loop, path: &str, head: &Head, sent: &[u8], body: &mut Vec<u8>) -> std::io::Result<u64> {
     let body = match head.header("content-encoding") {
         None => sent,
         Some(_) => {
@@ -147,8 +165,39 @@ fn links(host: &str, path: &str, head: &Head, sent: &[u8], body: &mut Vec<u8>) -
             body
         }
     };
-    let page = skep_page::read(&Input { url: &url, head: Some(head), body });
-    Ok(std::hint::black_box(page).links.len() as u64)
+    (shared.reader)(&format!("http://{}{path}", shared.host), head, body).ok_or_else(|| odd(path, "not readable"))
+}
+
+fn ours(url: &str, head: &Head, body: &[u8]) -> Option<u64> {
+    let page = skep_page::read(&Input { url: &url.parse().ok()?, head: Some(head), body });
+    Some(std::hint::black_box(page).links.len() as u64)
+}
+
+#[cfg(feature = "field")]
+fn field(url: &str, head: &Head, body: &[u8]) -> Option<u64> {
+    use lol_html::{HtmlRewriter, Settings, element};
+    if head.media_type() != Some(b"text/html") {
+        return Some(0);
+    }
+    let base = url::Url::parse(url).ok()?;
+    let found = RefCell::new(Vec::new());
+    let keep = |value: Option<String>| {
+        if let Some(Ok(mut link)) = value.map(|value| base.join(&value)) {
+            link.set_fragment(None);
+            found.borrow_mut().push(link);
+        }
+    };
+    let handler = element!("a, area, link, img, script, iframe, source, object", |element| {
+        for name in ["href", "src", "data"] {
+            keep(element.get_attribute(name));
+        }
+        Ok(())
+    });
+    let settings = Settings::new().append_element_content_handler(handler);
+    let mut rewriter = HtmlRewriter::new(settings, |_: &[u8]| ());
+    rewriter.write(body).ok()?;
+    rewriter.end().ok()?;
+    Some(std::hint::black_box(found).borrow().len() as u64)
 }
 
 fn odd(path: &str, what: &str) -> std::io::Error {

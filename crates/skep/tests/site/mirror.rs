@@ -86,6 +86,34 @@ impl Mirror {
         self.hosts.push((name, self.site.path(name)));
     }
 
+    /// A host whose pages, of a thousand links each, link to every page of another.
+    pub fn serve_list(&mut self, name: &'static str, of: &str) {
+        let root = self.root(of).to_path_buf();
+        let mut files = Vec::new();
+        walk(&root, &mut files);
+        let mut paths: Vec<String> = files
+            .iter()
+            .filter(|file| file.extension().is_some_and(|extension| extension == "html"))
+            .map(|file| file.strip_prefix(&root).expect("below it").to_string_lossy().into_owned())
+            .collect();
+        paths.sort();
+        let mut first = format!("<title>Lists</title><a href='http://{of}/'>{of}</a>\n");
+        for (number, part) in paths.chunks(1000).enumerate() {
+            let links = part.iter().map(|path| format!("<a href=\"http://{of}/{path}\">{path}</a>\n"));
+            self.site.write(
+                &format!("{name}/{number}.html"),
+                format!("<title>{number}</title>{}", links.collect::<String>()),
+            );
+            first.push_str(&format!("<a href='{number}.html'>{number}</a>\n"));
+        }
+        self.serve_page(name, &first);
+    }
+
+    fn root(&self, host: &str) -> &Path {
+        let found = self.hosts.iter().find(|(name, _)| *name == host);
+        &found.unwrap_or_else(|| panic!("nobody serves {host}")).1
+    }
+
     fn nginx(&self, folder: &str) -> Nginx {
         let folder = self.site.path(folder);
         std::fs::create_dir_all(&folder).expect("a folder");
@@ -130,7 +158,7 @@ impl Mirror {
         let mut words: Vec<String> = ["crawl", start, "--pace", "none", "--allow-private"].map(str::to_owned).to_vec();
         for (name, _) in &self.hosts {
             words.extend(["--own".into(), (*name).into()]);
-            words.extend(["--include".into(), format!("http://{name}/")]);
+            words.extend(["--include".into(), format!("http://{name}/*")]);
             words.extend(["--resolve".into(), format!("{name}={}", nginx.address())]);
         }
         self.site.skep(&words.iter().map(String::as_str).collect::<Vec<_>>()).exits(0);
@@ -233,7 +261,7 @@ impl Mirror {
     fn file(&self, url: &str) -> PathBuf {
         let rest = url.strip_prefix("http://").expect("one of ours");
         let (host, path) = rest.split_once('/').expect("a path");
-        let (_, root) = self.hosts.iter().find(|(name, _)| *name == host).unwrap_or_else(|| panic!("whose is {url}?"));
+        let root = self.root(host);
         let path = path.split('?').next().unwrap_or_default();
         match path {
             "" => root.join("index.html"),

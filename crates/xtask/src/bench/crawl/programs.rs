@@ -12,6 +12,7 @@ use std::process::Command;
 pub enum Who {
     Skep,
     Bare,
+    BareField,
     Wget,
     WgetWarc,
     Wget2,
@@ -22,7 +23,7 @@ pub enum Who {
 impl Who {
     /// Is it our own, and must it therefore work?
     pub fn is_ours(self) -> bool {
-        matches!(self, Who::Skep | Who::Bare)
+        matches!(self, Who::Skep | Who::Bare | Who::BareField)
     }
 }
 
@@ -45,9 +46,10 @@ pub struct Called<'a> {
 }
 
 /// Ourselves first: our log is the list of the bare loop.
-const PROGRAMS: [Program; 7] = [
+const PROGRAMS: [Program; 8] = [
     Program { who: Who::Skep, name: "skep crawl", rounds_max: 9 },
-    Program { who: Who::Bare, name: "bare loop", rounds_max: 9 },
+    Program { who: Who::Bare, name: "bare loop, our parts", rounds_max: 9 },
+    Program { who: Who::BareField, name: "bare loop, lol_html", rounds_max: 9 },
     Program { who: Who::Wget2, name: "wget2", rounds_max: 9 },
     Program { who: Who::Wget, name: "wget", rounds_max: 9 },
     Program { who: Who::WgetWarc, name: "wget --warc-file", rounds_max: 2 },
@@ -82,9 +84,10 @@ impl Program {
                 skep.args(["--own", "127.0.0.1", "--pace", "none", "--allow-private"]);
                 skep
             }
-            Who::Bare => {
+            Who::Bare | Who::BareField => {
                 let mut bare = Command::new(&bench.bareloop);
                 bare.arg(address.to_string()).arg("127.0.0.1").arg(list);
+                bare.arg(if self.who == Who::Bare { "ours" } else { "field" });
                 bare
             }
             Who::Wget | Who::WgetWarc => {
