@@ -2,6 +2,7 @@
 
 mod crawl_kill;
 mod fuzz;
+mod hostile;
 mod kill;
 mod memory;
 mod mirror;
@@ -18,6 +19,11 @@ pub const ALL: &[Entry] = &[
         run: crawl_kill::run,
     },
     Entry { name: "fuzz", what: "seeded mutations of the kept inputs against every function to fuzz", run: fuzz::run },
+    Entry {
+        name: "hostile",
+        what: "every row of the hostile web in one run: it ends by itself, under 500 MB, with a verdict on each",
+        run: hostile::run,
+    },
     Entry {
         name: "kill",
         what: "1,000 SIGKILLs of a writer, then opening after one with a 1 GiB segment",
