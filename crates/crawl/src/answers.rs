@@ -266,6 +266,7 @@ fn said(outcome: Outcome) -> String {
             Outcome::ADDRESS_REFUSED => {
                 "its address is not a public one; --allow-private lets such addresses in".into()
             }
+            Outcome::SOFT_MISSING => "it shows what its host shows for everything that is not there".into(),
             Outcome::HOST_GIVEN_UP => "its host was given up".into(),
             Outcome::ROBOTS_UNREACHABLE => "robots.txt of its host could not be had, so nothing may be fetched".into(),
             outcome => outcome.id().replace('-', " "),
@@ -384,7 +385,7 @@ fn broken_links(ledger: &mut Ledger, settings: &Settings, archive: &Arc<Archive>
     })?;
     if !broken.is_empty() {
         let mut seen = HashSet::new();
-        crate::ledger::each_metadata(archive, &mut |capture, meta| {
+        crate::recorded::each_metadata(archive, &mut |capture, meta| {
             if meta.crawl == settings.name {
                 for link in &meta.links.links {
                     if let Some((_, pages)) = broken.get_mut(&link.url)

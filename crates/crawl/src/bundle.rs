@@ -9,9 +9,11 @@ use skep_url::Url;
 use skep_url::robots::Because;
 
 use crate::checks;
+use crate::clocks::NotNow;
 use crate::hops::Hops;
 use crate::outcome::Outcome;
 use crate::robots::{self, AGENT};
+use crate::soft;
 use crate::visit::{Visited, visit};
 use crate::worker::{Parts, Said};
 
@@ -57,7 +59,10 @@ async fn through(
     let rules = match parts.ignores_robots(first) {
         true => None,
         false => {
-            let learned = robots::rules(first, bundle.lease, bundle.pace, &mut session, parts).await;
+            let learned = match robots::rules(first, bundle, &mut session, parts).await {
+                Ok(learned) => learned,
+                Err(not_now) => return put_off(0, not_now, report, parts),
+            };
             report.crawl_delay_ms = learned
                 .policy
                 .robots()
@@ -66,7 +71,9 @@ async fn through(
             match learned.answer_ms {
                 // The Crawl-delay holds already between this file and the first page.
                 Some(answer_ms) => {
-                    parts.answered(first, bundle.pace, answer_ms, report.crawl_delay_ms);
+                    if learned.park_ms.is_none() {
+                        parts.answered(first, bundle.pace, answer_ms, report.crawl_delay_ms);
+                    }
                     answered(report, answer_ms, parts);
                 }
                 None => parts.rested(first, bundle.pace, report.crawl_delay_ms),
@@ -79,8 +86,8 @@ async fn through(
                 }
                 return (bundle.urls.len(), Some(outcome));
             }
-            if learned.policy.is_closed() {
-                let outcome = Outcome::ROBOTS_UNREACHABLE;
+            if learned.policy.is_closed() || learned.park_ms.is_some() {
+                let outcome = learned.closed;
                 give_up(report, learned.fault.or(Some(skep_fetch::Class::Host)), learned.park_ms, parts);
                 // One URL answers for all: its failures count the tries, and its check line says why.
                 let Some(ask) = bundle.urls.first().filter(|_| learned.park_ms.is_none()) else {
@@ -107,7 +114,9 @@ async fn through(
             checks.note(Visited { robots_line, ..refused(bundle, ask, Outcome::ROBOTS, parts.now_ms()) });
             continue;
         }
-        parts.turn(&url, bundle.pace).await;
+        if let Err(not_now) = parts.turn(&url, bundle.pace, bundle.deadline_ms).await {
+            return put_off(number, not_now, report, parts);
+        }
         let step = visit(ask, &url, bundle.lease, &mut session, parts).await;
         parts.answered(&url, bundle.pace, step.answer_ms, report.crawl_delay_ms);
         answered(report, step.answer_ms, parts);
@@ -122,10 +131,35 @@ async fn through(
             checks.flush(bundle, parts);
         }
         if give_up(report, step.fault, step.park_ms, parts) {
+            if let Some(park_ms) = step.park_ms {
+                parts.parked(&url, park_ms);
+            }
             return (number + 1, Some(step.outcome));
+        }
+        let nowhere = soft::nowhere(&url, parts).filter(|_| step.suspect);
+        let is_allowed = |url: &Url| rules.as_ref().is_none_or(|rules| rules.decide(AGENT, url.as_str()).allowed);
+        if let Some(nowhere) = nowhere.filter(is_allowed) {
+            if let Err(not_now) = parts.turn(&nowhere, bundle.pace, bundle.deadline_ms).await {
+                return put_off(number + 1, not_now, report, parts);
+            }
+            let (answer_ms, park_ms) = soft::ask(&nowhere, bundle.lease, &mut session, parts).await;
+            parts.answered(&nowhere, bundle.pace, answer_ms, report.crawl_delay_ms);
+            answered(report, answer_ms, parts);
+            if give_up(report, None, park_ms, parts) {
+                parts.parked(&nowhere, park_ms.unwrap_or(0));
+                return (number + 1, Some(step.outcome));
+            }
         }
     }
     (bundle.urls.len(), None)
+}
+
+/// There is no turn for the rest of the bundle: it goes back, and the schedule hears until when.
+fn put_off(done: usize, not_now: NotNow, report: &mut BundleReport, parts: &Parts) -> (usize, Option<Outcome>) {
+    if let NotNow::Until(until) = not_now {
+        report.park = Some(Park::Until(until.saturating_duration_since(parts.zero).as_millis() as u64));
+    }
+    (done, None)
 }
 
 fn answered(report: &mut BundleReport, answer_ms: u64, parts: &Parts) {

@@ -3,15 +3,35 @@
 //! another site.
 
 use std::collections::HashMap;
-use std::sync::{Mutex, PoisonError};
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 
+use tokio::sync::Notify;
 use tokio::time::Instant;
 
 /// When each site may be asked next. Sites whose time has come are forgotten.
 #[derive(Default)]
 pub struct Clocks {
-    next: Mutex<HashMap<Box<str>, Instant>>,
+    next: Mutex<HashMap<Box<str>, Clock>>,
+    over: AtomicBool,
+    ending: Notify,
+}
+
+/// The clock of one site.
+struct Clock {
+    until: Instant,
+    /// Somebody has the turn; whoever waits for it is told when the answer has come.
+    held: Option<Arc<Notify>>,
+}
+
+/// Why there is no turn.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum NotNow {
+    /// The site is to be left alone until then, which is later than could be waited for.
+    Until(Instant),
+    /// The crawl ends.
+    Over,
 }
 
 /// Sites remembered before those whose time has come are thrown out.
@@ -20,40 +40,70 @@ const SWEEP_SITES: usize = 4_096;
 impl Clocks {
     /// Waits for the site's turn and takes it: nobody else gets one before [`Clocks::answered`] says when, or `hold`
     /// has passed, whichever is earlier.
-    pub async fn turn(&self, site: &str, hold: Duration) {
+    pub async fn turn(&self, site: &str, hold: Duration, deadline: Instant) -> Result<(), NotNow> {
         loop {
-            let until = {
+            // Made before the look, so that nothing said after it is missed.
+            let ending = self.ending.notified();
+            if self.over.load(Ordering::Relaxed) {
+                return Err(NotNow::Over);
+            }
+            let told: Arc<Notify>;
+            let (until, held) = {
                 let mut next = self.lock();
                 let now = Instant::now();
                 match next.get(site) {
-                    Some(until) if *until > now => *until,
+                    Some(clock) if clock.until > now => {
+                        told = clock.held.clone().unwrap_or_default();
+                        (clock.until, clock.held.is_some().then(|| told.notified()))
+                    }
                     _ => {
                         if next.len() >= SWEEP_SITES {
-                            next.retain(|_, until| *until > now);
+                            next.retain(|_, clock| clock.until > now);
                         }
-                        next.insert(site.into(), now + hold);
-                        return;
+                        next.insert(site.into(), Clock { until: now + hold, held: Some(Arc::default()) });
+                        return Ok(());
                     }
                 }
             };
-            tokio::time::sleep_until(until).await;
+            match held {
+                None if until > deadline => return Err(NotNow::Until(until)),
+                Some(_) if Instant::now() >= deadline => return Err(NotNow::Until(deadline)),
+                None => tokio::select! {
+                    () = tokio::time::sleep_until(until) => {}
+                    () = ending => {}
+                },
+                Some(told) => tokio::select! {
+                    () = tokio::time::sleep_until(until.min(deadline)) => {}
+                    () = told => {}
+                    () = ending => {}
+                },
+            }
         }
     }
 
     /// The answer is complete; the next request comes after `gap` at the earliest.
     pub fn answered(&self, site: &str, gap: Duration) {
-        self.lock().insert(site.into(), Instant::now() + gap);
+        let clock = Clock { until: Instant::now() + gap, held: None };
+        if let Some(told) = self.lock().insert(site.into(), clock).and_then(|clock| clock.held) {
+            told.notify_waiters();
+        }
     }
 
     /// A site of which nothing is remembered is left alone until then.
     pub fn unasked(&self, site: &str, until: Instant) {
         let mut next = self.lock();
         if until > Instant::now() && !next.contains_key(site) {
-            next.insert(site.into(), until);
+            next.insert(site.into(), Clock { until, held: None });
         }
     }
 
-    fn lock(&self) -> std::sync::MutexGuard<'_, HashMap<Box<str>, Instant>> {
+    /// Nobody gets a turn any more; who waits for one is told.
+    pub fn end(&self) {
+        self.over.store(true, Ordering::Relaxed);
+        self.ending.notify_waiters();
+    }
+
+    fn lock(&self) -> std::sync::MutexGuard<'_, HashMap<Box<str>, Clock>> {
         self.next.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
@@ -62,18 +112,65 @@ impl Clocks {
 mod tests {
     use super::*;
 
+    const HOLD: Duration = Duration::from_secs(30);
+
+    fn later() -> Instant {
+        Instant::now() + Duration::from_secs(600)
+    }
+
     #[tokio::test(start_paused = true)]
     async fn a_site_is_asked_again_only_after_its_gap() {
         let clocks = Clocks::default();
         let begin = Instant::now();
-        clocks.turn("a.test", Duration::from_secs(30)).await;
+        clocks.turn("a.test", HOLD, later()).await.unwrap();
         tokio::time::advance(Duration::from_millis(100)).await;
         clocks.answered("a.test", Duration::from_millis(500));
-        clocks.turn("b.test", Duration::from_secs(30)).await;
+        clocks.turn("b.test", HOLD, later()).await.unwrap();
         assert_eq!(begin.elapsed(), Duration::from_millis(100), "another site does not wait");
-        clocks.turn("a.test", Duration::from_secs(30)).await;
+        clocks.turn("a.test", HOLD, later()).await.unwrap();
         assert!(begin.elapsed() >= Duration::from_millis(600));
-        clocks.turn("a.test", Duration::from_secs(30)).await;
+        clocks.turn("a.test", HOLD, later()).await.unwrap();
         assert!(begin.elapsed() >= Duration::from_millis(30_600), "a turn that never ends lapses");
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn who_waits_for_a_turn_that_somebody_has_gets_it_after_the_answer() {
+        let clocks = Clocks::default();
+        let begin = Instant::now();
+        clocks.turn("a.test", HOLD, later()).await.unwrap();
+        let answer = async {
+            tokio::time::sleep(Duration::from_millis(200)).await;
+            clocks.answered("a.test", Duration::from_millis(500));
+        };
+        let (turn, ()) = tokio::join!(clocks.turn("a.test", HOLD, later()), answer);
+        turn.unwrap();
+        assert_eq!(begin.elapsed().as_millis(), 700, "not when the hold lapses");
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn nobody_waits_beyond_a_deadline_or_the_end() {
+        let clocks = Clocks::default();
+        let begin = Instant::now();
+        clocks.answered("a.test", Duration::from_secs(3_600));
+        let until = begin + Duration::from_secs(3_600);
+        assert_eq!(clocks.turn("a.test", HOLD, later()).await, Err(NotNow::Until(until)));
+        assert_eq!(begin.elapsed(), Duration::ZERO);
+        let end = async {
+            tokio::time::sleep(Duration::from_secs(1)).await;
+            clocks.end();
+        };
+        let (turn, ()) = tokio::join!(clocks.turn("a.test", HOLD, until + HOLD), end);
+        assert_eq!((turn, begin.elapsed().as_secs()), (Err(NotNow::Over), 1));
+        assert_eq!(clocks.turn("b.test", HOLD, later()).await, Err(NotNow::Over));
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn a_site_that_an_earlier_run_may_have_asked_rests_first() {
+        let clocks = Clocks::default();
+        let begin = Instant::now();
+        clocks.unasked("a.test", begin + Duration::from_secs(5));
+        clocks.unasked("a.test", begin + Duration::from_secs(50));
+        clocks.turn("a.test", HOLD, later()).await.unwrap();
+        assert_eq!(begin.elapsed().as_secs(), 5);
     }
 }

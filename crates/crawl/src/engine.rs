@@ -12,7 +12,6 @@ mod tend;
 
 use std::collections::{BTreeSet, HashMap};
 use std::sync::Arc;
-use std::sync::atomic::Ordering;
 use std::sync::mpsc::{Receiver, RecvTimeoutError, channel};
 use std::time::{Duration, Instant};
 
@@ -82,8 +81,10 @@ struct Engine<'t> {
     out: HashMap<LeaseId, Out>,
     out_entries: usize,
     orders: Vec<Order>,
-    /// Leases for which there was nothing to fetch, with what waits still.
-    empty: Vec<(LeaseId, u32)>,
+    /// Leases for which there was nothing to fetch.
+    empty: Vec<(LeaseId, HostId)>,
+    /// Hosts whose URLs must wait for what visits under way will show.
+    held: BTreeSet<registry::HostId>,
     /// When a host has a retry that is due, on the wall clock.
     retries: BTreeSet<(i64, HostId)>,
     wake_ms: Option<u64>,
@@ -148,6 +149,9 @@ impl<'t> Engine<'t> {
     }
 
     fn hear(&mut self, said: Said) -> Result<()> {
+        if matches!(said, Said::Visited(_) | Said::Lost(..) | Said::Ended(_)) {
+            self.let_go();
+        }
         match said {
             Said::Visited(visited) => self.visited(*visited),
             Said::Lost(visited, error) => self.lost(&visited, error),
@@ -338,7 +342,7 @@ impl<'t> Engine<'t> {
     fn stop(&mut self, ending: Ending) {
         if self.ending.is_none() {
             self.ending = Some(ending);
-            self.shared.stopping.store(true, Ordering::Relaxed);
+            self.shared.stop();
             let mut orders = Vec::new();
             self.schedule.step(Told::Stop, self.now_ms(), &mut orders);
         }
@@ -449,7 +453,7 @@ impl<'t> Engine<'t> {
 
     /// Lets the workers end, keeps what is known, and says how the pass stands.
     fn end(mut self, ended: Result<Ending>) -> Result<Ending> {
-        self.shared.stopping.store(true, Ordering::Relaxed);
+        self.shared.stop();
         self.hands.clear();
         for thread in std::mem::take(&mut self.threads) {
             if thread.join().is_err() {

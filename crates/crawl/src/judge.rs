@@ -64,6 +64,7 @@ impl Judgement {
                     && outcome != Outcome::MALFORMED
                     && outcome != Outcome::CHALLENGE
                     && outcome != Outcome::NOARCHIVE
+                    && outcome != Outcome::SOFT_MISSING
             }
         }
     }

@@ -7,11 +7,9 @@
 //! Folding a record twice gives what folding it once gives: a known URL is known, a state is set to what it is.
 
 use std::collections::{BTreeMap, BTreeSet};
-use std::io::{BufRead, Read};
 use std::sync::Arc;
 
-use skep_archive::sidecar::SidecarReader;
-use skep_archive::{Archive, Capture, CaptureKind, Note, Position, layout};
+use skep_archive::{Archive, Capture, Position};
 use skep_page::{Link, LinkKind};
 use skep_schedule::retry::{self, Patience, Retry};
 use skep_url::{Suffixes, Url};
@@ -22,18 +20,15 @@ use crate::error::{Error, Result};
 use crate::heard;
 use crate::hearing::host_key;
 use crate::hops::Hops;
-use crate::limits::META_BYTES_MAX;
 use crate::metadata;
 use crate::outcome::Outcome;
+use crate::recorded::{Recorded, Segment, each_record};
 use crate::registry::{self, Class, HostId, Registry, State};
 use crate::registry_key::RegistryKey;
 use crate::rules::Rules;
 use crate::settings::Settings;
 use crate::traps::Traps;
 use crate::visit::Visited;
-
-/// A segment: whose, and which.
-type Segment = (u64, u64);
 
 /// The registry, the rules of every crawl, and how far the records are folded.
 pub struct Ledger {
@@ -274,6 +269,10 @@ impl Ledger {
             return Ok(());
         };
         let outcome = Outcome::from_id(&meta.verdict).unwrap_or(Outcome::status(answer.status));
+        if outcome == Outcome::PROBE {
+            self.mark(position);
+            return Ok(());
+        }
         let links = meta.links.links.into_iter().filter_map(|link| {
             let kind = LinkKind::from_code(&link.code)?;
             Some(Link { url: link.url, kind, nofollow: link.nofollow })
@@ -295,7 +294,7 @@ impl Ledger {
             links: links.collect(),
             via: meta.via,
             text_digest: answer.digest.as_ref().map_or(0, |digest| xxhash_rust::xxh3::xxh3_64(digest.bytes())),
-            follow: !meta.directives.iter().any(|directive| directive == "nofollow") && outcome != Outcome::CHALLENGE,
+            follow: !meta.directives.iter().any(|directive| directive == "nofollow") && !matches!(outcome, Outcome::CHALLENGE | Outcome::SOFT_MISSING),
             digest: None,
             mime: answer.mime.clone(),
             robots_line: 0,
@@ -371,71 +370,4 @@ pub fn name_of(host_key: &str) -> &str {
         Some((name, port)) if port.bytes().all(|byte| byte.is_ascii_digit()) => name,
         _ => name,
     }
-}
-
-/// A record that means something to crawls.
-enum Recorded<'r> {
-    /// The metadata of a visit, and the answer it stands behind.
-    Answer(Option<&'r Capture>, &'r Capture, Vec<u8>, Position),
-    Checks(&'r [u8], Position),
-    Heard(&'r [u8], Position),
-    Other(Position),
-}
-
-/// Goes through the records of the archive's own segments, from the one that `from` says on.
-fn each_record(
-    archive: &Archive,
-    from: &dyn Fn(&Segment) -> u32,
-    each: &mut dyn FnMut(Recorded<'_>) -> Result<()>,
-) -> Result<()> {
-    for segment in archive.segments() {
-        let id = segment.name.id;
-        let first = from(&(id.writer.0.into(), id.number.into()));
-        let Some(mut sidecar) = SidecarReader::open(&layout::sidecar_of(&segment.path), segment.name)? else {
-            continue;
-        };
-        let mut answer: Option<Box<Capture>> = None;
-        while let Some(entries) = sidecar.next_frame()? {
-            for entry in entries {
-                let position = Position { writer: id.writer, segment: id.number, record: entry.record };
-                let is_new = entry.record >= first;
-                match entry.note {
-                    Note::Capture(capture) if matches!(capture.kind, CaptureKind::Response | CaptureKind::Revisit) => {
-                        answer = Some(capture);
-                    }
-                    Note::Capture(capture) if is_new && capture.kind == CaptureKind::Metadata => {
-                        let block = block_of(&segment.path, entry.offset, entry.length)?;
-                        let answer = answer.take().filter(|answer| answer.url == capture.url);
-                        each(Recorded::Answer(answer.as_deref(), &capture, block, position))?;
-                    }
-                    Note::Checks(block) if is_new => each(Recorded::Checks(&block, position))?,
-                    Note::Heard(block) if is_new => each(Recorded::Heard(&block, position))?,
-                    _ if is_new => each(Recorded::Other(position))?,
-                    _ => {}
-                }
-            }
-        }
-    }
-    Ok(())
-}
-
-/// Goes through the metadata of all visits that the archive keeps.
-pub fn each_metadata(archive: &Archive, each: &mut dyn FnMut(&Capture, &metadata::Meta)) -> Result<()> {
-    each_record(archive, &|_| 0, &mut |record| {
-        if let Recorded::Answer(_, capture, block, _) = record
-            && let Ok(meta) = metadata::parse(&block)
-        {
-            each(capture, &meta);
-        }
-        Ok(())
-    })
-}
-
-fn block_of(path: &std::path::Path, offset: u64, length: u64) -> Result<Vec<u8>> {
-    let mut stored = skep_archive::Stored::open(path, offset, length)?;
-    let mut record = stored.record()?;
-    let mut block = Vec::new();
-    let read = (&mut record as &mut dyn BufRead).take(META_BYTES_MAX as u64).read_to_end(&mut block);
-    read.map_err(|error| Error::io("cannot read", path, error))?;
-    Ok(block)
 }

@@ -8,7 +8,7 @@
 //! ledger      the registry in step with the records, live and after a crash              rules       which links belong to it
 //! registry    every known URL, on disk, exact                                            traps       which look like a trap
 //! worker      threads that fetch;  bundle: one host at its pace;  visit: one page        control     others speak to a crawl
-//! robots, clocks, remembered, judge, keep: one step of a visit each                      answers     why, queue, report
+//! robots, clocks, remembered, judge, soft, keep: a step of a visit each                    answers     why, queue, report
 //! records, metadata, links, checks, heard, answer: what is written, and read back
 //! ```
 //! Where to begin reading: [`visit`] is the life of one page, [`engine`] that of a crawl.
@@ -38,6 +38,7 @@ pub mod metadata;
 pub mod outcome;
 mod progress;
 mod record_head;
+mod recorded;
 pub mod records;
 pub mod registry;
 mod registry_key;
@@ -45,6 +46,7 @@ mod remembered;
 mod robots;
 pub mod rules;
 pub mod settings;
+mod soft;
 mod traps;
 pub mod visit;
 mod worker;

@@ -26,6 +26,10 @@ pub const LOOK_AROUND_MS: u64 = 2_000;
 pub const PARK_WAIT_MS_MAX: u64 = 3_600_000;
 /// Hosts whose robots.txt is kept in memory.
 pub const ROBOTS_CACHED_HOSTS_MAX: usize = 20_000;
+/// Pages of one text, more than others between them, after which a host is asked for what cannot be there.
+pub const SOFT_ALIKE: u8 = 5;
+/// Hosts remembered in this respect, per run.
+pub const SOFT_HOSTS_MAX: usize = 20_000;
 /// A robots.txt is read to here; RFC 9309 asks for 500 KiB.
 pub const ROBOTS_BYTES_MAX: u64 = 512 << 10;
 /// Hosts whose place in the scope is kept in memory.

@@ -62,6 +62,8 @@ outcomes! {
     4 MALFORMED "malformed" Some(retry::Outcome::Malformed);
     5 ROBOTS_UNREACHABLE "robots-unreachable" Some(retry::Outcome::Connect);
     6 NO_URL "not-a-url" Some(retry::Outcome::Refused);
+    7 SOFT_MISSING "soft-404" None;
+    8 PROBE "probe" None;
     10 DNS_NOT_FOUND "dns-not-found" Some(retry::Outcome::Dns);
     11 DNS_FAILED "dns-failed" Some(retry::Outcome::Dns);
     12 DNS_TIMEOUT "dns-timeout" Some(retry::Outcome::Dns);
@@ -111,7 +113,7 @@ impl Outcome {
 
     /// A link to it is broken: the answer says that nothing is there, or no answer comes any more.
     pub fn is_broken(self) -> bool {
-        matches!(self.0, 10..=14 | 20..=53 | 400..=428 | 430..=502 | 504..=599)
+        matches!(self.0, 7 | 10..=14 | 20..=53 | 400..=428 | 430..=502 | 504..=599)
     }
 }
 

@@ -6,11 +6,13 @@ use std::sync::{Arc, Mutex, PoisonError};
 
 use skep_fetch::{Ask, Exchange, Session};
 use skep_page::{Link, LinkKind};
-use skep_schedule::{LeaseId, Pace};
+use skep_schedule::Bundle;
 use skep_url::Url;
 use skep_url::limits::{ROBOTS_FRESH_SECONDS, ROBOTS_REDIRECT_HOPS_MAX};
 use skep_url::robots::{Answer, Policy};
+use skep_warc::write::Truncated;
 
+use crate::clocks::NotNow;
 use crate::hops::Hops;
 use crate::judge;
 use crate::keep;
@@ -48,6 +50,8 @@ pub struct Learned {
     pub fault: Option<skep_fetch::Class>,
     /// A rule of ours forbids to ask this host at all: its address, or its port.
     pub refused: Option<Outcome>,
+    /// What is said of the host's pages where the file could not be had.
+    pub closed: Outcome,
     /// The host asks to be left alone for so long; 0 if it does not say how long.
     pub park_ms: Option<u64>,
     /// Where the host is, if that was found out just now.
@@ -73,17 +77,25 @@ impl Robots {
 }
 
 /// The rules of the host of `url`: known, or in the archive, or asked for now.
-pub async fn rules(url: &Url, lease: LeaseId, pace: Pace, session: &mut Session, parts: &Parts) -> Learned {
+pub async fn rules(url: &Url, bundle: &Bundle, session: &mut Session, parts: &Parts) -> Result<Learned, NotNow> {
     let first = url.robots_txt();
     let origin = first.as_str();
     let now_ms = parts.now_ms();
     let known = parts.robots.known(origin).or_else(|| archived(&first, now_ms, parts));
     if let Some(known) = known.as_ref().filter(|known| known.until_ms > now_ms) {
         parts.robots.keep(origin, known.clone(), now_ms);
-        return Learned { policy: known.policy.clone(), answer_ms: None, fault: None, refused: None, park_ms: None, address: None };
+        return Ok(Learned {
+            policy: known.policy.clone(),
+            answer_ms: None,
+            fault: None,
+            refused: None,
+            closed: Outcome::ROBOTS_UNREACHABLE,
+            park_ms: None,
+            address: None,
+        });
     }
     let failing_since_ms = known.as_ref().and_then(|known| known.failing_since_ms);
-    let asked = ask(&first, lease, pace, session, parts).await;
+    let asked = ask(&first, bundle, session, parts).await?;
     let failing_for_seconds = failing_since_ms.map_or(0, |since| (now_ms - since).max(0) as u64 / 1000);
     let policy = Policy::of(asked.answer(failing_for_seconds));
     let failed = policy.is_closed();
@@ -98,14 +110,18 @@ pub async fn rules(url: &Url, lease: LeaseId, pace: Pace, session: &mut Session,
     let until_ms = parts.now_ms() + (fresh_seconds * 1000) as i64;
     let failing_since_ms = failed.then(|| failing_since_ms.unwrap_or(now_ms));
     parts.robots.keep(origin, Known { policy: policy.clone(), until_ms, failing_since_ms }, now_ms);
-    Learned {
+    Ok(Learned {
         policy,
         answer_ms: Some(asked.step.answer_ms),
         fault: asked.step.fault,
         refused: (asked.step.fault == Some(skep_fetch::Class::Refused)).then_some(asked.step.outcome),
+        closed: match asked.step.fault {
+            Some(skep_fetch::Class::Host) => asked.step.outcome,
+            _ => Outcome::ROBOTS_UNREACHABLE,
+        },
         park_ms: asked.step.park_ms,
         address: asked.step.address,
-    }
+    })
 }
 
 /// What asking for the file came to, after redirects.
@@ -132,22 +148,25 @@ impl Asked {
     }
 }
 
-async fn ask(first: &Url, lease: LeaseId, own_pace: Pace, session: &mut Session, parts: &Parts) -> Asked {
+async fn ask(first: &Url, bundle: &Bundle, session: &mut Session, parts: &Parts) -> Result<Asked, NotNow> {
     let mut url = first.clone();
     let mut elsewhere: Option<Session> = None;
     for hop in 0..=ROBOTS_REDIRECT_HOPS_MAX {
         let session = elsewhere.as_mut().unwrap_or(session);
-        let pace = if url.host() == first.host() { own_pace } else { parts.pace(&url) };
-        let (mut asked, to) = ask_once(&url, first, lease, pace, session, parts).await;
+        let (mut asked, to) = ask_once(&url, first, bundle, session, parts).await?;
         let Some(to) = to else {
-            // Where a redirect leads to is refused, not the host that sends there.
-            if hop > 0 && asked.step.fault == Some(skep_fetch::Class::Refused) {
-                asked.step.fault = Some(skep_fetch::Class::Host);
+            // Where a redirect leads to is refused or cannot be reached, not the host that sends there.
+            if hop > 0 && asked.step.fault.is_some() {
+                asked.step.outcome = Outcome::ROBOTS_UNREACHABLE;
+                asked.step.fault = asked.step.fault.map(|class| match class {
+                    skep_fetch::Class::Refused => skep_fetch::Class::Host,
+                    class => class,
+                });
             }
-            return asked;
+            return Ok(asked);
         };
         if hop == ROBOTS_REDIRECT_HOPS_MAX {
-            return Asked { endless: true, ..asked };
+            return Ok(Asked { endless: true, ..asked });
         }
         if to.host() != url.host() || to.scheme() != url.scheme() {
             elsewhere = Some(parts.fetcher.session(&to));
@@ -160,18 +179,23 @@ async fn ask(first: &Url, lease: LeaseId, own_pace: Pace, session: &mut Session,
 async fn ask_once(
     url: &Url,
     first: &Url,
-    lease: LeaseId,
-    pace: Pace,
+    bundle: &Bundle,
     session: &mut Session,
     parts: &Parts,
-) -> (Asked, Option<Url>) {
-    parts.turn(url, pace).await;
+) -> Result<(Asked, Option<Url>), NotNow> {
+    let pace = if url.host() == first.host() { bundle.pace } else { parts.pace(url) };
+    parts.turn(url, pace, bundle.deadline_ms).await?;
     let time_ms = parts.now_ms();
     let ask = Ask { url, etag: None, last_modified: None, cookie: None, body_bytes_max: Some(ROBOTS_BYTES_MAX) };
     let exchange = session.get(&ask).await;
     parts.answered(url, pace, exchange.timings.total_ms.into(), None);
     let mut judged = judge::judge(&exchange, url, time_ms, true);
-    let status = exchange.head.as_ref().and_then(|head| head.status());
+    if let Some(park_ms) = judged.park_ms {
+        parts.parked(url, park_ms);
+    }
+    // A file that broke off may have forbidden more than came: it counts as one that could not be had.
+    let broke_off = matches!(exchange.truncated, Some(Truncated::Time | Truncated::Disconnect));
+    let status = exchange.head.as_ref().and_then(|head| head.status()).filter(|_| !broke_off);
     let body = body(&exchange);
     let to =
         judged.links.iter().find(|link| link.kind == LinkKind::Redirect).and_then(|link| Url::parse(&link.url).ok());
@@ -182,12 +206,13 @@ async fn ask_once(
         park_ms: judged.park_ms,
         address: exchange.address.map(|address| address.ip()),
         check: None,
+        suspect: false,
     };
     let retry_after_seconds = judged.park_ms.filter(|ms| *ms > 0).map(|ms| ms / 1000);
     judged.links = if status == Some(200) { sitemaps(first, &body) } else { Vec::new() };
     if !exchange.response.is_empty() {
         let mut visited = Visited {
-            lease,
+            lease: bundle.lease,
             entry: None,
             from_queue: false,
             url: url.as_str().to_string(),
@@ -214,7 +239,7 @@ async fn ask_once(
         }
     }
     parts.keep_name(session);
-    (Asked { status, body, retry_after_seconds, endless: false, step }, to)
+    Ok((Asked { status, body, retry_after_seconds, endless: false, step }, to))
 }
 
 /// The body of a robots.txt, decoded as far as it can be.

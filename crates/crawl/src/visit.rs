@@ -16,6 +16,7 @@ use crate::hops::Hops;
 use crate::judge::{self, Judgement};
 use crate::keep;
 use crate::outcome::Outcome;
+use crate::soft;
 use crate::worker::Parts;
 
 /// What a visit brought; the engine hears of it when its records are synced.
@@ -103,6 +104,8 @@ pub struct Step {
     pub address: Option<IpAddr>,
     /// The visit brought nothing to keep: a line among the checks of its bundle.
     pub check: Option<Visited>,
+    /// The host shows the same page again and again: it is to be asked for something that cannot be there.
+    pub suspect: bool,
 }
 
 /// Visits one URL of a bundle and hands its records to the archive. Returns when the answer has come; the engine is told
@@ -120,6 +123,7 @@ pub async fn visit(ask: &BundleUrl, url: &Url, lease: LeaseId, session: &mut Ses
         })
         .await;
     let mut judged = judge::judge(&exchange, url, time_ms, parts.ignores_robots(url));
+    let suspect = soft::look(&mut judged, url, &parts.soft);
     let mut visited = visited(ask, url, lease, &exchange, &mut judged, time_ms);
     let mut step = Step {
         outcome: judged.outcome,
@@ -128,6 +132,7 @@ pub async fn visit(ask: &BundleUrl, url: &Url, lease: LeaseId, session: &mut Ses
         park_ms: judged.park_ms,
         address: exchange.address.map(|address| address.ip()),
         check: None,
+        suspect,
     };
     if judged.brought_nothing(previous.as_ref(), parts.revisit_always, time_ms) {
         step.check = Some(visited);

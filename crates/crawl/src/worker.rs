@@ -18,7 +18,7 @@ use tokio::time::Instant;
 
 use crate::bundle;
 use crate::chance::{self, Ids};
-use crate::clocks::Clocks;
+use crate::clocks::{Clocks, NotNow};
 use crate::cookies::Cookies;
 use crate::error::{Error, Result};
 use crate::limits::{UNSYNCED_BYTES_MAX, UNSYNCED_VISITS_MAX};
@@ -70,6 +70,8 @@ pub struct Shared {
     pub clocks: Clocks,
     /// The settings as they stand now; people change them while the crawl runs.
     pub settings: Mutex<Arc<Settings>>,
+    /// Hosts that have everything.
+    pub soft: crate::soft::Soft,
     /// How requests are made.
     pub fetch: Arc<skep_fetch::Settings>,
     /// Names and addresses.
@@ -82,6 +84,8 @@ pub struct Shared {
     pub zero: Instant,
     /// Under which URLs have fingerprints.
     pub key: RegistryKey,
+    /// How long a site is left alone that does not say for how long.
+    pub backoff_ms: u64,
     /// Bundles are to end early.
     pub stopping: AtomicBool,
 }
@@ -90,6 +94,12 @@ impl Shared {
     /// The settings as they stand now.
     pub fn settings(&self) -> Arc<Settings> {
         self.settings.lock().unwrap_or_else(PoisonError::into_inner).clone()
+    }
+
+    /// Bundles are to end, also those that wait.
+    pub fn stop(&self) {
+        self.stopping.store(true, Ordering::Relaxed);
+        self.clocks.end();
     }
 
     /// Milliseconds on the schedule's clock.
@@ -208,11 +218,13 @@ impl Parts {
         url.site(&self.suffixes, Part::Whole)
     }
 
-    /// Waits for the turn of the URL's site.
-    pub async fn turn(&self, url: &Url, pace: Pace) {
-        if pace != Pace::None {
-            self.clocks.turn(self.site(url), Duration::from_millis(skep_schedule::limits::LEASE_MS)).await;
+    /// Waits for the turn of the URL's site, as long as the lease allows.
+    pub async fn turn(&self, url: &Url, pace: Pace, deadline_ms: u64) -> std::result::Result<(), NotNow> {
+        if pace == Pace::None {
+            return Ok(());
         }
+        let hold = Duration::from_millis(skep_schedule::limits::LEASE_MS);
+        self.clocks.turn(self.site(url), hold, self.zero + Duration::from_millis(deadline_ms)).await
     }
 
     /// The answer is complete: the site rests.
@@ -220,6 +232,15 @@ impl Parts {
         if pace != Pace::None {
             let gap = pace::gap_ms(&pace, crawl_delay_ms, answer_ms);
             self.clocks.answered(self.site(url), Duration::from_millis(gap));
+        }
+    }
+
+    /// The site asks to be left alone, for 0 if it does not say how long. The schedule leaves it alone anyway; the clock says so to
+    /// whoever is led there from elsewhere.
+    pub fn parked(&self, url: &Url, park_ms: u64) {
+        let park_ms = if park_ms > 0 { park_ms } else { self.backoff_ms };
+        if self.pace(url) != Pace::None {
+            self.clocks.answered(self.site(url), Duration::from_millis(park_ms));
         }
     }
 

@@ -67,6 +67,18 @@ pub fn build(workspace: &Workspace, package: &str, kind: &str, name: &str) -> Re
     Ok(folder.join(name))
 }
 
+/// One test of a package under `cargo test`, which sets it no time limit and shows what it prints: a soak is a test that is asked
+/// for more.
+pub fn test(workspace: &Workspace, package: &str, file: &str, name: &str, variables: &[(&str, &str)]) -> Result<()> {
+    let mut test = workspace.cargo();
+    test.args(["test", "--release", "--quiet", "--package", package, "--test", file, "--"]);
+    test.args(["--exact", name, "--nocapture"]).envs(variables.iter().copied());
+    if !test.status().context("cargo could not be started")?.success() {
+        bail!("{name} failed; what it says is above");
+    }
+    Ok(())
+}
+
 #[cfg(test)]
 mod tests {
     #[test]

@@ -48,6 +48,7 @@ impl<'t> Engine<'t> {
             remembered: crate::remembered::Remembered::new(archive.clone()),
             robots: crate::robots::Robots::default(),
             clocks: crate::clocks::Clocks::default(),
+            soft: crate::soft::Soft::default(),
             settings: std::sync::Mutex::new(settings.clone()),
             fetch,
             dns: Arc::new(dns),
@@ -55,6 +56,7 @@ impl<'t> Engine<'t> {
             again: pass > 1,
             zero,
             key,
+            backoff_ms: skep_schedule::limits::BACKOFF_MS_MIN * u64::from(run.patience.scale_permille) / 1_000,
             stopping: false.into(),
         });
         let mut hands = Vec::new();
@@ -92,6 +94,7 @@ impl<'t> Engine<'t> {
             out_entries: 0,
             orders: Vec::new(),
             empty: Vec::new(),
+            held: BTreeSet::new(),
             retries: BTreeSet::new(),
             wake_ms: None,
             counters: Counters::default(),

@@ -29,8 +29,11 @@ impl Engine<'_> {
     ) -> Result<()> {
         let known = self.ledger.registry.host(registry::HostId(host.0))?;
         let max = (urls_max as usize).min(self.budget_left());
-        let (taken, last) = match self.is_spent(&known) {
-            true => (Vec::new(), 0),
+        if max == 0 {
+            self.held.insert(known.id); // what is out may be all that the budget allows
+        }
+        let taken = match self.held.contains(&known.id) || self.is_spent(&known) {
+            true => Vec::new(),
             false => self.take(&known, max)?,
         };
         let mut urls = Vec::with_capacity(taken.len());
@@ -51,7 +54,7 @@ impl Engine<'_> {
             });
         }
         if urls.is_empty() {
-            self.empty.push((lease, last));
+            self.empty.push((lease, host));
             return Ok(());
         }
         self.out_entries += entries.len();
@@ -60,8 +63,8 @@ impl Engine<'_> {
         self.give(Errand::Bundle(bundle))
     }
 
-    /// Takes URLs that may be visited now. The second answer is how many wait still, where none may.
-    fn take(&mut self, host: &registry::Host, max: usize) -> Result<(Vec<Taken>, u32)> {
+    /// Takes URLs that may be visited now. Where none may, the host is held until a visit shows more.
+    fn take(&mut self, host: &registry::Host, max: usize) -> Result<Vec<Taken>> {
         let mut waiting = Vec::new();
         self.ledger.registry.take(host.id, max, skep_archive::system_clock(), &mut waiting)?;
         let site = site_id(&host.site);
@@ -82,19 +85,30 @@ impl Engine<'_> {
         if go.is_empty() && self.out_entries == 0 && !later.is_empty() {
             go.push(later.remove(0));
         }
-        let left = later.len() as u32;
+        if go.is_empty() && !later.is_empty() {
+            self.held.insert(host.id);
+        }
         for taken in later {
             self.ledger.registry.set_state(taken.entry, State::Queued)?;
         }
-        Ok((go, left))
+        Ok(go)
     }
 
     /// Leases for which there was nothing to fetch after all are over at once.
     pub(super) fn end_empty(&mut self) -> Result<()> {
-        for (lease, waiting) in std::mem::take(&mut self.empty) {
+        for (lease, host) in std::mem::take(&mut self.empty) {
+            let held = self.held.contains(&registry::HostId(host.0));
+            let waiting = if held { 0 } else { self.waiting(host)? };
             self.step(Told::Finished { lease, report: BundleReport { waiting, ..BundleReport::default() } })?;
         }
         Ok(())
+    }
+
+    /// Somebody came back: what he saw may let others go.
+    pub(super) fn let_go(&mut self) {
+        for host in std::mem::take(&mut self.held) {
+            self.ledger.touch(host);
+        }
     }
 
     /// The budget of the host's site is spent: what waits there is parked until somebody raises it.
