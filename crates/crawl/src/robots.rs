@@ -116,7 +116,7 @@ pub async fn rules(url: &Url, bundle: &Bundle, session: &mut Session, parts: &Pa
         fault: asked.step.fault,
         refused: (asked.step.fault == Some(skep_fetch::Class::Refused)).then_some(asked.step.outcome),
         closed: match asked.step.fault {
-            Some(skep_fetch::Class::Host) => asked.step.outcome,
+            Some(skep_fetch::Class::Host | skep_fetch::Class::Local) => asked.step.outcome,
             _ => Outcome::ROBOTS_UNREACHABLE,
         },
         park_ms: asked.step.park_ms,
@@ -156,7 +156,7 @@ async fn ask(first: &Url, bundle: &Bundle, session: &mut Session, parts: &Parts)
         let (mut asked, to) = ask_once(&url, first, bundle, session, parts).await?;
         let Some(to) = to else {
             // Where a redirect leads to is refused or cannot be reached, not the host that sends there.
-            if hop > 0 && asked.step.fault.is_some() {
+            if hop > 0 && asked.step.fault.is_some_and(|class| class != skep_fetch::Class::Local) {
                 asked.step.outcome = Outcome::ROBOTS_UNREACHABLE;
                 asked.step.fault = asked.step.fault.map(|class| match class {
                     skep_fetch::Class::Refused => skep_fetch::Class::Host,

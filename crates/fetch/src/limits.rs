@@ -64,6 +64,10 @@ pub const LOOKUP_MS: u64 = 15_000;
 pub const LOOKUP_WAIT_MS: u64 = 60_000;
 /// One question to one name server.
 pub const QUESTION_MS: u64 = 4_000;
+/// A server that refused is asked again after so long, twice that, and so on.
+pub const REFUSED_MS: u64 = 500;
+/// So often.
+pub const REFUSED_TRIES: u32 = 3;
 /// Names in the cache, per process.
 pub const NAMES_MAX: usize = 65_536;
 /// An answer counts at least so long, whatever its time to live.
@@ -79,6 +83,7 @@ pub const STALE_MS_MAX: u64 = 24 * 3_600_000;
 
 const _: () = assert!(READ_BYTES_FIRST <= READ_BYTES && READ_BYTES <= SPOOL_BYTES);
 const _: () = assert!(HEAD_BYTES_MAX + READ_BYTES < skep_warc::http::limits::HTTP_HEAD_BYTES_MAX); // the parser sees all of a head
+const _: () = assert!((REFUSED_MS << REFUSED_TRIES) + REFUSED_TRIES as u64 * REFUSED_MS < LOOKUP_MS);
 const _: () = assert!(LOOKUP_MS < LOOKUP_WAIT_MS && QUESTION_MS < LOOKUP_MS);
 const _: () = assert!(FRESH_MS_MIN < FRESH_MS_MAX && ABSENT_MS_MIN < ABSENT_MS_MAX && FRESH_MS_MAX < STALE_MS_MAX);
 const _: () = assert!(TOTAL_MS < TOTAL_LARGE_MS && CONNECT_MS + HANDSHAKE_MS + FIRST_BYTE_MS < TOTAL_MS);

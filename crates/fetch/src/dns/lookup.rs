@@ -8,13 +8,15 @@ use hickory_resolver::TokioResolver;
 use hickory_resolver::config::{ConnectionConfig, NameServerConfig, ResolverConfig, ResolverOpts};
 use hickory_resolver::net::runtime::TokioRuntimeProvider;
 use hickory_resolver::net::{DnsError, NetError};
+use hickory_resolver::proto::op::ResponseCode;
 use hickory_resolver::proto::rr::{Record, RecordType};
 use tokio::sync::{Semaphore, mpsc};
 
 use super::cache::{Answer, Cache};
 use crate::fault::DnsFault;
-use crate::limits::{ADDRESSES_MAX, LOOKUP_MS, LOOKUPS_MAX, LOOKUPS_WAITING_MAX, QUESTION_MS};
+use crate::limits::{ADDRESSES_MAX, LOOKUP_MS, LOOKUPS_MAX, LOOKUPS_WAITING_MAX, QUESTION_MS, REFUSED_MS, REFUSED_TRIES};
 
+const REFUSED: &str = "the name server refused to answer";
 const SYSTEM_CONFIG: &str = "/etc/resolv.conf";
 
 /// Starts the thread. It ends when the sender is dropped.
@@ -49,7 +51,7 @@ pub(super) fn start(name_servers: Vec<SocketAddr>, cache: Arc<Mutex<Cache>>) -> 
                 let Ok(place) = places.clone().acquire_owned().await else { return };
                 let settle = settle.clone();
                 tokio::spawn(async move {
-                    let asked = tokio::time::timeout(Duration::from_millis(LOOKUP_MS), look_up(&resolver, &name)).await;
+                    let asked = tokio::time::timeout(Duration::from_millis(LOOKUP_MS), patiently(&resolver, &name)).await;
                     settle(&name, asked.unwrap_or(Err((DnsFault::Timeout, 0))));
                     drop(place);
                 });
@@ -112,6 +114,21 @@ impl Servers {
     }
 }
 
+/// A server that will not answer at all is asked again a little later, and not by all at the same moment: many refuse whoever
+/// asks too much.
+async fn patiently(resolver: &TokioResolver, name: &str) -> Result<Answer, (DnsFault, u64)> {
+    let spread_ms = name.bytes().fold(0u64, |sum, byte| sum.wrapping_mul(31).wrapping_add(byte.into())) % REFUSED_MS;
+    for wait in 0..REFUSED_TRIES {
+        match look_up(resolver, name).await {
+            Err((DnsFault::ServerFailed(why), _)) if why == REFUSED => {
+                tokio::time::sleep(Duration::from_millis((REFUSED_MS << wait) + spread_ms)).await;
+            }
+            other => return other,
+        }
+    }
+    look_up(resolver, name).await
+}
+
 /// Asks for both kinds of address at once.
 async fn look_up(resolver: &TokioResolver, name: &str) -> Result<Answer, (DnsFault, u64)> {
     let whole = format!("{name}."); // else the system's search domains would be tried, too
@@ -163,8 +180,13 @@ fn judge(error: &NetError) -> (Option<DnsFault>, u64) {
             (error.is_nx_domain().then_some(DnsFault::NotFound), ttl_ms)
         }
         NetError::Timeout => (Some(DnsFault::Timeout), 0),
-        // No socket to ask with: that says nothing about the name.
-        NetError::Io(error) if crate::fault::is_local(error) => (Some(DnsFault::NoResolver(error.to_string())), 0),
+        // Nobody could be asked, for want of a socket or of a server: that says nothing about the name.
+        NetError::Io(_) | NetError::NoConnections | NetError::Busy => {
+            (Some(DnsFault::NoResolver(error.to_string())), 0)
+        }
+        NetError::Dns(DnsError::ResponseCode(ResponseCode::Refused)) => {
+            (Some(DnsFault::ServerFailed(REFUSED.to_owned())), 0)
+        }
         NetError::Proto(_) => (Some(DnsFault::NotFound), 0), // no name that could be asked for
         other => (Some(DnsFault::ServerFailed(other.to_string())), 0),
     }
