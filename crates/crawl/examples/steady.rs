@@ -36,7 +36,8 @@ fn main() {
     while !watch.is_finished() {
         let mut visits = 0;
         let run_of = run_of(hosts);
-        let ended = run(&archive, run_of, &control, &mut |event| visits += u64::from(matches!(event, Event::Visited { .. })));
+        let ended =
+            run(&archive, run_of, &control, &mut |event| visits += u64::from(matches!(event, Event::Visited { .. })));
         ended.expect("a crawl");
         let name = Settings::load(&archive.layout().settings(), "steady").expect("its settings").expect("its settings");
         println!("pass {} {visits}", name.pass.number);

@@ -202,6 +202,8 @@ struct Checks {
 
 /// A check waits for others at most so long.
 const CHECKS_WAIT: Duration = Duration::from_secs(5);
+/// And so many of them wait together: what waits is made again after a crash.
+const CHECKS_WAITING_MAX: usize = 16;
 
 impl Checks {
     fn note(&mut self, visited: Visited) {
@@ -210,7 +212,7 @@ impl Checks {
     }
 
     fn is_due(&self) -> bool {
-        self.since.is_some_and(|since| since.elapsed() >= CHECKS_WAIT)
+        self.visits.len() >= CHECKS_WAITING_MAX || self.since.is_some_and(|since| since.elapsed() >= CHECKS_WAIT)
     }
 
     fn flush(&mut self, bundle: &Bundle, parts: &Parts) {

@@ -294,7 +294,8 @@ impl Ledger {
             links: links.collect(),
             via: meta.via,
             text_digest: answer.digest.as_ref().map_or(0, |digest| xxhash_rust::xxh3::xxh3_64(digest.bytes())),
-            follow: !meta.directives.iter().any(|directive| directive == "nofollow") && !matches!(outcome, Outcome::CHALLENGE | Outcome::SOFT_MISSING),
+            follow: !meta.directives.iter().any(|directive| directive == "nofollow")
+                && !matches!(outcome, Outcome::CHALLENGE | Outcome::SOFT_MISSING),
             digest: None,
             mime: answer.mime.clone(),
             robots_line: 0,
@@ -318,11 +319,23 @@ impl Ledger {
         })
     }
 
+    /// What waits for a host that was given up is dead in this pass.
+    pub fn given_up(&mut self, host: HostId) -> Result<()> {
+        self.registry.drop_waiting(host, State::Dead { class: Outcome::HOST_GIVEN_UP.0, failures: 0 })?;
+        Ok(())
+    }
+
     fn fold_checks(&mut self, block: &[u8], position: Position) -> Result<()> {
         if let Ok(checks) = checks::parse(block)
             && let Some(crawl) = self.number_of(&checks.crawl)
         {
             for check in &checks.checks {
+                if matches!(&check.outcome, checks::Outcome::Fault(id) if id == Outcome::HOST_GIVEN_UP.id()) {
+                    if let Some(host) = self.registry.find_host(crawl, &checks.host)? {
+                        self.given_up(host)?;
+                    }
+                    continue;
+                }
                 let Some(entry) = self.registry.find(check.fingerprint)? else { continue };
                 let (outcome, robots_line) = match &check.outcome {
                     checks::Outcome::NotModified => (Outcome(304), 0),

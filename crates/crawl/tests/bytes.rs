@@ -254,7 +254,8 @@ fn answers_that_others_broke_are_archived_byte_for_byte() {
     let mut cut = 0;
     for (path, sent) in &sent {
         let kept = blocks.get(path).and_then(|all| all.first()).unwrap_or_else(|| panic!("{path} is not there"));
-        let shown = || format!("{path}: {:?} of {:?}", String::from_utf8_lossy(&kept.block), String::from_utf8_lossy(sent));
+        let shown =
+            || format!("{path}: {:?} of {:?}", String::from_utf8_lossy(&kept.block), String::from_utf8_lossy(sent));
         if kept.kind == RecordKind::Revisit {
             // The same payload as that of another answer: the head is kept here, the payload there.
             let payload = sent.strip_prefix(&kept.block[..]).unwrap_or_else(|| panic!("{}", shown()));

@@ -8,7 +8,8 @@ use skep_crawl::metadata;
 use skep_crawl::registry::{Options, Registry, State};
 use skep_crawl::{Ending, Event, Question, Settings, answer_question};
 use skep_testweb::{
-    Behaviour, Clock, Content, HostPlan, Plan, Policy, Robots, Settings as WebSettings, Shape, Time, Validators, Web, World,
+    Behaviour, Clock, Content, HostPlan, Plan, Policy, Robots, Settings as WebSettings, Shape, Time, Validators, Web,
+    World,
 };
 use std::collections::{BTreeMap, BTreeSet, HashSet};
 use std::io::Read;
@@ -116,7 +117,8 @@ fn a_page_captured_again_says_which_links_came_and_went() {
     let folder = tempfile::tempdir().expect("a folder");
     let archive = web::archive(folder.path());
     web::crawl(&archive, web::hurried(&web), web::fetch(&web), 1);
-    std::fs::write(site.path().join("index.html"), format!("<!DOCTYPE html>{many}<a href=\"/come\">longer now</a>")).unwrap();
+    std::fs::write(site.path().join("index.html"), format!("<!DOCTYPE html>{many}<a href=\"/come\">longer now</a>"))
+        .unwrap();
     web::crawl(&archive, web::hurried(&web), web::fetch(&web), 1);
     let captures = web::captures(&archive);
     let home = &captures["http://bees.test/"];

@@ -56,8 +56,14 @@ fn has_such_a_title(body: &[u8]) -> bool {
 const TITLE_WITHIN_BYTES: usize = 16 << 10;
 
 /// Without one of these, or a title above, no answer with status 200 is a test. They stand in markup and scripts, where ASCII is written as it is.
-const MARKS_OF_A_GOOD_ANSWER: [&[u8]; 6] =
-    [b"anubis_challenge", b"_cf_chl_opt", b"ddos-guard", b"sec-if-cpt-container", b"bm-verify=", b"_Incapsula_Resource"];
+const MARKS_OF_A_GOOD_ANSWER: [&[u8]; 6] = [
+    b"anubis_challenge",
+    b"_cf_chl_opt",
+    b"ddos-guard",
+    b"sec-if-cpt-container",
+    b"bm-verify=",
+    b"_Incapsula_Resource",
+];
 
 /// Who tests, where this answer is a test.
 pub fn challenge(status: u16, head: &Head, body: &[u8]) -> Option<&'static str> {

@@ -6,12 +6,15 @@ use skep_schedule::{Bundle, BundleReport, BundleUrl, Event as Told, HostId, Leas
 use skep_url::Url;
 
 use super::{Engine, Out};
+use crate::chance;
+use crate::checks;
 use crate::error::{Error, Result};
 use crate::hearing::site_id;
 use crate::hops::Hops;
 use crate::ledger::name_of;
 use crate::outcome::Outcome;
 use crate::progress::Event;
+use crate::records::Encoders;
 use crate::registry::{self, State, Taken};
 use crate::traps::Turn;
 use crate::worker::Errand;
@@ -148,9 +151,30 @@ impl Engine<'_> {
     pub(super) fn give_up(&mut self, host: HostId, why: skep_schedule::GaveUp) -> Result<()> {
         let id = registry::HostId(host.0);
         let key = self.ledger.registry.host(id)?.key;
-        self.ledger.registry.drop_waiting(id, State::Dead { class: Outcome::HOST_GIVEN_UP.0, failures: 0 })?;
+        self.ledger.given_up(id)?;
+        self.record_given_up(&key)?;
         self.retries.retain(|(_, other)| *other != host);
         (self.tell)(Event::GaveUp { host: key, why: why.text() });
+        Ok(())
+    }
+
+    /// One line for all that waited: a rebuild gives the host up where the crawl did. Nobody waits for it; if it is lost, the host
+    /// is tried again.
+    fn record_given_up(&mut self, key: &str) -> Result<()> {
+        let settings = self.shared.settings();
+        let line = checks::Check {
+            fingerprint: self.shared.key.fingerprint(settings.number, key),
+            time_ms: skep_archive::system_clock(),
+            outcome: checks::Outcome::Fault(Outcome::HOST_GIVEN_UP.id().into()),
+            failures: 0,
+        };
+        let (block, _all) = checks::encode(&settings.name, key, &[line]);
+        let hash = skep_archive::Key::of(&format!("{key}/")).site_hash();
+        let id = chance::Ids::new(chance::draw()?).next();
+        let mut encoders = Encoders::new(skep_warc::deflate::Level::new(1), self.archive.layout().root().to_path_buf());
+        if let Ok(append) = encoders.checks(hash, skep_archive::system_clock(), block, id) {
+            let _tried_again = self.archive.append_then(append, Box::new(|_| ()));
+        }
         Ok(())
     }
 }

@@ -14,7 +14,9 @@ use tokio::sync::{Semaphore, mpsc};
 
 use super::cache::{Answer, Cache};
 use crate::fault::DnsFault;
-use crate::limits::{ADDRESSES_MAX, LOOKUP_MS, LOOKUPS_MAX, LOOKUPS_WAITING_MAX, QUESTION_MS, REFUSED_MS, REFUSED_TRIES};
+use crate::limits::{
+    ADDRESSES_MAX, LOOKUP_MS, LOOKUPS_MAX, LOOKUPS_WAITING_MAX, QUESTION_MS, REFUSED_MS, REFUSED_TRIES,
+};
 
 const REFUSED: &str = "the name server refused to answer";
 const SYSTEM_CONFIG: &str = "/etc/resolv.conf";
@@ -51,7 +53,8 @@ pub(super) fn start(name_servers: Vec<SocketAddr>, cache: Arc<Mutex<Cache>>) -> 
                 let Ok(place) = places.clone().acquire_owned().await else { return };
                 let settle = settle.clone();
                 tokio::spawn(async move {
-                    let asked = tokio::time::timeout(Duration::from_millis(LOOKUP_MS), patiently(&resolver, &name)).await;
+                    let asked =
+                        tokio::time::timeout(Duration::from_millis(LOOKUP_MS), patiently(&resolver, &name)).await;
                     settle(&name, asked.unwrap_or(Err((DnsFault::Timeout, 0))));
                     drop(place);
                 });

@@ -135,7 +135,9 @@ mod tests {
         };
         let (day, hour) = (limits::ROBOTS_FRESH_SECONDS, limits::ROBOTS_ERROR_RETRY_SECONDS);
         assert!(!because(status(200, None, 0)).0);
-        assert!(!status(200, None, 0).is_closed() && status(500, None, 0).is_closed() && !status(404, None, 0).is_closed());
+        assert!(
+            !status(200, None, 0).is_closed() && status(500, None, 0).is_closed() && !status(404, None, 0).is_closed()
+        );
         assert!(status(206, None, 0).robots().is_some());
         assert_eq!(because(status(301, None, 0)), (true, Because::Open(Open::Redirects), day));
         assert_eq!(because(Policy::of(Answer::RedirectsWithoutEnd)), (true, Because::Open(Open::Redirects), day));
