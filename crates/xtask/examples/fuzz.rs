@@ -28,7 +28,7 @@ const TARGETS: &[Target] = &[
     Target { package: "warc", name: "records", run: skep_warc::fuzz::fuzz_records },
     Target { package: "warc", name: "arc_line", run: skep_warc::fuzz::fuzz_arc_line },
     Target { package: "warc", name: "head", run: skep_warc::fuzz::fuzz_head },
-    Target { package: "warc", name: "deflate", run: skep_warc::fuzz::fuzz_beginning },
+    Target { package: "warc", name: "beginning", run: skep_warc::fuzz::fuzz_beginning },
     Target { package: "warc", name: "http_head", run: skep_warc::fuzz_http::fuzz_http_head },
     Target { package: "warc", name: "chunked", run: skep_warc::fuzz_http::fuzz_chunked },
     Target { package: "warc", name: "content_coding", run: skep_warc::fuzz_http::fuzz_content_coding },
