@@ -66,7 +66,7 @@ pub fn run(workspace: &Workspace, options: &Options) -> Result<()> {
     {
         let (few, many) = (told(&ours, few)?, told(&ours, many)?);
         let least = limits::REGISTRY_CHECKS_PER_S_MIN;
-        verdict(name, format!("{} checks/s", count(many as u64)), many >= least, format!("{}", count(least as u64)));
+        verdict(name, format!("{} checks/s", count(many as u64)), many >= least, count(least as u64).to_string());
         let most = limits::REGISTRY_COST_RATIO_MAX;
         verdict(
             "",
