@@ -140,10 +140,10 @@ mod tests {
     #[test]
     fn ports_of_other_protocols() {
         assert!(BAD_PORTS.is_sorted());
-        for port in [0, 22, 25, 53, 6000, 6667, 10080] {
+        for port in [0, 22, 25, 53, 6000, 6379, 6667, 10080, 11211] {
             assert!(is_bad_port(port), "{port}");
         }
-        for port in [80, 443, 8000, 8080, 8443, 6379, 65535] {
+        for port in [80, 443, 8000, 8080, 8443, 65535] {
             assert!(!is_bad_port(port), "{port}");
         }
     }
