@@ -202,6 +202,11 @@ pub fn parse(block: &[u8]) -> Result<Checks, Unreadable> {
     Ok(read)
 }
 
+/// The latest time in the block of a record of checks.
+pub fn last_ms(block: &[u8]) -> Option<i64> {
+    parse(block).ok()?.checks.iter().map(|check| check.time_ms).max()
+}
+
 fn read_outcome(words: &str, number: usize) -> Option<Outcome> {
     let mut words = words.split(' ');
     if base36(words.next()?)? != number as u64 {

@@ -301,7 +301,7 @@ impl Ledger {
             robots_line: 0,
             position: Some(position),
         };
-        let pass = self.pass_at(crawl, answer.time_ms);
+        let pass = self.pass_at(crawl, answer.time_ms)?;
         let visited = Visited { failures: self.failures_after(&visited, crawl)?, ..visited };
         self.visited(crawl, pass, &visited)?;
         Ok(())
@@ -330,6 +330,7 @@ impl Ledger {
             && let Some(crawl) = self.number_of(&checks.crawl)
         {
             for check in &checks.checks {
+                let pass = self.pass_at(crawl, check.time_ms)?;
                 if matches!(&check.outcome, checks::Outcome::Fault(id) if id == Outcome::HOST_GIVEN_UP.id()) {
                     if let Some(host) = self.registry.find_host(crawl, &checks.host)? {
                         self.given_up(host)?;
@@ -345,7 +346,6 @@ impl Ledger {
                     }
                 };
                 let visited = Visited { robots_line, ..Visited::bare(entry, outcome, check.time_ms, check.failures) };
-                let pass = self.pass_at(crawl, check.time_ms);
                 self.settle(entry, pass, &visited)?;
                 self.note_conduct(crawl, Some(entry), &visited)?;
             }
@@ -367,12 +367,33 @@ impl Ledger {
         Ok(())
     }
 
-    /// The pass of a crawl to which a moment belongs: the present one, or the one before it began.
-    fn pass_at(&self, crawl: u16, time_ms: i64) -> u16 {
-        let Some(rules) = self.crawls.get(&crawl) else { return 1 };
-        let pass = rules.settings().pass;
-        let number = if time_ms < pass.begun_ms { pass.number.saturating_sub(1) } else { pass.number };
-        u16::try_from(number.max(1)).unwrap_or(u16::MAX)
+    /// The pass of a crawl to which a moment belongs. What was known when it began is due again from then on.
+    fn pass_at(&mut self, crawl: u16, time_ms: i64) -> Result<u16> {
+        let Some(rules) = self.crawls.get(&crawl) else { return Ok(1) };
+        let number = rules.settings().pass.number_at(time_ms);
+        let pass = u16::try_from(number).unwrap_or(u16::MAX);
+        self.reach_pass(crawl, pass)?;
+        Ok(pass)
+    }
+
+    /// Begins passes until it is this one. Returns whether there was one to begin.
+    pub fn reach_pass(&mut self, crawl: u16, pass: u16) -> Result<bool> {
+        let behind = self.registry.pass(crawl) < pass;
+        while self.registry.pass(crawl) < pass {
+            let next = self.registry.pass(crawl) + 1;
+            self.registry.begin_pass(crawl, |state| is_due_again(state, next))?;
+        }
+        Ok(behind)
+    }
+}
+
+/// What a new pass looks at again: everything that was visited or tried, but not in this pass already.
+fn is_due_again(state: State, now: u16) -> bool {
+    match state {
+        State::Visited { pass, .. } => pass < now,
+        State::Dead { .. } => true,
+        State::Refused { rule } => rule == Outcome::ROBOTS.0,
+        _ => false,
     }
 }
 

@@ -46,6 +46,8 @@ pub const RATIO_FROM_BYTES: u64 = 1 << 20;
 pub const SITEMAPS_PER_HOST_MAX: u32 = 500;
 /// Seeds of one crawl.
 pub const SEEDS_MAX: usize = 1_000_000;
+/// Passes whose beginnings are remembered.
+pub const PASSES_REMEMBERED: usize = 1_000;
 /// A pattern of the user, in bytes.
 pub const NAME_BYTES_MAX: usize = 64;
 /// The largest HEARD record, in URLs.

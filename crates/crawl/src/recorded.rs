@@ -16,6 +16,7 @@ use std::io::{BufRead, Read};
 use skep_archive::sidecar::{Entry, SidecarReader};
 use skep_archive::{Archive, Capture, CaptureKind, Note, Position, layout};
 
+use crate::checks;
 use crate::error::{Error, Result};
 use crate::limits::META_BYTES_MAX;
 use crate::metadata;
@@ -93,9 +94,12 @@ impl Lane {
     fn advance(&mut self, from: &dyn Fn(&Segment) -> u32) -> Result<bool> {
         loop {
             while let Some(entry) = self.entries.front() {
-                if let Note::Capture(capture) = &entry.note {
-                    self.time_ms = self.time_ms.max(capture.time_ms);
-                }
+                let time_ms = match &entry.note {
+                    Note::Capture(capture) => Some(capture.time_ms),
+                    Note::Checks(block) => checks::last_ms(block),
+                    _ => None,
+                };
+                self.time_ms = self.time_ms.max(time_ms.unwrap_or(i64::MIN));
                 let is_new = self.open.as_ref().is_some_and(|(segment, _)| {
                     let id = segment.name.id;
                     entry.record >= from(&(id.writer.0.into(), id.number.into()))

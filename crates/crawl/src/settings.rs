@@ -27,7 +27,7 @@ use skep_url::scope::Rule;
 use skep_url::{Part, Scope, Suffixes, Url};
 
 use crate::error::{Error, Result};
-use crate::limits::{CONCURRENCY_DEFAULT, CONCURRENCY_MAX, NAME_BYTES_MAX, SEEDS_MAX};
+use crate::limits::{CONCURRENCY_DEFAULT, CONCURRENCY_MAX, NAME_BYTES_MAX, SEEDS_MAX, PASSES_REMEMBERED};
 
 /// The version of the file that this program writes.
 pub const VERSION: u32 = 1;
@@ -99,7 +99,7 @@ pub struct SiteSettings {
 }
 
 /// One walk through all that is known.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case", deny_unknown_fields, default)]
 pub struct Pass {
     /// From 1; 0 before the first.
@@ -108,6 +108,30 @@ pub struct Pass {
     pub begun_ms: i64,
     /// Milliseconds since 1970; `None` while it lasts.
     pub ended_ms: Option<i64>,
+    /// When the passes before it began, the last ones at least, oldest first: a rebuild begins them where the crawl did.
+    pub earlier_ms: Vec<i64>,
+}
+
+impl Pass {
+    /// The one that follows.
+    pub fn next(&self, now_ms: i64) -> Pass {
+        let mut earlier_ms = self.earlier_ms.clone();
+        if self.number > 0 {
+            earlier_ms.push(self.begun_ms);
+        }
+        let forgotten = earlier_ms.len().saturating_sub(PASSES_REMEMBERED);
+        earlier_ms.drain(..forgotten);
+        Pass { number: self.number.saturating_add(1), begun_ms: now_ms, ended_ms: None, earlier_ms }
+    }
+
+    /// The number of the pass to which a moment belongs.
+    pub fn number_at(&self, time_ms: i64) -> u32 {
+        if time_ms >= self.begun_ms {
+            return self.number.max(1);
+        }
+        let after = self.earlier_ms.iter().rev().take_while(|begun_ms| **begun_ms > time_ms).count();
+        self.number.saturating_sub(1 + after as u32).max(1)
+    }
 }
 
 /// How far a crawl goes from its seeds.
@@ -425,6 +449,21 @@ mod tests {
         assert_eq!(Settings::load(folder.path(), &settings.name).unwrap(), Some(settings.clone()));
         assert_eq!(Settings::all(folder.path()).unwrap(), [settings]);
         assert_eq!(Settings::load(folder.path(), "other").unwrap(), None);
+    }
+
+    #[test]
+    fn a_moment_belongs_to_the_pass_that_had_begun() {
+        let mut pass = Pass::default();
+        for begun_ms in [100, 200, 300] {
+            pass = pass.next(begun_ms);
+        }
+        let numbers: Vec<u32> = [0, 100, 199, 200, 299, 300, 900].map(|time_ms| pass.number_at(time_ms)).to_vec();
+        assert_eq!(numbers, [1, 1, 1, 2, 2, 3, 3]);
+        for begun_ms in 4..2_000 {
+            pass = pass.next(begun_ms * 100);
+        }
+        assert_eq!((pass.number, pass.earlier_ms.len()), (1_999, PASSES_REMEMBERED));
+        assert_eq!((pass.number_at(199_900), pass.number_at(199_899), pass.number_at(150_000)), (1_999, 1_998, 1_500));
     }
 
     #[test]

@@ -51,7 +51,7 @@ fn what_a_long_crawl_holds_does_not_grow() {
     let seconds: u64 = std::env::var("SKEP_STEADY_SECONDS").map_or(12, |value| value.parse().expect("a number"));
     let mut plan = Plan::new(17);
     for number in 0..8 {
-        let shape = Shape { period_seconds: (86_400, 40 * 86_400), ..Shape::pages(120) };
+        let shape = Shape { period_seconds: (86_400, 40 * 86_400), ..Shape::pages(60) };
         plan = plan.host(HostPlan::generated(&format!("h{number}.steady-{number}.test"), shape));
     }
     // A day a minute: some pages change between two passes, most do not.
@@ -99,9 +99,10 @@ fn what_a_long_crawl_holds_does_not_grow() {
         most(middle, |sample| sample.threads),
         most(last, |sample| sample.threads),
     );
-    assert!(passes > 1 && visits > 500, "{passes} passes, {visits} visits");
+    assert!(visits > 100, "{passes} passes, {visits} visits");
     assert!(most(last, |sample| sample.threads) <= most(middle, |sample| sample.threads) + 1);
     if seconds >= JUDGED_SECONDS {
+        assert!(passes >= 10, "{passes} passes");
         assert!(growth < 0.05, "memory grew by {:.1} %", growth * 100.0);
         let descriptors = most(last, |sample| sample.descriptors);
         // Connections come and go; a leak of one a minute would show.

@@ -14,11 +14,9 @@ use super::{Engine, Run};
 use crate::error::{Error, Result};
 use crate::ledger::Ledger;
 use crate::limits::{BUNDLE_URLS_MAX, CHECKPOINT_MS, HEARD_URLS_MAX, PROGRESS_MS};
-use crate::outcome::Outcome;
 use crate::progress::{Counters, Event};
-use crate::registry::State;
 use crate::registry_key::RegistryKey;
-use crate::settings::{Pass, Settings};
+use crate::settings::Settings;
 use crate::worker::{self, Said, Shared};
 
 impl<'t> Engine<'t> {
@@ -118,7 +116,7 @@ impl<'t> Engine<'t> {
 fn number(mut settings: Settings, folder: &Path) -> Result<Settings> {
     let all = Settings::all(folder)?;
     match all.iter().find(|known| known.name == settings.name) {
-        Some(known) => (settings.number, settings.pass) = (known.number, known.pass),
+        Some(known) => (settings.number, settings.pass) = (known.number, known.pass.clone()),
         None => {
             let last = all.iter().map(|known| known.number).max().unwrap_or(0);
             settings.number = last
@@ -132,31 +130,15 @@ fn number(mut settings: Settings, folder: &Path) -> Result<Settings> {
 /// A crawl that was finished begins its next pass; one that was not goes on.
 fn begin_pass(mut settings: Settings, folder: &Path, ledger: &mut Ledger) -> Result<Settings> {
     if settings.pass.number == 0 || settings.pass.ended_ms.is_some() {
-        settings.pass =
-            Pass { number: settings.pass.number + 1, begun_ms: skep_archive::system_clock(), ended_ms: None };
+        settings.pass = settings.pass.next(skep_archive::system_clock());
         settings.store(folder)?;
     }
     let pass = settings.pass.number.min(u32::from(u16::MAX)) as u16;
     // The pass of the registry follows that of the settings, also when a crash came between the two.
-    let behind = ledger.registry.pass(settings.number) < pass;
-    while ledger.registry.pass(settings.number) < pass {
-        let last = ledger.registry.pass(settings.number) + 1 == pass;
-        ledger.registry.begin_pass(settings.number, |state| last && is_due_again(state, pass))?;
-    }
-    if behind {
+    if ledger.reach_pass(settings.number, pass)? {
         ledger.checkpoint()?;
     }
     Ok(settings)
-}
-
-/// What a new pass looks at again: everything that was visited or tried, but not in this pass already.
-fn is_due_again(state: State, now: u16) -> bool {
-    match state {
-        State::Visited { pass, .. } => pass < now,
-        State::Dead { .. } => true,
-        State::Refused { rule } => rule == Outcome::ROBOTS.0,
-        _ => false,
-    }
 }
 
 /// Seeds that nobody heard of yet are recorded and queued.

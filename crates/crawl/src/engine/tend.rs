@@ -95,7 +95,7 @@ impl Engine<'_> {
         });
         match read {
             Ok(Some(settings)) => {
-                self.use_settings(Settings { pass: now.pass, number: now.number, name: now.name.clone(), ..settings })
+                self.use_settings(Settings { pass: now.pass.clone(), number: now.number, name: now.name.clone(), ..settings })
             }
             Ok(None) => Ok(()),
             Err(error) => {
