@@ -9,7 +9,7 @@
 //! registry    every known URL, on disk, exact                                            traps       which look like a trap
 //! worker      threads that fetch;  bundle: one host at its pace;  visit: one page        control     others speak to a crawl
 //! robots, clocks, remembered, judge, soft, keep: a step of a visit each                    answers     why, queue, report
-//! records, metadata, links, checks, heard, answer: what is written, and read back
+//! records, metadata, links, checks, heard, answer: what is written;  recorded: read back, in the order of the crawl
 //! ```
 //! Where to begin reading: [`visit`] is the life of one page, [`engine`] that of a crawl.
 

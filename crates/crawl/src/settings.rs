@@ -27,7 +27,7 @@ use skep_url::scope::Rule;
 use skep_url::{Part, Scope, Suffixes, Url};
 
 use crate::error::{Error, Result};
-use crate::limits::{CONCURRENCY_DEFAULT, CONCURRENCY_MAX, NAME_BYTES_MAX, SEEDS_MAX, PASSES_REMEMBERED};
+use crate::limits::{CONCURRENCY_DEFAULT, CONCURRENCY_MAX, NAME_BYTES_MAX, PASSES_REMEMBERED, SEEDS_MAX};
 
 /// The version of the file that this program writes.
 pub const VERSION: u32 = 1;
