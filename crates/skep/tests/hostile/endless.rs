@@ -15,7 +15,7 @@ fn row_01_a_maze_is_left_after_a_few_pages_of_it() {
 }
 
 #[test]
-fn row_01_a_maze_that_drips_is_a_tarpit() {
+fn row_01_a_maze_that_drips_is_left_too() {
     let trial = Setup::of(Row::Maze).measure(|hostile| hostile.ms(20)).run();
     let proof = trial.proof_of(MAZE, &["maze"]);
     assert!(proof.held_ms > 1_000 && proof.forms["maze"] < 200, "{proof:?}");
@@ -128,7 +128,7 @@ fn row_34_a_host_that_has_everything_is_found_out() {
 }
 
 #[test]
-fn row_35_mirrors_are_kept_once() {
+fn row_35_a_crawl_of_mirrors_ends() {
     let trial = Setup::of(Row::Mirrors).run();
     let proof = trial.proof_of("row-35-mirrors-00.test", &["mirror"]);
     assert!(proof.deeds > 0, "{proof:?}");

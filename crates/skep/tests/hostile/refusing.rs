@@ -28,7 +28,7 @@ fn row_37_refusals_are_obeyed_and_the_crawl_says_until_when() {
 }
 
 #[test]
-fn row_38_an_address_that_bans_us_is_left_alone() {
+fn row_38_a_crawl_of_an_address_that_bans_us_ends() {
     let trial = Setup::of(Row::ProviderBan).run();
     for form in ["forbidden", "too-many", "reset", "silence"] {
         let hosts: Vec<String> = (0..5).map(|n| format!("row-38-provider-ban-{form}-{n}.test")).collect();
@@ -38,7 +38,7 @@ fn row_38_an_address_that_bans_us_is_left_alone() {
 }
 
 #[test]
-fn row_45_a_portal_before_everything_is_noticed() {
+fn row_45_a_crawl_behind_a_portal_ends() {
     let trial = Setup::of(Row::Portal).run();
     trial.proof_of("row-45-portal-page.test", &["page"]);
 }
