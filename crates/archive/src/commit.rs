@@ -5,14 +5,15 @@
 //!                      └────────── any error: cut back, tell everybody of this tick
 //!                                                       ─▶ acknowledge ─▶ follow: sidecars, then views
 //! ```
-//! There is no timer: while one tick syncs, the next one gathers, so a lone append is not kept waiting and a busy
-//! archive syncs once for everything that arrived meanwhile.
+//! While one tick syncs, the next one gathers, so a lone append is never kept waiting. When many write at once, ticks are at
+//! least [`BUSY_TICK_MS`] apart: one sync then serves more of them.
 
 use std::collections::BTreeMap;
 use std::fs::File;
 use std::os::unix::fs::FileExt;
 use std::path::PathBuf;
 use std::sync::{Arc, RwLock};
+use std::time::{Duration, Instant};
 
 use skep_warc::date::rfc3339;
 use skep_warc::write::Record;
@@ -24,7 +25,7 @@ use crate::error::{Error, Result};
 use crate::follow::{Following, SegmentCommit};
 use crate::identity::{self, Identity};
 use crate::layout::{HalfSlice, Layout, SegmentId, SegmentName};
-use crate::limits::{COMMIT_BYTES_MAX, OPEN_FILES_MAX, SYNC_THREADS_MAX};
+use crate::limits::{BUSY_APPENDS, BUSY_TICK_MS, COMMIT_BYTES_MAX, OPEN_FILES_MAX, SYNC_THREADS_MAX};
 use crate::own::{self, Bytes, Encoded};
 use crate::queue::Lane;
 use crate::segment::{Book, Open};
@@ -104,6 +105,7 @@ impl Committer {
         let appends = |first: &Work, next: &Work| matches!((first, next), (Work::Append(..), Work::Append(..)));
         let lane = self.lane.clone();
         while let Some(taken) = lane.take(COMMIT_BYTES_MAX, appends) {
+            let began = Instant::now();
             let count = taken.items.len();
             let mut tick = Vec::with_capacity(count);
             for work in taken.items {
@@ -117,6 +119,9 @@ impl Committer {
                 self.tick(tick);
             }
             lane.finish(count, taken.bytes);
+            if count >= BUSY_APPENDS && taken.bytes < COMMIT_BYTES_MAX / 4 {
+                std::thread::sleep(Duration::from_millis(BUSY_TICK_MS).saturating_sub(began.elapsed()));
+            }
         }
         // Whoever closes asks for the seal and hears of its failure; here it is only for an archive that is dropped.
         let _recovery_closes_it_otherwise = self.seal(None);

@@ -15,6 +15,10 @@ pub const OPEN_FILES_MAX: usize = 512;
 pub const QUEUE_BYTES_MAX: u64 = 64 << 20;
 /// Bytes one commit takes from the queue, so that a tick stays short under load.
 pub const COMMIT_BYTES_MAX: u64 = 16 << 20;
+/// A tick with at least so many appends shows that many write at once: the next one gathers for a while before it syncs.
+pub const BUSY_APPENDS: usize = 4;
+/// From the beginning of one busy tick to that of the next; well within the 50 ms that an append may have to wait.
+pub const BUSY_TICK_MS: u64 = 20;
 /// Segments synced at once.
 pub const SYNC_THREADS_MAX: usize = 32;
 /// Space left free on the disk for sidecars, views and closing records.
