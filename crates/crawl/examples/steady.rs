@@ -54,7 +54,7 @@ fn run_of(hosts: &[String]) -> Run {
         name: "steady".into(),
         seeds: names.iter().map(|name| format!("http://{name}/")).collect(),
         own: names,
-        pace: Speed::Millis(5),
+        pace: Speed::Millis(1),
         allow_private: true,
         concurrency: 16,
         ..Settings::default()

@@ -114,10 +114,12 @@ pub fn judge(exchange: &Exchange, url: &Url, now_ms: i64, ours: bool) -> Judgeme
     judged
 }
 
-/// Reading the text costs as much as finding the links: only URLs that can have look-alikes, those with numbers, are worth it.
+/// Reading the text costs as much as finding the links: only URLs that can have look-alikes are worth it, those with a query or
+/// with a number of its own. The digit of a name, as in `gtk4`, is none.
 fn text_digest(url: &Url, head: &Head, body: &[u8]) -> u64 {
-    let has_numbers = url.request_target().bytes().any(|byte| byte.is_ascii_digit() || byte == b'?');
-    match has_numbers {
+    let target = url.request_target().as_bytes();
+    let is_number = |pair: &[u8]| pair[1].is_ascii_digit() && !pair[0].is_ascii_alphanumeric();
+    match target.contains(&b'?') || target.windows(2).any(is_number) {
         true => trap::text_digest(&skep_page::text(&Input { url, head: Some(head), body }).text),
         false => xxhash_rust::xxh3::xxh3_64(body),
     }

@@ -9,6 +9,7 @@ use std::process::{Command, Stdio};
 
 /// Below this, caches are still filling.
 const JUDGED_SECONDS: u64 = 600;
+const HOSTS: u64 = 12;
 
 /// The example beside this test's binary.
 fn steady() -> PathBuf {
@@ -50,11 +51,12 @@ fn moods(chance: &mut Chance) -> Behaviour {
 fn what_a_long_crawl_holds_does_not_grow() {
     let seconds: u64 = std::env::var("SKEP_STEADY_SECONDS").map_or(12, |value| value.parse().expect("a number"));
     let mut plan = Plan::new(17);
-    for number in 0..8 {
-        let shape = Shape { period_seconds: (86_400, 40 * 86_400), ..Shape::pages(60) };
+    for number in 0..HOSTS {
+        // Most pages change between two passes: what is buffered until there is enough of it fills and empties many times.
+        let shape = Shape { period_seconds: (3_600, 86_400), ..Shape::pages(120) };
         plan = plan.host(HostPlan::generated(&format!("h{number}.steady-{number}.test"), shape));
     }
-    // A day a minute: some pages change between two passes, most do not.
+    // A day a minute.
     let clock = Some(Clock::new(Time::BEGIN.plus_days(100), 1_440.0));
     let web = Web::start(World::build(plan).unwrap(), Settings { clock, ..Settings::default() }).unwrap();
     let folder = tempfile::tempdir().unwrap();
@@ -74,7 +76,7 @@ fn what_a_long_crawl_holds_does_not_grow() {
         match words[0] {
             "sample" => {
                 samples.push(Sample { resident: figure(2) as f64, descriptors: figure(3), threads: figure(4) });
-                let host = &web.map().hosts[chance.below(8) as usize].host;
+                let host = &web.map().hosts[chance.below(HOSTS) as usize].host;
                 web.behave(host, moods(&mut chance)).expect("a host");
             }
             _ => (passes, visits) = (figure(1), visits + figure(2)),
@@ -85,6 +87,12 @@ fn what_a_long_crawl_holds_does_not_grow() {
     let (middle, last) = (&samples[samples.len() / 3..2 * samples.len() / 3], &samples[2 * samples.len() / 3..]);
     let resident = |of: &[Sample]| of.iter().map(|sample| sample.resident).sum::<f64>() / of.len() as f64;
     let most = |of: &[Sample], what: fn(&Sample) -> u64| of.iter().map(what).max().unwrap_or(0);
+    // Segments are synced side by side, by threads that live for a moment: what is there most of the time counts.
+    let threads = |of: &[Sample]| {
+        let mut counts: Vec<u64> = of.iter().map(|sample| sample.threads).collect();
+        counts.sort_unstable();
+        counts[counts.len() / 2]
+    };
     let growth = resident(last) / resident(middle) - 1.0;
     let peak = samples.iter().map(|sample| sample.resident).fold(0.0, f64::max);
     eprintln!(
@@ -96,11 +104,11 @@ fn what_a_long_crawl_holds_does_not_grow() {
         peak / 1e6,
         most(middle, |sample| sample.descriptors),
         most(last, |sample| sample.descriptors),
-        most(middle, |sample| sample.threads),
-        most(last, |sample| sample.threads),
+        threads(middle),
+        threads(last),
     );
     assert!(visits > 100, "{passes} passes, {visits} visits");
-    assert!(most(last, |sample| sample.threads) <= most(middle, |sample| sample.threads) + 1);
+    assert!(threads(last) <= threads(middle), "{} threads, then {}", threads(middle), threads(last));
     if seconds >= JUDGED_SECONDS {
         assert!(passes >= 10, "{passes} passes");
         assert!(growth < 0.05, "memory grew by {:.1} %", growth * 100.0);

@@ -94,9 +94,12 @@ impl Engine<'_> {
             None => Ok(None),
         });
         match read {
-            Ok(Some(settings)) => {
-                self.use_settings(Settings { pass: now.pass.clone(), number: now.number, name: now.name.clone(), ..settings })
-            }
+            Ok(Some(settings)) => self.use_settings(Settings {
+                pass: now.pass.clone(),
+                number: now.number,
+                name: now.name.clone(),
+                ..settings
+            }),
             Ok(None) => Ok(()),
             Err(error) => {
                 (self.tell)(Event::Note {
