@@ -38,8 +38,8 @@ impl Chance {
 fn moods(chance: &mut Chance) -> Behaviour {
     match chance.below(10) {
         0 => Behaviour::refuse(500, None, 3),
-        1 => Behaviour::refuse(503, Some(1), 5),
-        2 => Behaviour::refuse(429, Some(1), 5),
+        1 => Behaviour::refuse(503, Some(1), 60),
+        2 => Behaviour::refuse(429, Some(1), 60),
         3 => Behaviour::slow(100),
         4 => Behaviour::hostile(Hostile::new(Row::LengthLong).ms(200)),
         5 => Behaviour::hostile(Hostile::new(Row::StatusLines).ms(200)),
