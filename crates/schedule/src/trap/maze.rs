@@ -61,6 +61,8 @@ struct Folder {
     probes: u32,
     meetings: u32,
     plain_probes: u32,
+    /// Nothing deeper is taken in any more: pages beside must do as probes, and no generations are asked for.
+    full: bool,
     /// How often the probes cleared it.
     cleared: u8,
     foreign: u16,
@@ -127,7 +129,7 @@ impl Folder {
             }
             State::Probed => {
                 self.generations += u32::from(deeper);
-                if word.depth > self.begun_at {
+                if word.depth > self.begun_at || self.full {
                     self.probes += 1;
                     self.meetings += u32::from(meets);
                 }
@@ -156,7 +158,7 @@ impl Folder {
 
     fn judge(&mut self) {
         let met = self.meetings * limits::PROBES_PER_MEETING > self.probes;
-        if !met && self.generations >= limits::MAZE_GENERATIONS {
+        if !met && (self.generations >= limits::MAZE_GENERATIONS || self.full) {
             self.state = State::Endless { slow: self.is_slow() };
             self.menu = Vec::new();
         } else if met || self.forced >= limits::FORCED_MAX || self.probes >= 4 * limits::PROBES {
@@ -207,7 +209,7 @@ impl Folder {
         match self.state {
             // One beside for two that go deeper: what they lead to makes it easier to meet.
             State::Probed => {
-                let due = depth > self.deepest || self.went_beside < self.went_deep / 2;
+                let due = self.full || depth > self.deepest || self.went_beside < self.went_deep / 2;
                 due && self.out < limits::PROBES_OUT_MAX
             }
             _ if !watched || self.trusted() => true,
@@ -338,6 +340,13 @@ impl Mazes {
             if let Some(folder) = self.folders.get_mut(&key) {
                 folder.foreign = folder.foreign.saturating_add(1);
             }
+        }
+    }
+
+    /// The site has as many hosts as it may have.
+    pub fn has_all_hosts(&mut self) {
+        if let Some(site) = self.folders.get_mut(&SITE) {
+            site.full = true;
         }
     }
 

@@ -199,6 +199,7 @@ impl Traps {
             let most =
                 limits::HOSTS_PER_SITE.saturating_add(site.foreign.saturating_mul(limits::HOSTS_PER_FOREIGN_LINK));
             if site.hosts >= most && !candidate.foreign {
+                site.mazes.has_all_hosts();
                 return Err(Trap::SubdomainFlood);
             }
             site.hosts += 1;

