@@ -4,6 +4,7 @@ use std::path::{Path, PathBuf};
 use std::sync::mpsc::{Receiver, sync_channel};
 use std::sync::{Arc, Mutex, PoisonError, RwLock};
 use std::thread::JoinHandle;
+use std::time::Instant;
 
 use crate::capture::{Capture, Position, WriterKey};
 use crate::catalog::{Catalog, Segment};
@@ -15,7 +16,9 @@ use crate::follow::Following;
 use crate::identity::Identity;
 use crate::keeper::Keeper;
 use crate::layout::{Layout, SegmentId, SegmentName, sidecar_of};
-use crate::limits::{APPEND_RECORDS_MAX, BLOCK_CACHE_BYTES, DISK_RESERVE_BYTES, SEGMENT_BYTES_MAX};
+use crate::limits::{
+    APPEND_RECORDS_MAX, BLOCK_CACHE_BYTES, DISK_RESERVE_BYTES, ROOM_AMPLE_BYTES, ROOM_LOOK_EVERY, SEGMENT_BYTES_MAX,
+};
 use crate::lock::Lock;
 use crate::queue::Lane;
 use crate::read::{Stored, Tables};
@@ -107,6 +110,8 @@ pub(crate) struct Shared {
     pub rewriting: Mutex<()>,
     /// Held by whoever adds files to collections.
     pub adding: Mutex<()>,
+    /// Free bytes on the disk when it was last looked at, less what was appended since.
+    pub room: Mutex<Option<(Instant, u64)>>,
 }
 
 /// An append that is on its way to the disk.
@@ -287,10 +292,33 @@ impl Shared {
         if let Some(error) = self.following.failure() {
             return Err(error);
         }
-        if room(self.layout.root())? < self.disk_reserve_bytes.saturating_add(bytes) {
+        self.take_room(bytes)?;
+        self.order_sized(Work::Append(append, waiter), bytes)
+    }
+
+    /// Leaves the reserve free. The disk is looked at once in a while, and for every append when it is nearly full.
+    fn take_room(&self, bytes: u64) -> Result<()> {
+        let needed = self.disk_reserve_bytes.saturating_add(bytes);
+        let mut room = self.room.lock().unwrap_or_else(PoisonError::into_inner);
+        let left = match *room {
+            Some((looked, left))
+                if looked.elapsed() < ROOM_LOOK_EVERY && left > needed.saturating_add(ROOM_AMPLE_BYTES) =>
+            {
+                left
+            }
+            _ => {
+                let left = free_bytes(self.layout.root())?;
+                *room = Some((Instant::now(), left));
+                left
+            }
+        };
+        if left < needed {
             return Err(Error::DiskFull { path: self.layout.root().to_path_buf() });
         }
-        self.order_sized(Work::Append(append, waiter), bytes)
+        if let Some((_, left)) = &mut *room {
+            *left -= bytes;
+        }
+        Ok(())
     }
 
     pub fn append_and_wait(&self, append: Append) -> Result<Acknowledged> {
@@ -352,7 +380,7 @@ impl Shared {
 }
 
 /// Free bytes on the disk that holds `path`, for programs without privileges.
-fn room(path: &Path) -> Result<u64> {
+fn free_bytes(path: &Path) -> Result<u64> {
     let facts = rustix::fs::statvfs(path).map_err(|error| Error::io("cannot look at", path, error.into()))?;
     Ok(facts.f_bavail.saturating_mul(facts.f_frsize))
 }

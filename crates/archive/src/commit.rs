@@ -25,7 +25,9 @@ use crate::error::{Error, Result};
 use crate::follow::{Following, SegmentCommit};
 use crate::identity::{self, Identity};
 use crate::layout::{HalfSlice, Layout, SegmentId, SegmentName};
-use crate::limits::{BUSY_APPENDS, BUSY_TICK_MS, COMMIT_BYTES_MAX, OPEN_FILES_MAX, SYNC_THREADS_MAX};
+use crate::limits::{
+    BUSY_APPENDS, BUSY_TICK_MS, COMMIT_BYTES_MAX, OPEN_FILES_MAX, PENDING_BYTES_MAX, SYNC_THREADS_MAX,
+};
 use crate::own::{self, Bytes, Encoded};
 use crate::queue::Lane;
 use crate::segment::{Book, Open};
@@ -90,6 +92,8 @@ pub struct Live {
     path: PathBuf,
     file: Option<File>,
     hasher: blake3::Hasher,
+    /// The last of the segment's bytes, not written yet: a tick brings many small records, and one write serves them all.
+    pending: Vec<u8>,
     entries: Vec<Entry>,
     mark: Option<(Open, blake3::Hasher)>,
     born: bool,
@@ -151,7 +155,8 @@ impl Committer {
     }
 
     /// Syncs and acknowledges what was written, or takes it back.
-    fn finish(&mut self, written: Result<()>, sealed: Vec<Live>, waiting: &mut Waiting) -> Result<()> {
+    fn finish(&mut self, written: Result<()>, mut sealed: Vec<Live>, waiting: &mut Waiting) -> Result<()> {
+        let written = written.and_then(|()| self.live.values_mut().chain(&mut sealed).try_for_each(Live::flush));
         if let Err(error) = written {
             self.cut_back(sealed, true);
             return Err(error);
@@ -190,7 +195,17 @@ impl Committer {
         let open = Open { name, half, records: 0, bytes: 0 };
         let hasher = blake3::Hasher::new();
         let mark = Some((open, hasher.clone()));
-        let live = Live { open, path, file: Some(file), hasher, entries: Vec::new(), mark, born: true, sealed: false };
+        let live = Live {
+            open,
+            path,
+            file: Some(file),
+            hasher,
+            pending: Vec::new(),
+            entries: Vec::new(),
+            mark,
+            born: true,
+            sealed: false,
+        };
         let live = self.live.entry(half).insert_entry(live).into_mut();
         live.write(Encoded::new(warcinfo(name, half, &self.identity, (self.clock)())?, Note::Plain))?;
         Ok(())
@@ -199,6 +214,7 @@ impl Committer {
     /// Ends a segment with its closing record.
     fn close(&mut self, half: HalfSlice) -> Result<Option<Live>> {
         let Some(live) = self.live.get_mut(&half) else { return Ok(None) };
+        live.flush()?;
         let open = live.open;
         let closing = Closing {
             segment: open.name,
@@ -275,6 +291,7 @@ impl Committer {
                 continue;
             }
             live.entries.clear();
+            live.pending.clear();
             (live.open, live.hasher, live.sealed) = (open, hasher, false);
             let cut = live.file().and_then(|file| {
                 file.set_len(open.bytes)?;
@@ -322,20 +339,41 @@ impl Live {
         }
         let length = record.bytes.length();
         let offset = self.open.bytes;
-        let written = match &record.bytes {
+        match &record.bytes {
             Bytes::Memory(bytes) => {
-                self.hasher.update(bytes);
-                self.file().and_then(|file| file.write_all_at(bytes, offset))
+                self.pending.extend_from_slice(bytes);
+                if self.pending.len() >= PENDING_BYTES_MAX {
+                    self.flush_before(offset + length)?;
+                }
             }
-            Bytes::Spilled { file, length } => self.copy(file, *length, offset),
-        };
-        written.map_err(|error| Error::io("cannot write", &self.path, error))?;
+            Bytes::Spilled { file, length } => {
+                self.flush()?;
+                let copied = self.copy(file, *length, offset);
+                copied.map_err(|error| Error::io("cannot write", &self.path, error))?;
+            }
+        }
         let id = self.open.name.id;
         let number = self.open.records;
         self.entries.push(Entry::place(id, number, offset, length, record.note));
         self.open.records += 1;
         self.open.bytes += length;
         Ok(Position { writer: id.writer, segment: id.number, record: number })
+    }
+
+    /// Writes what is pending.
+    fn flush(&mut self) -> Result<()> {
+        self.flush_before(self.open.bytes)
+    }
+
+    /// The same, where the segment ends behind it at `end`.
+    fn flush_before(&mut self, end: u64) -> Result<()> {
+        if self.pending.is_empty() {
+            return Ok(());
+        }
+        let pending = std::mem::take(&mut self.pending);
+        self.hasher.update(&pending);
+        let written = self.file().and_then(|file| file.write_all_at(&pending, end - pending.len() as u64));
+        written.map_err(|error| Error::io("cannot write", &self.path, error))
     }
 
     fn copy(&mut self, from: &File, length: u64, offset: u64) -> std::io::Result<()> {

@@ -83,6 +83,11 @@ impl Digests {
         Ok(())
     }
 
+    /// Whether there is none at all.
+    pub fn is_empty(&self) -> Result<bool> {
+        Ok(self.set.walk(Bounds::prefix(&[]), Direction::Forward).next_span()?.is_none())
+    }
+
     /// The earliest capture that has a body with this digest and is not hidden.
     pub fn earliest(&self, digest: &Digest) -> Result<Option<Original>> {
         self.originals(digest, 1).map(|mut originals| originals.pop())

@@ -1,5 +1,7 @@
 //! Every bound of this package, with its unit.
 
+use std::time::Duration;
+
 // --- segments -------------------------------------------------------------------------------------------------------
 
 /// A segment is sealed when it has grown to this size, unless the archive was opened with another.
@@ -19,10 +21,16 @@ pub const COMMIT_BYTES_MAX: u64 = 16 << 20;
 pub const BUSY_APPENDS: usize = 4;
 /// From the beginning of one busy tick to that of the next; well within the 50 ms that an append may have to wait.
 pub const BUSY_TICK_MS: u64 = 20;
+/// Bytes of a segment gathered before they are written, unless the tick ends.
+pub const PENDING_BYTES_MAX: usize = 256 << 10;
 /// Segments synced at once.
 pub const SYNC_THREADS_MAX: usize = 32;
 /// Space left free on the disk for sidecars, views and closing records.
 pub const DISK_RESERVE_BYTES: u64 = 64 << 20;
+/// How long a look at the disk's free space counts …
+pub const ROOM_LOOK_EVERY: Duration = Duration::from_secs(1);
+/// … while there is so much more than is needed.
+pub const ROOM_AMPLE_BYTES: u64 = 1 << 30;
 /// Records that one removal names; a larger one becomes several.
 pub const REMOVAL_POSITIONS_MAX: usize = 80_000;
 /// The reason of a removal.

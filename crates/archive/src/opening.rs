@@ -86,6 +86,7 @@ impl Archive {
             tables: Mutex::new(Tables::default()),
             rewriting: Mutex::new(()),
             adding: Mutex::new(()),
+            room: Mutex::new(None),
         });
         let threads = start(&shared, book)?;
         let keeper = match shared.read_only {

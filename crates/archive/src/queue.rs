@@ -22,12 +22,15 @@ struct State<T> {
     finished: u64,
     closed: bool,
     failed: Option<Error>,
+    /// Threads that wait for a change: waking nobody costs a system call too.
+    waiting: u32,
 }
 
 impl<T> Lane<T> {
     /// A lane that makes those who put wait while more than `bytes_max` bytes are in it.
     pub fn new(bytes_max: u64) -> Lane<T> {
-        let state = State { items: VecDeque::new(), bytes: 0, put: 0, finished: 0, closed: false, failed: None };
+        let state =
+            State { items: VecDeque::new(), bytes: 0, put: 0, finished: 0, closed: false, failed: None, waiting: 0 };
         Lane { state: Mutex::new(state), changed: Condvar::new(), bytes_max }
     }
 
@@ -49,7 +52,7 @@ impl<T> Lane<T> {
         state.items.push_back((item, bytes));
         state.bytes += bytes;
         state.put += 1;
-        self.changed.notify_all();
+        self.wake(&state);
         Ok(state.put)
     }
 
@@ -80,20 +83,21 @@ impl<T> Lane<T> {
         let mut state = self.lock();
         state.bytes -= bytes;
         state.finished += count as u64;
-        self.changed.notify_all();
+        self.wake(&state);
     }
 
     /// Nothing more goes in; whoever waits is told why.
     pub fn fail(&self, error: Error) {
         let mut state = self.lock();
         state.failed.get_or_insert(error);
-        self.changed.notify_all();
+        self.wake(&state);
     }
 
     /// Nothing more goes in; what waits is still worked off.
     pub fn close(&self) {
-        self.lock().closed = true;
-        self.changed.notify_all();
+        let mut state = self.lock();
+        state.closed = true;
+        self.wake(&state);
     }
 
     /// The ticket of the last item put in.
@@ -123,8 +127,17 @@ impl<T> Lane<T> {
         self.state.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    fn wait<'g>(&self, state: MutexGuard<'g, State<T>>) -> MutexGuard<'g, State<T>> {
-        self.changed.wait(state).unwrap_or_else(PoisonError::into_inner)
+    fn wait<'g>(&self, mut state: MutexGuard<'g, State<T>>) -> MutexGuard<'g, State<T>> {
+        state.waiting += 1;
+        let mut state = self.changed.wait(state).unwrap_or_else(PoisonError::into_inner);
+        state.waiting -= 1;
+        state
+    }
+
+    fn wake(&self, state: &State<T>) {
+        if state.waiting > 0 {
+            self.changed.notify_all();
+        }
     }
 }
 

@@ -56,6 +56,7 @@ async fn through(
 ) -> (usize, Option<Outcome>) {
     tokio::time::sleep_until(parts.zero + std::time::Duration::from_millis(bundle.not_before_ms)).await;
     let mut session = parts.fetcher.session(first);
+    let mut located = None;
     let rules = match parts.ignores_robots(first) {
         true => None,
         false => {
@@ -78,7 +79,7 @@ async fn through(
                 }
                 None => parts.rested(first, bundle.pace, report.crawl_delay_ms),
             }
-            locate(bundle.lease, learned.address, parts);
+            locate(bundle.lease, learned.address, &mut located, parts);
             if let Some(outcome) = learned.refused {
                 // It would be refused for every page alike; asking again changes nothing.
                 for ask in &bundle.urls {
@@ -120,7 +121,7 @@ async fn through(
         let step = visit(ask, &url, bundle.lease, &mut session, parts).await;
         parts.answered(&url, bundle.pace, step.answer_ms, report.crawl_delay_ms);
         answered(report, step.answer_ms, parts);
-        locate(bundle.lease, step.address, parts);
+        locate(bundle.lease, step.address, &mut located, parts);
         if step.fault.is_none() {
             report.done += 1;
         }
@@ -136,7 +137,7 @@ async fn through(
             }
             return (number + 1, Some(step.outcome));
         }
-        let nowhere = soft::nowhere(&url, parts).filter(|_| step.suspect);
+        let nowhere = step.suspect.then(|| soft::nowhere(&url, parts)).flatten();
         let is_allowed = |url: &Url| rules.as_ref().is_none_or(|rules| rules.decide(AGENT, url.as_str()).allowed);
         if let Some(nowhere) = nowhere.filter(is_allowed) {
             if let Err(not_now) = parts.turn(&nowhere, bundle.pace, bundle.deadline_ms).await {
@@ -182,8 +183,9 @@ fn give_up(report: &mut BundleReport, fault: Option<skep_fetch::Class>, park_ms:
     report.park.is_some() || report.fault.is_some()
 }
 
-fn locate(lease: LeaseId, address: Option<IpAddr>, parts: &Parts) {
-    if let Some(address) = address {
+/// Says where the host is, when that is news.
+fn locate(lease: LeaseId, address: Option<IpAddr>, located: &mut Option<IpAddr>, parts: &Parts) {
+    if let Some(address) = address.filter(|address| located.replace(*address) != Some(*address)) {
         let _given_up = parts.say.send(Said::Located(lease, AddressKey::of(address)));
     }
 }

@@ -118,7 +118,7 @@ pub fn records(
         std::iter::once("http/1.1").chain(exchange.tls.as_ref().map(|tls| tls.protocol)).collect();
     let visit = Visit {
         url: url.as_str(),
-        site_hash: key.site_hash(),
+        key: &key,
         time_ms: visited.time_ms,
         request: Some(&request.bytes).filter(|bytes| !bytes.is_empty()).map(|bytes| &bytes[..]),
         private: request.private,

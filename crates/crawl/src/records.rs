@@ -39,8 +39,8 @@ const FIELDS: &str = "application/warc-fields";
 pub struct Visit<'a> {
     /// The URL as fetched.
     pub url: &'a str,
-    /// Whose slice the records go to.
-    pub site_hash: u32,
+    /// Its key: whose slice the records go to, and where they are found.
+    pub key: &'a Key,
     /// When the request was sent, in milliseconds since 1970.
     pub time_ms: i64,
     /// The request as sent, its secrets redacted.
@@ -132,7 +132,7 @@ impl Encoders {
     pub fn visit(&mut self, visit: &Visit<'_>, ids: &mut dyn FnMut() -> [u8; 16]) -> Result<Append, WriteError> {
         let about = About {
             url: visit.url,
-            key: Key::of(visit.url),
+            key: visit.key.clone(),
             time_ms: visit.time_ms,
             date: date(visit.time_ms)?,
             private: visit.private,
@@ -149,7 +149,7 @@ impl Encoders {
         if let Some(metadata) = visit.metadata {
             records.push(self.metadata(&about, metadata, &RecordId::uuid(ids()), &answer_id)?);
         }
-        Ok(Append { site_hash: visit.site_hash, records })
+        Ok(Append { site_hash: visit.key.site_hash(), records })
     }
 
     /// What a resolver answered, alone.

@@ -25,6 +25,8 @@ pub struct Remembered {
 /// Two generations: when the young one is full, the old one is forgotten.
 #[derive(Default)]
 struct Recent {
+    /// Nothing was there before, and nothing was forgotten since: what is not here is nowhere.
+    is_all: bool,
     young: HashMap<[u8; 20], Original>,
     old: HashMap<[u8; 20], Original>,
 }
@@ -65,7 +67,9 @@ const CAPTURES_LOOKED_AT: u64 = 64;
 impl Remembered {
     /// What this archive remembers.
     pub fn new(archive: Arc<Archive>) -> Remembered {
-        Remembered { archive, recent: Mutex::default() }
+        // What cannot be looked at is looked up, and then says so.
+        let is_all = archive.views().digests.is_empty().unwrap_or(false);
+        Remembered { archive, recent: Mutex::new(Recent { is_all, ..Recent::default() }) }
     }
 
     /// The newest public capture of a URL that brought a body, and its validators.
@@ -213,6 +217,9 @@ impl Remembered {
             if let Some(original) = recent.young.get(bytes).or_else(|| recent.old.get(bytes)) {
                 return Ok(Some(original.clone()));
             }
+            if recent.is_all {
+                return Ok(None);
+            }
         }
         let Some(found) = self.archive.views().digests.earliest(digest)? else { return Ok(None) };
         // Only a record that can still be read, and whose payload others may see, can stand in for a body.
@@ -228,6 +235,7 @@ impl Remembered {
         let Digest::Sha1(bytes) = digest else { return };
         let mut recent = self.recent.lock().unwrap_or_else(PoisonError::into_inner);
         if recent.young.len() >= RECENT_DIGESTS_MAX {
+            recent.is_all &= recent.old.is_empty();
             recent.old = std::mem::take(&mut recent.young);
         }
         recent.young.entry(*bytes).or_insert_with(|| Original { url: url.to_string(), time_ms });

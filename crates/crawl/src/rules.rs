@@ -206,9 +206,11 @@ impl Rules {
 
 /// `scheme://host:port` of a serialised URL.
 pub fn origin(url: &str) -> &str {
-    let from = url.find("://").map_or(0, |at| at + 3);
-    let end = url[from..].find(['/', '?', '#']).map_or(url.len(), |at| from + at);
-    &url[..end]
+    let bytes = url.as_bytes();
+    let colon = bytes.iter().position(|byte| matches!(byte, b':' | b'/' | b'?' | b'#')).unwrap_or(0);
+    let from = if bytes[colon..].starts_with(b"://") { colon + 3 } else { 0 };
+    let end = bytes[from..].iter().position(|byte| matches!(byte, b'/' | b'?' | b'#'));
+    &url[..end.map_or(url.len(), |at| from + at)]
 }
 
 /// What a link probably leads to, before it is fetched.

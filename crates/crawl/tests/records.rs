@@ -17,6 +17,8 @@ use skep_warc::{Options, Reader, Rule, check_record};
 const URL: &str = "https://www.example.org/a?b=c";
 const TIME_MS: i64 = 1_778_052_489_123;
 
+static KEY: std::sync::LazyLock<skep_url::Key> = std::sync::LazyLock::new(|| skep_url::Key::of(URL));
+
 fn encoders() -> Encoders {
     Encoders::new(Level::new(1), std::env::temp_dir())
 }
@@ -32,7 +34,7 @@ fn ids() -> impl FnMut() -> [u8; 16] {
 fn visit<'a>(answer: &'a Answer<'a>, metadata: &'a Metadata<'a>) -> Visit<'a> {
     Visit {
         url: URL,
-        site_hash: 7,
+        key: &KEY,
         time_ms: TIME_MS,
         request: Some(b"GET /a?b=c HTTP/1.1\r\nHost: www.example.org\r\n\r\n"),
         private: false,
@@ -125,7 +127,7 @@ fn a_visit_is_request_response_and_metadata() {
         ..Metadata::default()
     };
     let append = encoders().visit(&visit(&answer, &metadata), &mut ids()).unwrap();
-    assert_eq!(append.site_hash, 7);
+    assert_eq!(append.site_hash, KEY.site_hash());
     assert_eq!(notes(&append), [CaptureKind::Request, CaptureKind::Response, CaptureKind::Metadata]);
     assert!(append.records[1].bytes.length() < 1000, "a page is compressed");
     let Note::Capture(capture) = &append.records[1].note else { panic!() };

@@ -38,7 +38,7 @@ fn warcio_reads_every_record_and_finds_every_digest_right() {
         let answer = Answer::read(Block::Memory(bytes), None, 0).unwrap();
         let visit = Visit {
             url,
-            site_hash: 0,
+            key: &skep_url::Key::of(url),
             time_ms: 1_778_052_489_123,
             request: Some(b"GET /page?q=%C3%BC HTTP/1.1\r\nHost: www.example.org\r\n\r\n"),
             private: false,

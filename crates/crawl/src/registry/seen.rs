@@ -56,6 +56,7 @@ pub(super) struct Seen {
     /// mostly told apart without a look into the table; zero is free. Its length is a power of two.
     slots: Vec<u32>,
     index_mask: u32,
+    /// Fingerprints found in runs lately, each with its number plus one. All zeros at first, which costs nothing until it is used.
     recent: Vec<Recent>,
     runs: Vec<Run>,
     next_file: u64,
@@ -67,17 +68,11 @@ pub(super) struct Seen {
     given_up: Vec<PathBuf>,
 }
 
-#[derive(Clone, Copy)]
-struct Recent {
-    high: u64,
-    low: u64,
-    number: u64,
-}
+/// High half, low half, number plus one: zero is nobody.
+type Recent = [u64; 3];
 
 /// A merge goes on after this many were added: often enough to be unnoticed, seldom enough to cost nothing itself.
 const STEP_EVERY: usize = 16;
-
-const NOBODY: Recent = Recent { high: 0, low: 0, number: u64::MAX };
 
 impl Seen {
     /// Opens what a checkpoint says.
@@ -98,7 +93,7 @@ impl Seen {
             fresh_sum: Xxh3Default::new(),
             slots: vec![0; (active_keys * 3 / 2).next_power_of_two()],
             index_mask: (active_keys as u32 + 1).next_power_of_two() - 1,
-            recent: vec![NOBODY; room.recent_keys.next_power_of_two().max(1)],
+            recent: vec![[0; 3]; room.recent_keys.next_power_of_two().max(1)],
             runs: Vec::new(),
             next_file: written.next_file,
             merges: Vec::new(),
@@ -177,16 +172,18 @@ impl Seen {
     pub fn find(&mut self, key: Fingerprint) -> Result<Option<u64>> {
         let (high, low) = ((key >> 64) as u64, key as u64);
         let recent = low as usize & (self.recent.len() - 1);
-        let held = self.recent[recent];
-        if held.low == low && held.high == high && held.number != NOBODY.number {
-            return Ok(Some(held.number));
+        if !self.runs.is_empty()
+            && let [found_high, found_low, number @ 1..=u64::MAX] = self.recent[recent]
+            && (found_high, found_low) == (high, low)
+        {
+            return Ok(Some(number - 1));
         }
         if let Some(index) = self.slot(key).1 {
             return Ok(Some(self.base + index as u64));
         }
         for run in &self.runs {
             if let Some(number) = run.find(key, &mut self.blocks)? {
-                self.recent[recent] = Recent { high, low, number };
+                self.recent[recent] = [high, low, number + 1];
                 return Ok(Some(number));
             }
         }
