@@ -241,17 +241,17 @@ impl<'a> Sheet<'a> {
 }
 
 /// A NUL stands for a character that cannot be shown, which may be part of a name.
-fn is_name(byte: u8) -> bool {
+pub fn is_name(byte: u8) -> bool {
     byte.is_ascii_alphanumeric() || matches!(byte, b'-' | b'_' | 0 | 0x80..)
 }
 
-fn unescaped<'a>(raw: &'a [u8], charset: &'static Encoding) -> Cow<'a, str> {
+pub fn unescaped<'a>(raw: &'a [u8], charset: &'static Encoding) -> Cow<'a, str> {
     let text = value::decoded(raw, charset);
     if raw.contains(&b'\\') { Cow::Owned(escapes_replaced(&text)) } else { text }
 }
 
 /// Replaces `\26 ` and `\(` by what they mean.
-fn escapes_replaced(text: &str) -> String {
+pub fn escapes_replaced(text: &str) -> String {
     let mut out = String::with_capacity(text.len());
     let mut rest = text;
     while let Some(at) = rest.find('\\') {

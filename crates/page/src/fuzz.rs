@@ -5,6 +5,7 @@ use skep_url::Url;
 use skep_warc::http::Head;
 
 use crate::resolve::Resolver;
+use crate::rewrite::{Charset, Kind, Place, Rewriter, charset, kind};
 use crate::{Input, Page, challenge, feed, limits, read, sitemap, text};
 
 /// A page of any kind: its first line is the media type, the rest its body.
@@ -69,6 +70,39 @@ pub fn fuzz_reference(input: &[u8]) {
             let mut out = String::new();
             let resolved = resolver.resolve(&reference, &mut out).then_some(out);
             assert_eq!(resolved, joined, "{base} and {reference:?}");
+        }
+    }
+}
+
+/// Rewriting of anything: the first line is modifier, media type and charset, the rest a body. However it is cut into pieces, the
+/// same comes out; nothing is lost; and what is rewritten stays.
+pub fn fuzz_rewrite(input: &[u8]) {
+    let (line, body) = split_line(input);
+    let line = String::from_utf8_lossy(line);
+    let mut words = line.split(' ');
+    let (modifier, media_type) = (words.next().unwrap_or_default(), words.next().unwrap_or_default());
+    let Ok(url) = Url::parse("http://example.org/a/b.html?c") else { return };
+    let kind = kind(modifier, media_type, body);
+    let named = words.next().and_then(|name| Charset::for_label(name.as_bytes()));
+    let charset = named.unwrap_or_else(|| charset(kind, None, body, &url));
+    for scripts in [true, false] {
+        let place = Place { prefix: "http://replay.localhost/web/", time: "20200102030405", url: &url, scripts };
+        let run = |body: &[u8], size: usize| {
+            let mut out = Vec::new();
+            let mut rewriter = Rewriter::new(kind, &place, charset);
+            body.chunks(size).for_each(|piece| rewriter.write(piece, &mut out));
+            rewriter.end(&mut out);
+            out
+        };
+        let whole = run(body, body.len().max(1));
+        for size in [1, 5, 64] {
+            assert!(run(body, size) == whole, "pieces of {size} give something else");
+        }
+        if kind == Kind::Other {
+            assert!(whole == body, "what is not rewritten stays");
+        }
+        if !scripts && charset.is_ascii_compatible() && matches!(kind, Kind::Html | Kind::Css) {
+            assert!(run(&whole, whole.len().max(1)) == whole, "what is rewritten stays");
         }
     }
 }

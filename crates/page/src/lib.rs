@@ -4,6 +4,7 @@
 //! - [`text`](text()): the text that a reader would see
 //! - [`sitemap`](sitemap()), [`feed`](feed()): the entries of those files
 //! - [`challenge`](challenge()): is this a page at all, or a test for robots?
+//! - [`rewrite`]: the same page with its addresses led to a replay, byte by byte otherwise
 //!
 //! ```
 //! use skep_page::{Input, LinkKind, read};
@@ -33,6 +34,7 @@ mod read;
 mod refresh;
 mod relation;
 mod resolve;
+pub mod rewrite;
 mod scan;
 mod sitemap;
 mod sniff;

@@ -73,5 +73,18 @@ pub const TEXT_BYTES_MAX: usize = 4 << 20;
 /// Bytes of a body that are searched for marks of a challenge page. Real ones are small.
 pub const CHALLENGE_BYTES_MAX: usize = 64 << 10;
 
+/// Bytes of a page, style sheet or script that rewriting holds back to see a whole tag, string or inline script. What is longer
+/// passes as it is.
+pub const HELD_BYTES_MAX: usize = 8 << 20;
+
+/// Pages inside pages (`srcdoc`) that are rewritten.
+pub const INNER_PAGES_MAX: u8 = 3;
+
+/// Open brackets that are remembered of a script. Deeper ones are not told apart.
+pub const BRACKETS_MAX: usize = 16 << 10;
+
+/// Bytes of a style sheet looked at to find the name before a parenthesis.
+pub const CSS_NAME_BYTES_MAX: usize = 64;
+
 const _: () = assert!(ATTRIBUTE_BYTES_MAX >= URL_BYTES_MAX); // every URL that can be fetched fits into an attribute
 const _: () = assert!(STEPS_MAX > 2 * PAGE_BYTES_MAX as u64); // an ordinary page of the largest size is read whole

@@ -57,7 +57,7 @@ impl<'a> Tag<'a> {
 
 /// How the text that comes next is read.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-enum Mode {
+pub enum Mode {
     Data,
     /// Until the end tag of this element.
     RawText(Element),
@@ -94,6 +94,30 @@ impl<'a> Scanner<'a> {
     pub fn new(bytes: &'a [u8], options: Options) -> Scanner<'a> {
         let foreign = Foreign::default();
         Scanner { bytes, at: 0, mode: Mode::Data, foreign, options, tag: Tag::default(), attributes_cut: false }
+    }
+
+    /// Begins in the middle of a page, for who has only a part of it at hand.
+    pub fn resumed(bytes: &'a [u8], foreign: Foreign, options: Options) -> Scanner<'a> {
+        let mut scanner = Scanner::new(bytes, options);
+        scanner.foreign = foreign;
+        scanner
+    }
+
+    /// What must be known to go on elsewhere.
+    pub fn into_foreign(self) -> Foreign {
+        self.foreign
+    }
+
+    /// Is the current element foreign, so that CDATA sections count?
+    pub fn is_foreign(&self) -> bool {
+        self.foreign.is_inside()
+    }
+
+    /// Reads the one tag whose name begins at `from`: where it ends, and how what follows is read. `None`: the bytes end first,
+    /// and nothing has changed.
+    pub fn tag_from(&mut self, from: usize, is_end: bool) -> Option<(usize, Mode)> {
+        self.mode = Mode::Data;
+        self.tag_at(from, is_end).then_some((self.at, self.mode))
     }
 
     /// Hands out text from now on, or does not.
@@ -333,7 +357,7 @@ const NAME: [u8; 256] = {
 /// Where a byte is that is mostly a few bytes away: those are looked at eight at a time, the rest by `memchr`, whose beginning
 /// costs more than that.
 #[inline]
-fn near(byte: u8, bytes: &[u8]) -> Option<usize> {
+pub fn near(byte: u8, bytes: &[u8]) -> Option<usize> {
     const ONES: u64 = u64::MAX / 255;
     let pattern = ONES * u64::from(byte);
     let (words, _) = bytes.as_chunks::<8>();
@@ -350,7 +374,7 @@ fn near(byte: u8, bytes: &[u8]) -> Option<usize> {
 }
 
 /// Where the content after `<!--` ends, its closing signs included.
-fn comment_end(content: &[u8]) -> usize {
+pub fn comment_end(content: &[u8]) -> usize {
     if content.starts_with(b">") {
         return 1;
     }
@@ -376,7 +400,7 @@ fn names(rest: &[u8], name: &str) -> bool {
 }
 
 /// Where the end tag of that name begins.
-fn raw_end(rest: &[u8], name: &str) -> usize {
+pub fn raw_end(rest: &[u8], name: &str) -> usize {
     let mut from = 0;
     while let Some(offset) = memchr(b'<', &rest[from..]) {
         let open = from + offset;
@@ -396,7 +420,7 @@ fn raw_end(rest: &[u8], name: &str) -> usize {
 ///    ├──────"-->"──────┘ └───────"</script>"─────┘  │
 ///    └─────────────────────"-->"────────────────────┘        "</script>" ends script and escaped
 /// ```
-fn script_end(rest: &[u8]) -> usize {
+pub fn script_end(rest: &[u8]) -> usize {
     #[derive(PartialEq)]
     enum State {
         Script,

@@ -2,7 +2,7 @@
 
 use std::path::Path;
 
-use skep_page::fuzz::{fuzz_listing, fuzz_page, fuzz_reference};
+use skep_page::fuzz::{fuzz_listing, fuzz_page, fuzz_reference, fuzz_rewrite};
 
 struct Seeded(u64);
 
@@ -151,4 +151,51 @@ fn references() {
             fuzz_reference(format!("{base}\n{}", some.join("\n")).as_bytes());
         }
     }
+}
+
+#[test]
+fn rewriting() {
+    let tokens = [
+        "<",
+        ">",
+        "<!--",
+        "-->",
+        "<script>",
+        "</script>",
+        "<svg>",
+        "<style>",
+        "</style>",
+        "url(",
+        ")",
+        "\\",
+        "&amp;",
+        "<base href=",
+        "\0",
+        "]]>",
+        "'",
+        "\"",
+        "`",
+        "${",
+        "}",
+        "{",
+        "/",
+        "/*",
+        "*/",
+        "//",
+        "\n",
+        "srcset='",
+        "@import ",
+        "location",
+        "top",
+        ".",
+        "import(",
+        "import ",
+        "from ",
+        "postMessage(",
+        "\u{e9}",
+        "image-set(",
+        "javascript:",
+        "=",
+    ];
+    mutations("rewrite", fuzz_rewrite, 20_000, &tokens);
 }

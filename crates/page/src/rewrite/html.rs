@@ -1,0 +1,437 @@
+//! Markup with its addresses led to the replay: every byte that is no address stays as it is, in whatever charset.
+
+use encoding_rs::{Encoding, UTF_8};
+use memchr::{memchr, memmem};
+
+use super::address::Addresses;
+use super::attribute::{self, Meaning};
+use super::stream::{End, Step};
+use super::{Place, css, importmap, script};
+use crate::element::Element;
+use crate::foreign::{Foreign, Space};
+use crate::limits;
+use crate::scan::{self, Attribute, Mode, Options, Scanner, Tag};
+use crate::{refresh, srcset, value};
+
+/// Markup, as far as it was read.
+#[derive(Debug)]
+pub struct Html {
+    addresses: Addresses,
+    charset: &'static Encoding,
+    xml: bool,
+    /// Scripts run: they are rewritten, and ours runs before them.
+    scripts: bool,
+    is_ours_in: bool,
+    is_base_known: bool,
+    foreign: Foreign,
+    inside: Inside,
+    /// Pages around this one.
+    depth: u8,
+}
+
+/// What is being read.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Inside {
+    Markup,
+    /// The content of an element in which markup is text.
+    Raw {
+        element: Element,
+        is_script: bool,
+        content: Content,
+    },
+    /// Text to the end.
+    Plain,
+}
+
+/// What the content of an element is.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Content {
+    Text,
+    Style,
+    Script,
+    ImportMap,
+    /// What would make a browser fetch on its own.
+    Dropped,
+}
+
+/// What becomes of an attribute.
+enum Edit {
+    Keep,
+    Drop,
+    Value(String),
+}
+
+impl Step for Html {
+    fn step(&mut self, window: &[u8], end: End, out: &mut Vec<u8>) -> usize {
+        let options = Options { text: false, xml: self.xml };
+        let mut scanner = Scanner::resumed(window, std::mem::take(&mut self.foreign), options);
+        let done = self.read(&mut scanner, window, end, out);
+        self.foreign = scanner.into_foreign();
+        done
+    }
+}
+
+impl Html {
+    pub fn new(place: &Place<'_>, charset: &'static Encoding, xml: bool, depth: u8) -> Html {
+        Html {
+            addresses: Addresses::new(place, charset),
+            charset,
+            xml,
+            scripts: place.scripts,
+            is_ours_in: !place.scripts,
+            is_base_known: false,
+            foreign: Foreign::default(),
+            inside: Inside::Markup,
+            depth,
+        }
+    }
+
+    fn read<'w>(&mut self, scanner: &mut Scanner<'w>, window: &'w [u8], end: End, out: &mut Vec<u8>) -> usize {
+        let mut at = 0;
+        while at < window.len() {
+            let next = match self.inside {
+                Inside::Markup => self.markup(scanner, window, at, end, out),
+                Inside::Raw { .. } => self.raw(window, at, end, out),
+                Inside::Plain => {
+                    out.extend_from_slice(&window[at..]);
+                    Some(window.len())
+                }
+            };
+            match next {
+                Some(next) => at = next,
+                None if end == End::More => return at,
+                None => {
+                    out.extend_from_slice(&window[at..]);
+                    return window.len();
+                }
+            }
+        }
+        at
+    }
+
+    /// Passes text on, and the tag or declaration after it. `None`: the window ends inside.
+    fn markup<'w>(
+        &mut self,
+        scanner: &mut Scanner<'w>,
+        window: &'w [u8],
+        at: usize,
+        end: End,
+        out: &mut Vec<u8>,
+    ) -> Option<usize> {
+        let Some(length) = scan::near(b'<', &window[at..]) else {
+            out.extend_from_slice(&window[at..]);
+            return Some(window.len());
+        };
+        if length > 0 {
+            out.extend_from_slice(&window[at..at + length]);
+            return Some(at + length);
+        }
+        let rest = &window[at..];
+        let after = match *rest.get(1)? {
+            b'a'..=b'z' | b'A'..=b'Z' => return self.start(scanner, window, at, out),
+            b'/' => match rest.get(2)? {
+                b'a'..=b'z' | b'A'..=b'Z' => scanner.tag_from(at + 2, true)?.0,
+                _ => at + memchr(b'>', rest)? + 1,
+            },
+            b'!' => {
+                if rest.len() < 9 && end == End::More {
+                    return None;
+                }
+                if let Some(content) = rest.strip_prefix(b"<!--") {
+                    let length = scan::comment_end(content);
+                    let found = &content[..length];
+                    let is_closed =
+                        found.ends_with(b"-->") || found.ends_with(b"--!>") || matches!(found, b">" | b"->");
+                    // One that is not closed ends where the page does.
+                    if !is_closed {
+                        return None;
+                    }
+                    at + 4 + length
+                } else if rest.starts_with(b"<![CDATA[") && (self.xml || scanner.is_foreign()) {
+                    at + memmem::find(rest, b"]]>")? + 3
+                } else {
+                    at + memchr(b'>', rest)? + 1
+                }
+            }
+            b'?' => {
+                let after = at + memchr(b'>', rest)? + 1;
+                if self.xml && rest.starts_with(b"<?xml-stylesheet") {
+                    self.sheet_instruction(&window[at..after], out);
+                    return Some(after);
+                }
+                after
+            }
+            _ => at + 1,
+        };
+        out.extend_from_slice(&window[at..after]);
+        Some(after)
+    }
+
+    fn start<'w>(
+        &mut self,
+        scanner: &mut Scanner<'w>,
+        window: &'w [u8],
+        at: usize,
+        out: &mut Vec<u8>,
+    ) -> Option<usize> {
+        let (after, mode) = scanner.tag_from(at + 1, false)?;
+        let tag = &scanner.tag;
+        let mut ours_follows = false;
+        if !self.is_ours_in {
+            match tag.element {
+                Element::Html => {}
+                Element::Head => ours_follows = true,
+                Element::Svg if self.xml => ours_follows = true,
+                // XML of other kinds has no scripts.
+                Element::Other(_) if self.xml => self.is_ours_in = true,
+                _ => self.put_ours(out),
+            }
+        }
+        let mut copied = at;
+        for attribute in &tag.attributes {
+            if attribute.value.is_empty() {
+                continue;
+            }
+            let edit = self.edit(tag, attribute);
+            if matches!(edit, Edit::Keep) {
+                continue;
+            }
+            let name_at = offset(window, attribute.name);
+            let mut value_at = offset(window, attribute.value);
+            let mut value_end = value_at + attribute.value.len();
+            if matches!(window[value_at - 1], b'"' | b'\'') {
+                value_at -= 1;
+                value_end += 1;
+            }
+            match edit {
+                Edit::Keep => {}
+                Edit::Drop => out.extend_from_slice(&window[copied..name_at]),
+                Edit::Value(text) => {
+                    out.extend_from_slice(&window[copied..value_at]);
+                    put_value(&text, out);
+                }
+            }
+            copied = value_end;
+        }
+        out.extend_from_slice(&window[copied..after]);
+        if ours_follows && !tag.self_closing {
+            self.put_ours(out);
+        }
+        self.inside = self.content(tag, mode);
+        Some(after)
+    }
+
+    /// Our own script, before any of the page. What it must know stands in its attributes: they need no script of their own, and
+    /// mean the same in XML.
+    fn put_ours(&mut self, out: &mut Vec<u8>) {
+        self.is_ours_in = true;
+        let addresses = &self.addresses;
+        out.extend_from_slice(b"<script");
+        if self.xml {
+            out.extend_from_slice(b" xmlns=\"http://www.w3.org/1999/xhtml\"");
+        }
+        let source = format!("{}/-/replay.js", addresses.origin());
+        for (name, text) in [
+            (" src=", source.as_str()),
+            (" data-skep-prefix=", addresses.prefix()),
+            (" data-skep-time=", addresses.time()),
+            (" data-skep-url=", addresses.base()),
+        ] {
+            out.extend_from_slice(name.as_bytes());
+            put_value(text, out);
+        }
+        out.extend_from_slice(b"></script>");
+    }
+
+    /// How what follows a start tag is read.
+    fn content(&self, tag: &Tag<'_>, mode: Mode) -> Inside {
+        let is_whole = mode != Mode::Data || (self.xml || tag.space == Space::Svg) && !tag.self_closing;
+        let content = match tag.element {
+            Element::Style if is_whole => Content::Style,
+            Element::Script if is_whole => match attribute::script_type(tag) {
+                attribute::ScriptType::Script if self.scripts => Content::Script,
+                attribute::ScriptType::ImportMap => Content::ImportMap,
+                attribute::ScriptType::Rules => Content::Dropped,
+                _ => Content::Text,
+            },
+            _ => Content::Text,
+        };
+        match mode {
+            Mode::Plain => Inside::Plain,
+            Mode::Data if content == Content::Text => Inside::Markup,
+            // Inside svg and in XML, such content may hold CDATA sections, and ends where it says so all the same.
+            Mode::Data => Inside::Raw { element: tag.element, is_script: false, content },
+            Mode::Script => Inside::Raw { element: tag.element, is_script: true, content },
+            Mode::RawText(element) | Mode::RcData(element) => Inside::Raw { element, is_script: false, content },
+        }
+    }
+
+    /// Passes the content of an element on, up to its end tag.
+    fn raw(&mut self, window: &[u8], at: usize, end: End, out: &mut Vec<u8>) -> Option<usize> {
+        let Inside::Raw { element, is_script, content } = self.inside else { return Some(at) };
+        let rest = &window[at..];
+        let length = if is_script { scan::script_end(rest) } else { scan::raw_end(rest, element.name()) };
+        let is_complete = length < rest.len();
+        if !is_complete && end != End::Last {
+            if content == Content::Text && !is_script {
+                // Nothing is changed, so nothing need be held but what may be the end tag.
+                let keep = rest.len().min(element.name().len() + 2);
+                let safe = rest.len() - keep;
+                out.extend_from_slice(&rest[..safe]);
+                return (safe > 0).then_some(at + safe);
+            }
+            if end == End::More {
+                return None;
+            }
+            // Too long to be looked at; its end is searched for all the same.
+            self.inside = Inside::Raw { element, is_script: false, content: Content::Text };
+            return Some(at);
+        }
+        let text = &rest[..length];
+        match content {
+            Content::Text => out.extend_from_slice(text),
+            Content::Style => css::whole(text, self.charset, self.xml, &mut self.addresses, out),
+            Content::Script => script::whole(text, self.charset, &mut self.addresses, out),
+            Content::ImportMap => importmap::rewrite(text, &mut self.addresses, out),
+            Content::Dropped => {}
+        }
+        self.inside = Inside::Markup;
+        Some(at + length)
+    }
+
+    fn edit(&mut self, tag: &Tag<'_>, attribute: &Attribute<'_>) -> Edit {
+        let meaning = attribute::meaning(tag, attribute.name);
+        match meaning {
+            Meaning::Nothing => return Edit::Keep,
+            Meaning::Dropped => return Edit::Drop,
+            _ => {}
+        }
+        let text = value::attribute(attribute.value, self.charset);
+        let edited = match meaning {
+            Meaning::Nothing | Meaning::Dropped => None,
+            Meaning::Address(modifier) => self.address(modifier, &text),
+            Meaning::Base => {
+                let edited = self.addresses.get("", &text);
+                // Only the first counts, for itself as for what follows.
+                if !self.is_base_known {
+                    self.is_base_known = true;
+                    self.addresses.set_base(&text);
+                }
+                edited
+            }
+            Meaning::SourceSet => self.source_set(&text),
+            Meaning::Style => self.style(&text),
+            Meaning::Handler => self.handler(&text),
+            Meaning::Page => self.inner_page(&text),
+            Meaning::Refresh => self.refresh(&text),
+        };
+        edited.map_or(Edit::Keep, Edit::Value)
+    }
+
+    fn address(&mut self, modifier: &str, text: &str) -> Option<String> {
+        const SCHEME: &str = "javascript:";
+        let trimmed = text.trim_start_matches(|c: char| c <= ' ');
+        if trimmed.get(..SCHEME.len()).is_some_and(|start| start.eq_ignore_ascii_case(SCHEME)) {
+            return self.handler(&trimmed[SCHEME.len()..]).map(|script| format!("{SCHEME}{script}"));
+        }
+        self.addresses.get(modifier, text)
+    }
+
+    fn source_set(&mut self, text: &str) -> Option<String> {
+        let mut out = String::new();
+        let mut copied = 0;
+        for candidate in srcset::candidates(text) {
+            let from = candidate.as_ptr() as usize - text.as_ptr() as usize;
+            let mut address = String::new();
+            if self.addresses.write("im_", candidate, &mut address) {
+                out.push_str(&text[copied..from]);
+                out.push_str(&address);
+                copied = from + candidate.len();
+            }
+        }
+        out.push_str(&text[copied..]);
+        (copied > 0).then_some(out)
+    }
+
+    fn style(&mut self, text: &str) -> Option<String> {
+        text.contains('(')
+            .then(|| changed(text, |out| css::whole(text.as_bytes(), UTF_8, false, &mut self.addresses, out)))?
+    }
+
+    fn handler(&mut self, text: &str) -> Option<String> {
+        if !self.scripts {
+            return None;
+        }
+        changed(text, |out| script::whole(text.as_bytes(), UTF_8, &mut self.addresses, out))
+    }
+
+    fn inner_page(&mut self, text: &str) -> Option<String> {
+        if self.depth >= limits::INNER_PAGES_MAX {
+            return None;
+        }
+        let url = self.addresses.base().parse().ok()?;
+        let place =
+            Place { prefix: self.addresses.prefix(), time: self.addresses.time(), url: &url, scripts: self.scripts };
+        let mut inner = Html::new(&place, UTF_8, false, self.depth + 1);
+        changed(text, |out| {
+            inner.step(text.as_bytes(), End::Last, out);
+        })
+    }
+
+    fn refresh(&mut self, text: &str) -> Option<String> {
+        let reference = refresh::reference(text)?;
+        let address = self.address("", reference)?.replace('\'', "%27");
+        let from = reference.as_ptr() as usize - text.as_ptr() as usize;
+        Some([&text[..from], &address, &text[from + reference.len()..]].concat())
+    }
+
+    /// `<?xml-stylesheet href="…"?>`
+    fn sheet_instruction(&mut self, text: &[u8], out: &mut Vec<u8>) {
+        let found = memmem::find(text, b"href=").and_then(|at| {
+            let quote = *text.get(at + 5).filter(|&&byte| matches!(byte, b'"' | b'\''))?;
+            let length = memchr(quote, &text[at + 6..])?;
+            let reference = value::attribute(&text[at + 6..at + 6 + length], self.charset);
+            Some((at + 5, at + 6 + length + 1, self.addresses.get("cs_", &reference)?))
+        });
+        match found {
+            Some((from, to, address)) => {
+                out.extend_from_slice(&text[..from]);
+                put_value(&address, out);
+                out.extend_from_slice(&text[to..]);
+            }
+            None => out.extend_from_slice(text),
+        }
+    }
+}
+
+/// What was written, if it differs. Only text that was cut inside a character could be no text, and none is.
+fn changed(text: &str, write: impl FnOnce(&mut Vec<u8>)) -> Option<String> {
+    let mut out = Vec::with_capacity(text.len() + 128);
+    write(&mut out);
+    String::from_utf8(out).ok().filter(|new| new != text)
+}
+
+/// Where a part begins in the whole.
+fn offset(whole: &[u8], part: &[u8]) -> usize {
+    part.as_ptr() as usize - whole.as_ptr() as usize
+}
+
+/// Writes a value in quotation marks, in ASCII, which all charsets here share.
+fn put_value(text: &str, out: &mut Vec<u8>) {
+    use std::io::Write;
+    out.push(b'"');
+    for character in text.chars() {
+        match character {
+            '&' => out.extend_from_slice(b"&amp;"),
+            '"' => out.extend_from_slice(b"&quot;"),
+            '<' => out.extend_from_slice(b"&lt;"),
+            '>' => out.extend_from_slice(b"&gt;"),
+            '\t' | '\n' | '\r' | ' '..='~' => out.push(character as u8),
+            // Writing into a vector never fails.
+            _ => {
+                let _ = write!(out, "&#{};", u32::from(character));
+            }
+        }
+    }
+    out.push(b'"');
+}
