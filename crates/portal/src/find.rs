@@ -1,0 +1,125 @@
+//! Finding the capture that is meant: nearest to a time, not newer than a time, and what a revisit stands for.
+
+use crate::access::May;
+use crate::limits::{CANDIDATES_MAX, ORIGINALS_MAX};
+use crate::portal::{Portal, Scope};
+use crate::trouble::Trouble;
+use skep_archive::captures::{Match, Query};
+use skep_archive::runs::Direction;
+use skep_archive::{Archive, Capture, CaptureKind, Key};
+use skep_warc::{Head, date};
+
+/// Who looks, and where.
+pub struct Looking<'p> {
+    /// The portal.
+    pub portal: &'p Portal,
+    /// Which captures belong.
+    pub scope: &'p Scope,
+    /// What may be seen.
+    pub may: May,
+    /// The time now.
+    pub now_ms: i64,
+}
+
+impl Looking<'_> {
+    /// Whether a capture can be shown at all: it holds an answer or a document, and whoever asks may see it.
+    pub fn shows(&self, capture: &Capture) -> bool {
+        matches!(capture.kind, CaptureKind::Response | CaptureKind::Revisit | CaptureKind::Resource)
+            && self.scope.holds(capture, self.portal)
+            && self.portal.access.shows(capture, self.may, self.now_ms)
+    }
+
+    /// Captures of a URL from the nearest to a time outward.
+    pub fn nearest(&self, key: &Key, time_ms: i64) -> Result<impl Iterator<Item = Result<Capture, Trouble>>, Trouble> {
+        let closest = self.portal.archive.views().captures.closest(key, time_ms)?;
+        let shown = move |capture: skep_archive::Result<Capture>| match capture {
+            Ok(capture) => self.shows(&capture).then_some(Ok(capture)),
+            Err(error) => Some(Err(error.into())),
+        };
+        Ok(closest.take(CANDIDATES_MAX).filter_map(shown))
+    }
+
+    /// For a part of a page: captures not newer than the page, the newest first, and then those that are, the oldest first.
+    pub fn not_newer(
+        &self,
+        key: &Key,
+        time_ms: i64,
+    ) -> Result<impl Iterator<Item = Result<Capture, Trouble>>, Trouble> {
+        let view = &self.portal.archive.views().captures;
+        let mut before = Query::new(Match::Exact(key.clone()));
+        // A time of 14 digits stands for its whole second.
+        (before.to_ms, before.direction) = (Some(time_ms.saturating_add(999)), Direction::Backward);
+        let mut after = Query::new(Match::Exact(key.clone()));
+        after.from_ms = Some(time_ms.saturating_add(1000));
+        let all = view.query(&before)?.take(CANDIDATES_MAX).chain(view.query(&after)?.take(CANDIDATES_MAX));
+        let shown = move |capture: skep_archive::Result<Capture>| match capture {
+            Ok(capture) => self.shows(&capture).then_some(Ok(capture)),
+            Err(error) => Some(Err(error.into())),
+        };
+        Ok(all.filter_map(shown))
+    }
+
+    /// The first and the last capture of a URL.
+    pub fn ends(&self, key: &Key) -> Result<Option<(Capture, Capture)>, Trouble> {
+        let one = |direction| -> Result<Option<Capture>, Trouble> {
+            let mut query = Query::new(Match::Exact(key.clone()));
+            query.direction = direction;
+            for capture in self.portal.archive.views().captures.query(&query)?.take(CANDIDATES_MAX) {
+                let capture = capture?;
+                if self.shows(&capture) {
+                    return Ok(Some(capture));
+                }
+            }
+            Ok(None)
+        };
+        Ok(one(Direction::Forward)?.zip(one(Direction::Backward)?))
+    }
+}
+
+/// What a revisit's record says it refers to.
+pub fn named(head: &Head) -> Option<(String, i64)> {
+    let (uri, time) = head.get("WARC-Refers-To-Target-URI").zip(head.get("WARC-Refers-To-Date"))?;
+    Some((String::from_utf8_lossy(uri).into_owned(), date::parse_ms(time)?))
+}
+
+/// What a revisit stands for: the capture it names, else the earliest one with the same payload, in whichever collection. Not
+/// one that is hidden from whoever asks.
+pub fn original(
+    archive: &Archive,
+    revisit: &Capture,
+    named: Option<&(String, i64)>,
+    shows: impl Fn(&Capture) -> bool,
+) -> Result<Option<Capture>, Trouble> {
+    let views = archive.views();
+    if let Some((uri, time_ms)) = named {
+        for capture in views.captures.closest(&Key::of(uri), *time_ms)? {
+            let capture = capture?;
+            if capture.time_ms.div_euclid(1000) != time_ms.div_euclid(1000) {
+                break;
+            }
+            let same = revisit.digest.is_none() || capture.digest.is_none() || capture.digest == revisit.digest;
+            if capture.kind.has_body() && same && shows(&capture) {
+                return Ok(Some(capture));
+            }
+        }
+    }
+    let Some(digest) = revisit.digest else { return Ok(None) };
+    let mut originals = views.digests.originals(&digest, ORIGINALS_MAX)?;
+    // The same URL first: its headers fit best.
+    originals.sort_by_key(|original| original.key != revisit.key);
+    for original in originals {
+        for capture in views.captures.closest(&original.key, original.time_ms)? {
+            let capture = capture?;
+            if capture.position == original.position {
+                if shows(&capture) {
+                    return Ok(Some(capture));
+                }
+                break;
+            }
+            if capture.time_ms != original.time_ms {
+                break;
+            }
+        }
+    }
+    Ok(None)
+}

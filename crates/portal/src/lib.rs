@@ -1,0 +1,43 @@
+//! The portal: the HTTP face of an archive. Owns no state: everything is the archive's.
+//!
+//! Where to begin reading: `routes` says which address is answered by whom, `replay` is the life of a request for an archived page,
+//! `server` the shell around all of it.
+//!
+//! ```no_run
+//! use skep_archive::{Archive, OpenOptions};
+//! use skep_portal::{Settings, serve};
+//!
+//! let archive = Archive::open("skep-archive".as_ref(), OpenOptions::default())?;
+//! let serving = serve(std::sync::Arc::new(archive), Settings::at(([127, 0, 0, 1], 7070).into()))?;
+//! println!("http://{}/", serving.address());
+//! serving.wait();
+//! # Ok::<(), Box<dyn std::error::Error>>(())
+//! ```
+
+pub mod access;
+mod address;
+mod answer;
+mod clients;
+mod find;
+mod headers;
+pub mod limits;
+mod log;
+mod memento;
+mod message;
+mod metrics;
+mod missing;
+mod portal;
+mod range;
+mod replay;
+mod reply;
+mod routes;
+mod server;
+mod settings;
+mod time;
+mod tls;
+mod trouble;
+mod visit;
+
+pub use access::Access;
+pub use server::{Error, Serving, Stop, serve};
+pub use settings::{Lines, Settings};

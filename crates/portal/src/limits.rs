@@ -1,0 +1,62 @@
+//! Every bound of this package, with its unit.
+
+// --- connections and requests ---------------------------------------------------------------------------------------
+
+/// Connections served at once; others wait to be accepted.
+pub const CONNECTIONS_MAX: usize = 4096;
+/// The head of a request must have come by then.
+pub const REQUEST_HEAD_MS: u64 = 15_000;
+/// Bytes of a request's head.
+pub const REQUEST_HEAD_BYTES_MAX: usize = 256 << 10;
+/// A TLS handshake must be over by then.
+pub const HANDSHAKE_MS: u64 = 10_000;
+/// After a stop, answers under way may take so long to come to their end.
+pub const DRAIN_MS: u64 = 10_000;
+/// Requests a second of one client, unless the settings say otherwise.
+pub const REQUESTS_PER_SECOND: u32 = 200;
+/// A client that was quiet may ask so many seconds' worth of requests at once: a page has many parts.
+pub const BURST_SECONDS: u32 = 10;
+/// Clients remembered for their pace; when there are more, those that were quiet longest are forgotten.
+pub const CLIENTS_MAX: usize = 1 << 16;
+/// The body of a request.
+pub const BODY_BYTES_MAX: usize = 64 << 20;
+/// A request's body must have come by then.
+pub const BODY_MS: u64 = 120_000;
+/// Requests whose bodies are in memory at once; others wait.
+pub const BODIES_AT_ONCE_MAX: usize = 4;
+
+// --- reading the archive --------------------------------------------------------------------------------------------
+
+/// Threads that read the archive at once; others wait.
+pub const READS_AT_ONCE_MAX: usize = 256;
+/// How long a request waits for its turn to read before it is turned away.
+pub const TURN_MS: u64 = 20_000;
+/// A body up to this size is read as a whole before the answer begins: its damage is told by the status.
+pub const WHOLE_BODY_BYTES_MAX: usize = 256 << 10;
+/// Bytes of a streamed answer sent at a time.
+pub const PIECE_BYTES: usize = 64 << 10;
+/// Pieces of one answer that wait for a slow client.
+pub const PIECES_WAITING: usize = 4;
+/// A client that does not take the next piece within this time is let go.
+pub const PIECE_MS: u64 = 30_000;
+/// The head of a stored message.
+pub const MESSAGE_HEAD_BYTES_MAX: usize = 1 << 20;
+/// Captures looked at before one is found that can be shown, from the wanted time outward.
+pub const CANDIDATES_MAX: usize = 10_000;
+/// Captures that redirect to themselves, or cannot be read, stepped over before giving up.
+pub const STEPS_ASIDE_MAX: usize = 16;
+/// Captures with the payload of a revisit that are tried.
+pub const ORIGINALS_MAX: usize = 16;
+/// URLs that a page about a missing one suggests.
+pub const SUGGESTIONS_MAX: usize = 10;
+/// Captures looked at for suggestions.
+pub const SUGGESTION_ROWS_MAX: usize = 5_000;
+/// The URL of a replay address.
+pub const URL_BYTES_MAX: usize = 64 << 10;
+/// The value of a stored header that is handed on; longer ones are left out.
+pub const HEADER_BYTES_MAX: usize = 8 << 10;
+/// All stored headers of one answer that are handed on, so that the answer stays within what clients read.
+pub const HEADERS_BYTES_MAX: usize = 48 << 10;
+
+const _: () = assert!(PIECE_BYTES <= WHOLE_BODY_BYTES_MAX);
+const _: () = assert!(HEADER_BYTES_MAX <= HEADERS_BYTES_MAX);

@@ -1,0 +1,174 @@
+//! What all requests share: the archive, who may see what, and what files and collections are called.
+
+use crate::access::Access;
+use crate::metrics::Metrics;
+use crate::reply::Turns;
+use crate::settings::Lines;
+use skep_archive::{Archive, Capture, Clock, WriterKey};
+use std::collections::{BTreeSet, HashMap};
+use std::sync::{Arc, PoisonError, RwLock};
+
+/// The name under which everything is found, whatever its collection.
+pub const EVERYTHING: &str = "web";
+
+/// The portal while it serves.
+pub struct Portal {
+    /// The archive.
+    pub archive: Arc<Archive>,
+    /// Who may see what.
+    pub access: Access,
+    /// Counters.
+    pub metrics: Metrics,
+    /// The time.
+    pub clock: Clock,
+    /// Takes what whoever runs the portal should know.
+    pub talk: Lines,
+    /// Where archived pages are shown.
+    pub origin: Origin,
+    /// Whether their scripts run.
+    pub scripts: bool,
+    /// Who reads the archive at once.
+    pub turns: Turns,
+    names: RwLock<Arc<Names>>,
+}
+
+/// Where archived pages are shown.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Origin {
+    /// On the portal's own, in a sandbox.
+    Own,
+    /// On another one.
+    Other {
+        /// `scheme://host[:port]`.
+        origin: String,
+        /// `host[:port]`, lower case, as it stands in the header Host.
+        host: String,
+    },
+}
+
+/// What files and collections are called.
+#[derive(Default)]
+pub struct Names {
+    files: HashMap<u32, (Arc<str>, Arc<str>)>,
+    collections: BTreeSet<Arc<str>>,
+}
+
+/// Which captures a request is about.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Scope {
+    /// All of them.
+    Everything,
+    /// Those of one collection.
+    Collection(Arc<str>),
+}
+
+impl Scope {
+    /// Its name in addresses.
+    pub fn name(&self) -> &str {
+        match self {
+            Scope::Everything => EVERYTHING,
+            Scope::Collection(name) => name,
+        }
+    }
+
+    /// Whether a capture belongs.
+    pub fn holds(&self, capture: &Capture, portal: &Portal) -> bool {
+        match self {
+            Scope::Everything => true,
+            Scope::Collection(name) => portal.collection_of(capture).is_some_and(|found| found == *name),
+        }
+    }
+}
+
+impl Portal {
+    pub(crate) fn new(
+        archive: Arc<Archive>,
+        access: Access,
+        clock: Clock,
+        talk: Lines,
+        origin: Origin,
+        scripts: bool,
+        turns: Turns,
+    ) -> Portal {
+        let names = RwLock::new(Arc::new(Names::of(&archive)));
+        Portal { archive, access, metrics: Metrics::default(), clock, talk, origin, scripts, turns, names }
+    }
+
+    fn names(&self) -> Arc<Names> {
+        self.names.read().unwrap_or_else(PoisonError::into_inner).clone()
+    }
+
+    /// Files are added while we serve and never taken away: what is not known yet is looked for again.
+    fn names_anew(&self) -> Arc<Names> {
+        let fresh = Arc::new(Names::of(&self.archive));
+        *self.names.write().unwrap_or_else(PoisonError::into_inner) = fresh.clone();
+        fresh
+    }
+
+    /// The collection that a capture belongs to; none for what was crawled here.
+    pub fn collection_of(&self, capture: &Capture) -> Option<Arc<str>> {
+        self.file(capture).map(|(_, collection)| collection)
+    }
+
+    fn file(&self, capture: &Capture) -> Option<(Arc<str>, Arc<str>)> {
+        if capture.position.writer != WriterKey::FOREIGN {
+            return None;
+        }
+        let number = capture.position.segment;
+        self.names().files.get(&number).cloned().or_else(|| self.names_anew().files.get(&number).cloned())
+    }
+
+    /// The name of the file that holds a capture, without its folder.
+    pub fn file_name(&self, capture: &Capture) -> Arc<str> {
+        if let Some((name, _)) = self.file(capture) {
+            return name;
+        }
+        let path = self.archive.file_of(capture.position).ok();
+        let name = path.as_deref().and_then(|path| path.file_name()).map(|name| name.to_string_lossy().into_owned());
+        name.map_or_else(|| "-".into(), Into::into)
+    }
+
+    /// What a name in an address stands for.
+    pub fn scope(&self, name: &str) -> Option<Scope> {
+        if name == EVERYTHING {
+            return Some(Scope::Everything);
+        }
+        let known = |names: &Names| names.collections.get(name).cloned().map(Scope::Collection);
+        known(&self.names()).or_else(|| known(&self.names_anew()))
+    }
+
+    /// The names of all collections.
+    pub fn collections(&self) -> Vec<Arc<str>> {
+        self.names_anew().collections.iter().cloned().collect()
+    }
+
+    /// The time.
+    pub fn now_ms(&self) -> i64 {
+        (self.clock)()
+    }
+
+    /// The log gets to know why something failed.
+    pub fn note(&self, trouble: &crate::trouble::Trouble) {
+        if let Some(log) = &trouble.log {
+            self.metrics.trouble();
+            (self.talk)(log);
+        }
+    }
+}
+
+impl Names {
+    fn of(archive: &Archive) -> Names {
+        let mut names = Names::default();
+        for file in archive.collections().files() {
+            let collection: Arc<str> = match names.collections.get(file.collection.as_str()) {
+                Some(known) => known.clone(),
+                None => file.collection.as_str().into(),
+            };
+            names.collections.insert(collection.clone());
+            // A copy inside the archive has a number in front; the name it came with is the one that indexes use.
+            let name = file.from.file_name().map_or_else(|| "-".into(), |name| name.to_string_lossy());
+            names.files.insert(file.number, (name.into(), collection));
+        }
+        names
+    }
+}

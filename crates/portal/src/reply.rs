@@ -1,0 +1,146 @@
+//! From a thread that reads the archive to a client: first the head of the answer, then pieces of its body as they are read.
+
+use crate::answer::{self, Answer};
+use crate::limits::{PIECE_BYTES, PIECE_MS, PIECES_WAITING, TURN_MS};
+use axum::body::Body;
+use axum::http::{HeaderValue, StatusCode, header};
+use bytes::Bytes;
+use http_body::Frame;
+use std::io;
+use std::pin::Pin;
+use std::sync::Arc;
+use std::task::{Context, Poll};
+use std::time::Duration;
+use tokio::sync::{Semaphore, mpsc, oneshot};
+
+/// Where a reading thread puts its answer. Dropped without one, the client gets a 500.
+pub struct Reply {
+    tell: oneshot::Sender<Answer>,
+}
+
+/// The client is gone, or too slow.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Gone;
+
+impl From<Gone> for io::Error {
+    fn from(_: Gone) -> io::Error {
+        io::Error::new(io::ErrorKind::BrokenPipe, "the client went away")
+    }
+}
+
+impl Reply {
+    /// The whole answer.
+    pub fn send(self, answer: Answer) {
+        // Nobody waits any more if the client hung up.
+        let _hung_up = self.tell.send(answer);
+    }
+
+    /// The head of an answer; its body follows.
+    pub fn begin(self, head: Answer) -> Sink {
+        let (pieces, coming) = mpsc::channel(PIECES_WAITING);
+        self.send(head.map(|_| Body::new(Pieces(coming))));
+        Sink { pieces, held: Vec::new() }
+    }
+}
+
+/// Takes the body of an answer. Must be ended: an answer that is not is cut off, so that nobody takes a part for the whole.
+pub struct Sink {
+    pieces: mpsc::Sender<io::Result<Bytes>>,
+    held: Vec<u8>,
+}
+
+impl Sink {
+    /// More of the body; waits while the client is slow.
+    pub fn write(&mut self, bytes: &[u8]) -> Result<(), Gone> {
+        self.held.extend_from_slice(bytes);
+        if self.held.len() < PIECE_BYTES {
+            return Ok(());
+        }
+        self.flush()
+    }
+
+    /// Sends what is held.
+    pub fn flush(&mut self) -> Result<(), Gone> {
+        if self.held.is_empty() {
+            return Ok(());
+        }
+        let piece = Bytes::from(std::mem::take(&mut self.held));
+        self.held.reserve(PIECE_BYTES);
+        match self.pieces.try_send(Ok(piece)) {
+            Ok(()) => Ok(()),
+            Err(mpsc::error::TrySendError::Closed(_)) => Err(Gone),
+            Err(mpsc::error::TrySendError::Full(piece)) => {
+                let sent = self.pieces.send_timeout(piece, Duration::from_millis(PIECE_MS));
+                tokio::runtime::Handle::current().block_on(sent).map_err(|_| Gone)
+            }
+        }
+    }
+
+    /// Whether the client went away: for work that finds nothing to send for a long time.
+    pub fn is_gone(&self) -> bool {
+        self.pieces.is_closed()
+    }
+
+    /// That was all.
+    pub fn end(mut self) -> Result<(), Gone> {
+        self.flush()
+    }
+
+    /// The rest cannot be had: the connection is cut.
+    pub fn cut(mut self, why: io::Error) {
+        if self.flush().is_ok() {
+            let _hung_up = self.pieces.blocking_send(Err(why));
+        }
+    }
+}
+
+struct Pieces(mpsc::Receiver<io::Result<Bytes>>);
+
+impl http_body::Body for Pieces {
+    type Data = Bytes;
+    type Error = io::Error;
+
+    fn poll_frame(mut self: Pin<&mut Self>, context: &mut Context<'_>) -> Poll<Option<io::Result<Frame<Bytes>>>> {
+        self.0.poll_recv(context).map(|piece| piece.map(|piece| piece.map(Frame::data)))
+    }
+}
+
+/// Those who may read at once.
+#[derive(Clone)]
+pub struct Turns(Arc<Semaphore>);
+
+impl Turns {
+    /// So many at once.
+    pub fn new(at_once: usize) -> Turns {
+        Turns(Arc::new(Semaphore::new(at_once)))
+    }
+
+    /// Does blocking work on a thread for it, when it is its turn, and gives the answer as soon as its head is there.
+    pub async fn take(&self, work: impl FnOnce(Reply) + Send + 'static) -> Answer {
+        let turn = tokio::time::timeout(Duration::from_millis(TURN_MS), self.0.clone().acquire_owned()).await;
+        let Ok(Ok(turn)) = turn else { return busy() };
+        let (tell, told) = oneshot::channel();
+        tokio::task::spawn_blocking(move || {
+            work(Reply { tell });
+            drop(turn);
+        });
+        let unanswered = |_| {
+            answer::told(
+                StatusCode::INTERNAL_SERVER_ERROR,
+                "No answer",
+                "The request could not be answered; the reason is in the log.",
+            )
+        };
+        told.await.unwrap_or_else(unanswered)
+    }
+}
+
+fn busy() -> Answer {
+    let mut answer = answer::told(
+        StatusCode::SERVICE_UNAVAILABLE,
+        "Busy",
+        "Too many requests are being answered; ask again in a moment.",
+    );
+    answer.headers_mut().insert(header::RETRY_AFTER, HeaderValue::from_static("5"));
+    answer
+}

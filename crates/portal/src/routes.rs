@@ -1,0 +1,163 @@
+//! Which address is answered by whom.
+//!
+//! ```text
+//!  /health /metrics                  for machines that watch this one
+//!  /cdx/search/cdx                   the index as the Internet Archive's server answers
+//!  /cdx  /COLLECTION/cdx             the index as pywb answers
+//!  /COLLECTION?url=                  the index as OutbackCDX answers
+//!  /COLLECTION/…                     replay; `web` is everything
+//! ```
+//! On the name where archived pages are shown there is nothing but these pages.
+
+use crate::address::{self, Asked};
+use crate::answer::{self, Answer};
+use crate::find::Looking;
+use crate::metrics::Route;
+use crate::portal::{Portal, Scope};
+use crate::replay;
+use crate::visit::Visit;
+use axum::Router;
+use axum::body::Body;
+use axum::extract::State;
+use axum::http::{HeaderValue, Method, Request, StatusCode, header};
+use axum::routing::get;
+use std::sync::Arc;
+
+/// Everything on the portal's own name.
+pub fn portal(portal: Arc<Portal>) -> Router {
+    Router::new().route("/health", get(health)).route("/metrics", get(metrics)).fallback(collections).with_state(portal)
+}
+
+/// An answer that is counted under a route.
+pub fn counted(mut answer: Answer, route: Route) -> Answer {
+    answer.extensions_mut().insert(route);
+    answer
+}
+
+async fn health(State(portal): State<Arc<Portal>>) -> Answer {
+    let facts = portal.archive.views().captures.facts();
+    let told = serde_json::json!({ "status": "ok", "captures": facts.in_runs + facts.fresh });
+    counted(answer::json(StatusCode::OK, &told), Route::Service)
+}
+
+async fn metrics(State(portal): State<Arc<Portal>>) -> Answer {
+    let facts = portal.archive.views().captures.facts();
+    let archive = [
+        ("skep_captures", "Captures in the archive, about.", facts.in_runs + facts.fresh),
+        ("skep_segments", "Segments written here.", portal.archive.segments().len() as u64),
+        ("skep_capture_runs", "Files of the captures view.", facts.runs),
+        ("skep_capture_run_bytes", "Bytes of the captures view.", facts.run_bytes),
+    ];
+    let text = portal.metrics.text(&archive);
+    counted(answer::with(StatusCode::OK, "text/plain; version=0.0.4; charset=utf-8", text), Route::Service)
+}
+
+/// What begins with the name of a collection, or of everything.
+async fn collections(State(portal): State<Arc<Portal>>, request: Request<Body>) -> Answer {
+    let (visit, parts, _body) = Visit::apart(&portal, request);
+    let target = visit.target.clone();
+    let (path, query) = target.split_once('?').unwrap_or((&target, ""));
+    let (name, rest) = path
+        .trim_start_matches('/')
+        .split_once('/')
+        .map_or((path.trim_start_matches('/'), None), |(name, rest)| (name, Some(rest)));
+    let name = percent_encoding::percent_decode_str(name).decode_utf8_lossy().into_owned();
+    let reads = matches!(parts.method, Method::GET | Method::HEAD);
+    if name.is_empty() && rest.is_none() {
+        return counted(start(&portal), Route::Page);
+    }
+    let Some(scope) = portal.scope(&name) else { return counted(unknown(&portal), Route::Page) };
+    match rest {
+        Some(rest) if reads => {
+            // What stands behind the question mark belongs to the archived URL.
+            let rest =
+                if query.is_empty() && !target.contains('?') { rest.to_owned() } else { format!("{rest}?{query}") };
+            archived(portal, scope, visit, &rest).await
+        }
+        Some(_) => counted(not_allowed("GET, HEAD"), Route::Replay),
+        None => counted(unknown(&portal), Route::Page),
+    }
+}
+
+/// Replay, TimeGates and TimeMaps.
+async fn archived(portal: Arc<Portal>, scope: Scope, visit: Visit, rest: &str) -> Answer {
+    let asked = match address::parse(rest) {
+        Ok(asked) => asked,
+        Err(wrong) => {
+            return counted(answer::told(StatusCode::BAD_REQUEST, "Not an address", wrong.told()), Route::Replay);
+        }
+    };
+    match asked {
+        Asked::At(at) if at.modifier == "id_" => {
+            let answer =
+                look(&portal, scope, visit, move |look, visit, reply| replay::raw(look, &at, visit, reply)).await;
+            counted(answer, Route::Replay)
+        }
+        _ => counted(unknown(&portal), Route::Replay),
+    }
+}
+
+/// Does work that reads the archive.
+pub async fn look(
+    portal: &Arc<Portal>,
+    scope: Scope,
+    visit: Visit,
+    work: impl FnOnce(&Looking<'_>, &Visit, crate::reply::Reply) + Send + 'static,
+) -> Answer {
+    let shared = portal.clone();
+    portal
+        .turns
+        .take(move |reply| {
+            let look = Looking { portal: &shared, scope: &scope, may: visit.may, now_ms: shared.now_ms() };
+            work(&look, &visit, reply);
+        })
+        .await
+}
+
+fn start(portal: &Portal) -> Answer {
+    let facts = portal.archive.views().captures.facts();
+    let body = format!(
+        "<p>This archive holds about {} captures. Addresses look like <code>/web/2014/http://example.org/</code>.</p>",
+        facts.in_runs + facts.fresh
+    );
+    answer::page(StatusCode::OK, "Skep", &body)
+}
+
+/// An address that is none.
+pub fn unknown(portal: &Portal) -> Answer {
+    let names: Vec<String> =
+        portal.collections().iter().take(20).map(|name| format!("<code>{}</code>", answer::escape(name))).collect();
+    let collections =
+        if names.is_empty() { String::new() } else { format!("<p>Collections here: {}.</p>", names.join(", ")) };
+    let body = format!("<p>Archived pages are at <code>/web/2014/http://example.org/</code>.</p>{collections}");
+    answer::page(StatusCode::NOT_FOUND, "There is nothing at this address", &body)
+}
+
+/// Another method is meant.
+pub fn not_allowed(allowed: &'static str) -> Answer {
+    let mut answer = answer::text(StatusCode::METHOD_NOT_ALLOWED, &format!("only {allowed} here"));
+    answer.headers_mut().insert(header::ALLOW, HeaderValue::from_static(allowed));
+    answer
+}
+
+/// Everything on the name where archived pages are shown: these pages.
+pub fn replay(portal: Arc<Portal>) -> Router {
+    Router::new().fallback(only_pages).with_state(portal)
+}
+
+async fn only_pages(State(portal): State<Arc<Portal>>, request: Request<Body>) -> Answer {
+    let (visit, parts, _body) = Visit::apart(&portal, request);
+    if !matches!(parts.method, Method::GET | Method::HEAD) {
+        return counted(not_allowed("GET, HEAD"), Route::Replay);
+    }
+    let target = visit.target.clone();
+    let scope = target.trim_start_matches('/').split_once('/').and_then(|(name, rest)| {
+        let name = percent_encoding::percent_decode_str(name).decode_utf8_lossy().into_owned();
+        Some((portal.scope(&name)?, rest.to_owned()))
+    });
+    let told = "Under this name there are archived pages only.";
+    match scope {
+        Some((scope, rest)) => archived(portal, scope, visit, &rest).await,
+        None => counted(answer::told(StatusCode::NOT_FOUND, "Nothing but archived pages", told), Route::Replay),
+    }
+}

@@ -1,0 +1,449 @@
+//! The shell: sockets, connections, what every answer gets, and the end of it all.
+
+use crate::answer::{self, Answer};
+use crate::clients::Clients;
+use crate::limits::{
+    CONNECTIONS_MAX, DRAIN_MS, HANDSHAKE_MS, READS_AT_ONCE_MAX, REQUEST_HEAD_BYTES_MAX, REQUEST_HEAD_MS,
+};
+use crate::metrics::Route;
+use crate::portal::{Origin, Portal};
+use crate::reply::Turns;
+use crate::settings::{Lines, Settings};
+use crate::visit::{self, Connection};
+use crate::{access::May, log, routes, tls};
+use axum::Router;
+use axum::body::Body;
+use axum::http::{HeaderValue, Request, Response, StatusCode, header};
+use bytes::Bytes;
+use http_body::{Frame, SizeHint};
+use hyper::body::Incoming;
+use hyper_util::rt::{TokioIo, TokioTimer};
+use hyper_util::server::graceful::GracefulShutdown;
+use skep_archive::Archive;
+use std::convert::Infallible;
+use std::net::{IpAddr, SocketAddr, TcpListener};
+use std::pin::Pin;
+use std::sync::{Arc, Mutex, PoisonError};
+use std::task::{Context, Poll};
+use std::thread::JoinHandle;
+use std::time::{Duration, Instant};
+use std::{fmt, io};
+use tokio::sync::{Semaphore, watch};
+use tokio_rustls::TlsAcceptor;
+use tower_service::Service;
+
+/// Why the portal cannot begin.
+#[derive(Debug)]
+pub enum Error {
+    /// Nobody can listen there.
+    Listen {
+        /// Where.
+        address: SocketAddr,
+        /// What the system said.
+        source: io::Error,
+    },
+    /// A setting makes no sense.
+    Setting {
+        /// Which, and why.
+        what: String,
+    },
+}
+
+impl fmt::Display for Error {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Error::Listen { address, source } => write!(f, "cannot listen at {address}: {source}"),
+            Error::Setting { what } => f.write_str(what),
+        }
+    }
+}
+
+impl std::error::Error for Error {}
+
+/// A portal that serves. Dropping it stops it.
+pub struct Serving {
+    address: SocketAddr,
+    replay: Origin,
+    stop: watch::Sender<bool>,
+    thread: Option<JoinHandle<()>>,
+}
+
+/// Stops a portal, from wherever.
+#[derive(Clone)]
+pub struct Stop(watch::Sender<bool>);
+
+impl Stop {
+    /// No new connections; answers under way come to their end.
+    pub fn stop(&self) {
+        self.0.send_replace(true);
+    }
+}
+
+impl Serving {
+    /// Where it listens.
+    pub fn address(&self) -> SocketAddr {
+        self.address
+    }
+
+    /// Where archived pages are shown: `scheme://host[:port]`; `None` for the portal's own name.
+    pub fn replay_origin(&self) -> Option<&str> {
+        match &self.replay {
+            Origin::Own => None,
+            Origin::Other { origin, .. } => Some(origin),
+        }
+    }
+
+    /// What stops it.
+    pub fn stopper(&self) -> Stop {
+        Stop(self.stop.clone())
+    }
+
+    /// Waits until it has stopped.
+    pub fn wait(mut self) {
+        let _panicked_threads_have_said_so = self.thread.take().map(JoinHandle::join);
+    }
+}
+
+impl Drop for Serving {
+    fn drop(&mut self) {
+        self.stop.send_replace(true);
+        let _panicked_threads_have_said_so = self.thread.take().map(JoinHandle::join);
+    }
+}
+
+/// Serves an archive, on threads of its own, until it is stopped.
+pub fn serve(archive: Arc<Archive>, settings: Settings) -> Result<Serving, Error> {
+    let listener = bind(settings.listen)?;
+    let address = listener.local_addr().map_err(|source| Error::Listen { address: settings.listen, source })?;
+    let acceptor = settings.tls.as_ref().map(|(chain, key)| tls::acceptor(chain, key)).transpose()?;
+    let replay = replay_origin(&settings, address)?;
+    let loopback = address.ip().is_loopback();
+    let portal = Portal::new(
+        archive,
+        settings.access.clone(),
+        settings.clock.clone(),
+        settings.talk.clone(),
+        replay.clone(),
+        settings.scripts.unwrap_or(loopback),
+        Turns::new(READS_AT_ONCE_MAX),
+    );
+    let portal = Arc::new(portal);
+    let (per_second, everybody) = settings.pace();
+    let shell = Arc::new(Shell {
+        router: routes::portal(portal.clone()),
+        replay_router: routes::replay(portal.clone()),
+        portal,
+        clients: Mutex::new(Clients::new(per_second)),
+        everybody,
+        // Names that lead here from elsewhere are somebody's trick, unless the portal is meant to be reached from elsewhere.
+        own_names_only: loopback && settings.replay_origin.is_none(),
+        began: Instant::now(),
+        log: settings.log.clone(),
+    });
+    let failed = |source| Error::Listen { address, source };
+    let runtime = tokio::runtime::Builder::new_multi_thread()
+        .enable_io()
+        .enable_time()
+        .max_blocking_threads(READS_AT_ONCE_MAX + 8)
+        .thread_name("skep-portal")
+        .build()
+        .map_err(failed)?;
+    let (stop, stopped) = watch::channel(false);
+    let thread = std::thread::Builder::new().name("skep-portal".into()).spawn(move || {
+        runtime.block_on(accept(listener, acceptor, shell, stopped));
+        runtime.shutdown_timeout(Duration::from_secs(1));
+    });
+    Ok(Serving { address, replay, stop, thread: Some(thread.map_err(failed)?) })
+}
+
+pub(crate) fn bind(address: SocketAddr) -> Result<TcpListener, Error> {
+    let failed = |source| Error::Listen { address, source };
+    let listener = TcpListener::bind(address).map_err(failed)?;
+    listener.set_nonblocking(true).map_err(failed)?;
+    Ok(listener)
+}
+
+/// Where archived pages are shown.
+fn replay_origin(settings: &Settings, address: SocketAddr) -> Result<Origin, Error> {
+    let Some(given) = &settings.replay_origin else {
+        if !address.ip().is_loopback() {
+            return Ok(Origin::Own);
+        }
+        let scheme = if settings.tls.is_some() { "https" } else { "http" };
+        let host = format!("replay.localhost:{}", address.port());
+        return Ok(Origin::Other { origin: format!("{scheme}://{host}"), host });
+    };
+    let wrong = || Error::Setting { what: format!("{given:?} is not an origin such as https://replay.example.org") };
+    let url = skep_url::Url::parse(given).map_err(|_| wrong())?;
+    if url.request_target() != "/" {
+        return Err(wrong());
+    }
+    let usual = if url.is_https() { 443 } else { 80 };
+    let port = if url.port() == usual { String::new() } else { format!(":{}", url.port()) };
+    let host = format!("{}{port}", url.host_name());
+    Ok(Origin::Other { origin: format!("{}://{host}", url.scheme()), host })
+}
+
+/// What all connections share.
+struct Shell {
+    portal: Arc<Portal>,
+    router: Router,
+    replay_router: Router,
+    clients: Mutex<Clients>,
+    everybody: bool,
+    own_names_only: bool,
+    began: Instant,
+    log: Option<Lines>,
+}
+
+async fn accept(
+    listener: TcpListener,
+    acceptor: Option<TlsAcceptor>,
+    shell: Arc<Shell>,
+    mut stopped: watch::Receiver<bool>,
+) {
+    let Ok(listener) = tokio::net::TcpListener::from_std(listener) else { return };
+    let graceful = GracefulShutdown::new();
+    let places = Arc::new(Semaphore::new(CONNECTIONS_MAX));
+    loop {
+        let Ok(place) = places.clone().acquire_owned().await else { break };
+        let (stream, peer) = tokio::select! {
+            accepted = listener.accept() => match accepted {
+                Ok(accepted) => accepted,
+                // Out of descriptors: others have to end first.
+                Err(_) => {
+                    tokio::time::sleep(Duration::from_millis(20)).await;
+                    continue;
+                }
+            },
+            _ = stopped.wait_for(|stopped| *stopped) => break,
+        };
+        let _smaller_answers_wait_otherwise = stream.set_nodelay(true);
+        let connection = Connection { peer: peer.ip().to_canonical(), tls: acceptor.is_some() };
+        let (shell, watcher, acceptor) = (shell.clone(), graceful.watcher(), acceptor.clone());
+        tokio::spawn(async move {
+            shell.portal.metrics.connections(1);
+            let shared = shell.clone();
+            let service = hyper::service::service_fn(move |request| answer(shared.clone(), connection, request));
+            let mut builder = hyper::server::conn::http1::Builder::new();
+            builder
+                .timer(TokioTimer::new())
+                .header_read_timeout(Duration::from_millis(REQUEST_HEAD_MS))
+                .max_buf_size(REQUEST_HEAD_BYTES_MAX);
+            // A client that hangs up in the middle is no concern of ours.
+            match acceptor {
+                None => drop(watcher.watch(builder.serve_connection(TokioIo::new(stream), service)).await),
+                Some(acceptor) => {
+                    let handshake = tokio::time::timeout(Duration::from_millis(HANDSHAKE_MS), acceptor.accept(stream));
+                    if let Ok(Ok(stream)) = handshake.await {
+                        drop(watcher.watch(builder.serve_connection(TokioIo::new(stream), service)).await);
+                    }
+                }
+            }
+            shell.portal.metrics.connections(-1);
+            drop(place);
+        });
+    }
+    drop(listener);
+    let _cut_off_after_that = tokio::time::timeout(Duration::from_millis(DRAIN_MS), graceful.shutdown()).await;
+}
+
+/// One request: who asks, by which name, how often; then its answer, counted and logged when its last byte is out.
+async fn answer(
+    shell: Arc<Shell>,
+    connection: Connection,
+    request: Request<Incoming>,
+) -> Result<Response<Counted>, Infallible> {
+    let (since, time_ms) = (Instant::now(), shell.portal.now_ms());
+    let (mut parts, body) = request.into_parts();
+    parts.extensions.insert(connection);
+    let text = |name| {
+        parts.headers.get(name).map(|value: &HeaderValue| String::from_utf8_lossy(value.as_bytes()).into_owned())
+    };
+    let mut counting = Counting {
+        shell: shell.clone(),
+        connection,
+        since,
+        time_ms,
+        method: parts.method.to_string(),
+        target: if shell.log.is_some() { parts.uri.to_string() } else { String::new() },
+        referer: text(header::REFERER).unwrap_or_default(),
+        agent: text(header::USER_AGENT).unwrap_or_default(),
+        route: Route::Refused,
+        status: 0,
+        bytes: 0,
+    };
+    shell.portal.metrics.in_flight(1);
+    let mut answer = match refused(&shell, connection.peer, &parts) {
+        Some(refused) => refused,
+        None => {
+            let host = visit::host(&parts.headers, parts.uri.authority().map(|authority| authority.as_str()));
+            let on_replay = matches!(&shell.portal.origin, Origin::Other { host: replay, .. } if *replay == host);
+            let mut router = if on_replay { shell.replay_router.clone() } else { shell.router.clone() };
+            let request = Request::from_parts(parts, Body::new(body));
+            match router.call(request).await {
+                Ok(answer) => answer,
+                Err(never) => match never {},
+            }
+        }
+    };
+    counting.route = answer.extensions().get().copied().unwrap_or(counting.route);
+    counting.status = answer.status().as_u16();
+    let headers = answer.headers_mut();
+    headers.insert(header::X_CONTENT_TYPE_OPTIONS, HeaderValue::from_static("nosniff"));
+    if !headers.contains_key(header::REFERRER_POLICY) {
+        headers.insert(header::REFERRER_POLICY, HeaderValue::from_static("same-origin"));
+    }
+    Ok(answer.map(|body| Counted { body, counting }))
+}
+
+/// Why a request is not even looked at.
+fn refused(shell: &Shell, peer: IpAddr, parts: &axum::http::request::Parts) -> Option<Answer> {
+    if shell.everybody || !peer.is_loopback() {
+        let now_ms = shell.began.elapsed().as_millis() as u64;
+        let mut clients = shell.clients.lock().unwrap_or_else(PoisonError::into_inner);
+        if let Err(seconds) = clients.take(peer, now_ms) {
+            let mut answer = answer::told(
+                StatusCode::TOO_MANY_REQUESTS,
+                "Too many requests",
+                "Too many requests came from your address; ask more slowly.",
+            );
+            answer.headers_mut().insert(header::RETRY_AFTER, HeaderValue::from(seconds));
+            return Some(answer);
+        }
+    }
+    let host = visit::host(&parts.headers, parts.uri.authority().map(|authority| authority.as_str()));
+    if shell.own_names_only && !is_own_name(&host) {
+        let told = "This portal serves its own machine only and does not answer to this name. \
+                    Behind a proxy it is started with --replay-origin.";
+        return Some(answer::told(StatusCode::MISDIRECTED_REQUEST, "Not my name", told));
+    }
+    if shell.portal.access.may(&parts.headers) == May::Nothing && parts.uri.path() != "/health" {
+        let mut answer =
+            answer::told(StatusCode::UNAUTHORIZED, "A token is needed", "Reading this archive needs a token.");
+        answer
+            .headers_mut()
+            .insert(header::WWW_AUTHENTICATE, HeaderValue::from_static("Basic realm=\"archive\", charset=\"UTF-8\""));
+        return Some(answer);
+    }
+    None
+}
+
+/// Whether a name stands for this machine, whoever asks.
+fn is_own_name(host: &str) -> bool {
+    let name = match host.strip_prefix('[') {
+        Some(six) => six.split(']').next().unwrap_or_default(),
+        None => host.rsplit_once(':').map_or(host, |(name, _)| name),
+    };
+    name == "localhost"
+        || name.ends_with(".localhost")
+        || name.parse::<IpAddr>().is_ok_and(|address| address.is_loopback())
+}
+
+/// A request on its way: counted and logged when it is dropped, which is when its last byte is out or its client gone.
+struct Counting {
+    shell: Arc<Shell>,
+    connection: Connection,
+    since: Instant,
+    time_ms: i64,
+    method: String,
+    target: String,
+    referer: String,
+    agent: String,
+    route: Route,
+    status: u16,
+    bytes: u64,
+}
+
+impl Drop for Counting {
+    fn drop(&mut self) {
+        let took = self.since.elapsed();
+        let metrics = &self.shell.portal.metrics;
+        metrics.in_flight(-1);
+        metrics.answered(self.route, self.status, self.bytes, took);
+        if let Some(log) = &self.shell.log {
+            let line = log::Line {
+                peer: self.connection.peer,
+                time_ms: self.time_ms,
+                method: &self.method,
+                target: &self.target,
+                status: self.status,
+                bytes: self.bytes,
+                referer: &self.referer,
+                agent: &self.agent,
+                took,
+            };
+            log(&line.to_string());
+        }
+    }
+}
+
+/// A body whose bytes are counted.
+struct Counted {
+    body: Body,
+    counting: Counting,
+}
+
+impl http_body::Body for Counted {
+    type Data = Bytes;
+    type Error = axum::Error;
+
+    fn poll_frame(
+        mut self: Pin<&mut Self>,
+        context: &mut Context<'_>,
+    ) -> Poll<Option<Result<Frame<Bytes>, axum::Error>>> {
+        let frame = Pin::new(&mut self.body).poll_frame(context);
+        if let Poll::Ready(Some(Ok(frame))) = &frame {
+            self.counting.bytes += frame.data_ref().map_or(0, |data| data.len() as u64);
+        }
+        frame
+    }
+
+    fn is_end_stream(&self) -> bool {
+        self.body.is_end_stream()
+    }
+
+    fn size_hint(&self) -> SizeHint {
+        self.body.size_hint()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn own_names() {
+        for own in
+            ["localhost", "localhost:7070", "replay.localhost:1", "127.0.0.1:80", "127.9.9.9", "[::1]:7070", "[::1]"]
+        {
+            assert!(is_own_name(own), "{own}");
+        }
+        for other in ["evil.example", "evil.example:7070", "localhost.evil.example", "10.0.0.1", "notlocalhost", ""] {
+            assert!(!is_own_name(other), "{other}");
+        }
+    }
+
+    #[test]
+    fn origins() {
+        let of = |listen: &str, given: Option<&str>| {
+            let address: SocketAddr = listen.parse().unwrap();
+            let settings = Settings { replay_origin: given.map(str::to_owned), ..Settings::at(address) };
+            replay_origin(&settings, address)
+        };
+        let other = |origin: &str, host: &str| Origin::Other { origin: origin.into(), host: host.into() };
+        assert_eq!(of("127.0.0.1:7070", None).unwrap(), other("http://replay.localhost:7070", "replay.localhost:7070"));
+        assert_eq!(of("192.0.2.1:80", None).unwrap(), Origin::Own);
+        assert_eq!(
+            of("192.0.2.1:80", Some("https://Replay.example/")).unwrap(),
+            other("https://replay.example", "replay.example")
+        );
+        assert_eq!(
+            of("192.0.2.1:80", Some("http://r.example:81")).unwrap(),
+            other("http://r.example:81", "r.example:81")
+        );
+        for wrong in ["replay.example", "ftp://a/", "https://a.example/path", ""] {
+            assert!(of("192.0.2.1:80", Some(wrong)).is_err(), "{wrong}");
+        }
+    }
+}
