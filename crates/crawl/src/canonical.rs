@@ -40,6 +40,10 @@ const PATH_PARAMETER: &str = ";jsessionid=";
 
 /// The form of a WHATWG-serialised URL under which the registry knows it.
 pub fn canonical(url: &str) -> Cow<'_, str> {
+    // Most URLs have neither a query nor parameters in their path.
+    if memchr::memchr2(b'?', b';', url.as_bytes()).is_none() {
+        return Cow::Borrowed(url);
+    }
     let query = url.find('?');
     let path = &url[..query.unwrap_or(url.len())];
     let clean_path = find_ignoring_case(path, PATH_PARAMETER).map(|at| &path[..at]);

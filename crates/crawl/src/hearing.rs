@@ -5,7 +5,7 @@
 //!             (its host decides)    (90 % are)
 //! ```
 
-use skep_page::{Link, LinkKind};
+use skep_page::LinkKind;
 use skep_schedule::SiteId;
 use skep_schedule::trap::Novelty;
 use skep_url::{Part, Url};
@@ -15,7 +15,7 @@ use crate::error::Result;
 use crate::hops::Hops;
 use crate::ledger::Ledger;
 use crate::registry::{self, Class, Heard, State};
-use crate::rules::{Rank, Refusal, origin};
+use crate::rules::{Rank, Refusal, is_of, origin};
 use crate::visit::Visited;
 
 /// The page whose links are heard.
@@ -49,8 +49,8 @@ impl Ledger {
         let mut novelty = leads.then(|| Novelty::of(&visited.url, visited.via.as_deref()));
         let mut taken = 0;
         for link in visited.links.iter().filter(|_| visited.follow) {
-            let url = if strip_query { link.url.split('?').next().unwrap_or(&link.url) } else { &link.url };
-            let (fate, site) = self.hear_link(crawl, url, link, &page)?;
+            let url = if strip_query { link.url.split('?').next().unwrap_or(link.url) } else { link.url };
+            let (fate, site) = self.hear_link(crawl, url, link.kind, &page)?;
             taken += u32::from(fate == Fate::Taken);
             let of_site = fate != Fate::Outside && site == page.site && !link.kind.is_embed();
             if let Some(novelty) = novelty.as_mut().filter(|_| of_site) {
@@ -72,12 +72,12 @@ impl Ledger {
         Ok(())
     }
 
-    fn hear_link(&mut self, crawl: u16, url: &str, link: &Link, page: &Page<'_>) -> Result<(Fate, SiteId)> {
+    fn hear_link(&mut self, crawl: u16, url: &str, kind: LinkKind, page: &Page<'_>) -> Result<(Fate, SiteId)> {
         let outside = (Fate::Outside, page.site);
         let Some(rules) = self.rules(crawl) else { return Ok(outside) };
         let mut inside = rules.is_inside(url);
         // A seed that has moved: the crawl goes where the seed went.
-        let moved = link.kind == LinkKind::Redirect && page.visited.hops.depth == 0 && page.visited.from_queue;
+        let moved = kind == LinkKind::Redirect && page.visited.hops.depth == 0 && page.visited.from_queue;
         if moved
             && page.inside
             && !inside
@@ -86,7 +86,7 @@ impl Ledger {
             rules.learn(&target)?;
             inside = true;
         }
-        if !inside && !link.kind.is_embed() {
+        if !inside && !kind.is_embed() {
             return Ok(outside);
         }
         let known_as = canonical(url);
@@ -97,7 +97,7 @@ impl Ledger {
         let site = site_id(parsed.site(&self.suffixes, Part::Whole));
         let Some(rules) = self.rules(crawl) else { return Ok(outside) };
         let from = page.visited.hops;
-        let (hops, class, fate) = match rules.admit(url, link.kind, from, page.inside) {
+        let (hops, class, fate) = match rules.admit(url, kind, from, page.inside) {
             Err(Refusal::Scope) => return Ok(outside),
             Err(refusal) => {
                 let refused = State::Refused { rule: refusal as u16 };
@@ -112,13 +112,13 @@ impl Ledger {
                 (taken.hops, class_of(taken.rank), fate)
             }
         };
-        self.hear(crawl, &parsed, hops, class, link.kind, page.entry, fate)?;
+        self.hear(crawl, &parsed, hops, class, kind, page.entry, fate)?;
         Ok((if fate == registry::Fate::Queue { Fate::Taken } else { Fate::Refused }, site))
     }
 
     /// The site of a known URL; most are of the page's own host.
     fn site_of(&self, url: &str, page: &Page<'_>) -> SiteId {
-        if origin(url) == page.origin {
+        if is_of(url, page.origin) {
             return page.site;
         }
         match Url::parse(url) {

@@ -1,6 +1,7 @@
 //! What an exchange means: pure, from the bytes that came.
 
 use std::borrow::Cow;
+use std::cell::RefCell;
 use std::io::Read;
 
 use skep_fetch::Exchange;
@@ -8,6 +9,7 @@ use skep_page::{Input, Link, LinkKind, Page};
 use skep_schedule::{pace, trap};
 use skep_url::Url;
 use skep_warc::coding::{self, Bounds};
+use skep_warc::deflate::Inflater;
 use skep_warc::http::Head;
 
 use crate::limits::{DECODE_RATIO_MAX, PARSED_BYTES_MAX, RATIO_FROM_BYTES};
@@ -137,6 +139,25 @@ fn is_read(mime: &str) -> bool {
         )
 }
 
+/// A body that is one whole gzip member and nothing else, the usual case, inflated at once. Everything else, also what is damaged
+/// or beyond the bounds, is for the decoder that takes it bit by bit.
+fn gunzipped(head: &Head, body: &[u8]) -> Option<Vec<u8>> {
+    thread_local!(static INFLATER: RefCell<Inflater> = RefCell::new(Inflater::new()));
+    let encoding = head.header("content-encoding")?.trim_ascii();
+    let one = encoding.eq_ignore_ascii_case(b"gzip") && head.headers("content-encoding").count() == 1;
+    if !one || head.is_chunked() || head.header("transfer-encoding").is_some() {
+        return None;
+    }
+    let length = u64::from(u32::from_le_bytes(*body.last_chunk()?));
+    let free = (body.len() as u64).saturating_mul(DECODE_RATIO_MAX).max(RATIO_FROM_BYTES);
+    if length == 0 || length > free.min(PARSED_BYTES_MAX) {
+        return None;
+    }
+    let mut out = Vec::with_capacity(length as usize);
+    let inflated = INFLATER.with_borrow_mut(|inflater| inflater.inflate_gzip_member(body, &mut out, length as usize));
+    inflated.is_ok_and(|inflated| inflated.consumed == body.len()).then_some(out)
+}
+
 /// The body without transfer and content codings, within bounds.
 pub fn decoded<'e>(head: &Head, exchange: &'e Exchange) -> Result<Cow<'e, [u8]>, &'static str> {
     let length = exchange.response.len().saturating_sub(exchange.head_bytes as u64);
@@ -148,6 +169,9 @@ pub fn decoded<'e>(head: &Head, exchange: &'e Exchange) -> Result<Cow<'e, [u8]>,
         !head.is_chunked() && head.header("content-encoding").is_none() && head.header("transfer-encoding").is_none();
     if plain {
         return Ok(body);
+    }
+    if let Some(decoded) = gunzipped(head, &body) {
+        return Ok(Cow::Owned(decoded));
     }
     let bounds =
         Bounds { output_bytes_max: PARSED_BYTES_MAX, ratio_max: DECODE_RATIO_MAX, ratio_free_bytes: RATIO_FROM_BYTES };

@@ -62,7 +62,7 @@ pub fn records(
     let links: Vec<Link<'_>> = visited
         .links
         .iter()
-        .map(|link| Link { url: &link.url, code: link.kind.code(), nofollow: link.nofollow })
+        .map(|link| Link { url: link.url, code: link.kind.code(), nofollow: link.nofollow })
         .collect();
     let earlier = previous
         .and_then(|previous| parts.remembered.links(previous).map(|(set, chain)| (set, chain, previous.time_ms)));

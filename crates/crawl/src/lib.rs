@@ -36,6 +36,7 @@ mod lines;
 pub mod links;
 pub mod metadata;
 pub mod outcome;
+pub mod outlinks;
 mod progress;
 mod record_head;
 mod recorded;

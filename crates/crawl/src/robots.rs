@@ -18,6 +18,7 @@ use crate::judge;
 use crate::keep;
 use crate::limits::{ROBOTS_BYTES_MAX, ROBOTS_CACHED_HOSTS_MAX, SITEMAPS_PER_HOST_MAX};
 use crate::outcome::Outcome;
+use crate::outlinks::Outlinks;
 use crate::visit::Visited;
 use crate::worker::Parts;
 
@@ -223,7 +224,7 @@ async fn ask_once(
             bytes: exchange.response.len(),
             failures: 0,
             park_ms: judged.park_ms,
-            links: std::mem::take(&mut judged.links),
+            links: Outlinks::from(&judged.links[..]),
             follow: true,
             via: None,
             text_digest: 0,

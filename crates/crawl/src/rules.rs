@@ -97,6 +97,8 @@ pub struct Rules {
     /// No rule looks at more than the host: then the host decides.
     by_host: bool,
     hosts: HashMap<Box<str>, bool>,
+    /// The last of them: most links of a page lead to its own host.
+    last: (String, bool),
     suffixes: Suffixes,
     learned: Vec<Rule>,
 }
@@ -114,7 +116,7 @@ impl Rules {
             .rules()
             .iter()
             .all(|rule| matches!(rule, Rule::All | Rule::Host { .. } | Rule::Site(_) | Rule::Domain(_)));
-        Ok(Rules { settings, scope, by_host, hosts: HashMap::new(), suffixes, learned })
+        Ok(Rules { settings, scope, by_host, hosts: HashMap::new(), last: Default::default(), suffixes, learned })
     }
 
     /// Hosts to which seeds redirected.
@@ -143,15 +145,24 @@ impl Rules {
         if !self.by_host {
             return Url::parse(url).is_ok_and(|url| self.scope.decide(&url).inside);
         }
+        if !self.last.0.is_empty() && is_of(url, &self.last.0) {
+            return self.last.1;
+        }
         let origin = origin(url);
-        if let Some(inside) = self.hosts.get(origin) {
-            return *inside;
-        }
-        let inside = Url::parse(url).is_ok_and(|url| self.scope.decide(&url).inside);
-        if self.hosts.len() >= HOST_MEMOS_MAX {
-            self.hosts.clear();
-        }
-        self.hosts.insert(origin.into(), inside);
+        let inside = match self.hosts.get(origin) {
+            Some(inside) => *inside,
+            None => {
+                let inside = Url::parse(url).is_ok_and(|url| self.scope.decide(&url).inside);
+                if self.hosts.len() >= HOST_MEMOS_MAX {
+                    self.hosts.clear();
+                }
+                self.hosts.insert(origin.into(), inside);
+                inside
+            }
+        };
+        self.last.0.clear();
+        self.last.0.push_str(origin);
+        self.last.1 = inside;
         inside
     }
 
@@ -202,6 +213,11 @@ impl Rules {
         // Pages hold the links: without them there is nothing else to find.
         guessed == Type::Html || self.settings.types.contains(&guessed)
     }
+}
+
+/// Whether a serialised URL is of this origin.
+pub fn is_of(url: &str, origin: &str) -> bool {
+    url.strip_prefix(origin).is_some_and(|rest| rest.is_empty() || rest.starts_with(['/', '?', '#']))
 }
 
 /// `scheme://host:port` of a serialised URL.

@@ -8,7 +8,6 @@ use std::net::IpAddr;
 
 use skep_archive::Position;
 use skep_fetch::{Ask, Exchange, Session};
-use skep_page::Link;
 use skep_schedule::{BundleUrl, LeaseId};
 use skep_url::Url;
 
@@ -16,6 +15,7 @@ use crate::hops::Hops;
 use crate::judge::{self, Judgement};
 use crate::keep;
 use crate::outcome::Outcome;
+use crate::outlinks::Outlinks;
 use crate::soft;
 use crate::worker::Parts;
 
@@ -45,7 +45,7 @@ pub struct Visited {
     /// The host asks to be left alone for so long; 0 if it does not say how long.
     pub park_ms: Option<u64>,
     /// What it links to.
-    pub links: Vec<Link>,
+    pub links: Outlinks,
     /// Its links may be followed.
     pub follow: bool,
     /// The page it was first heard on.
@@ -77,7 +77,7 @@ impl Visited {
             bytes: 0,
             failures,
             park_ms: None,
-            links: Vec::new(),
+            links: Outlinks::default(),
             follow: true,
             via: None,
             text_digest: 0,
@@ -168,7 +168,7 @@ fn visited(
         bytes: exchange.response.len(),
         failures: if failed { ask.failures.saturating_add(1) } else { 0 },
         park_ms: judged.park_ms,
-        links: std::mem::take(&mut judged.links),
+        links: Outlinks::from(&judged.links[..]),
         follow: judged.follow,
         via: ask.via.clone(),
         text_digest: judged.text_digest,

@@ -38,7 +38,7 @@ impl Novelty {
             ends,
             hosts: (0, 0),
             via: via.map(str::to_owned),
-            met: Vec::new(),
+            met: Vec::with_capacity(limits::MET_PER_PAGE_MAX / 2),
             shapes: shape::keys(page).collect(),
             alike: 0,
         }
