@@ -6,7 +6,8 @@
 //!
 //! | modifier | what asks | what is rewritten |
 //! |---|---|---|
-//! | none, `mp_` | a link, a form, a manifest | by what it is |
+//! | none | a person: the page in a frame that tells about it | by what it is |
+//! | `mp_` | a link, a form | by what it is |
 //! | `if_` | a frame, an object | by what it is |
 //! | `im_` | an image, a font, a film | nothing, unless it is a page |
 //! | `cs_` | a style sheet | as a style sheet |
@@ -38,7 +39,6 @@
 mod address;
 mod attribute;
 mod css;
-mod header;
 mod html;
 mod importmap;
 mod script;
@@ -49,7 +49,6 @@ mod words;
 
 pub use encoding_rs::Encoding as Charset;
 use encoding_rs::UTF_8;
-pub use header::{Field, field};
 use skep_url::Url;
 
 use address::Addresses;

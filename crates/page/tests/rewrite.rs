@@ -1,6 +1,6 @@
 //! Pages, style sheets and scripts before and after rewriting. In what is expected, `»` stands for prefix and time.
 
-use skep_page::rewrite::{Charset, Field, Kind, Place, Rewriter, charset, field, kind, link};
+use skep_page::rewrite::{Charset, Kind, Place, Rewriter, charset, kind, link};
 use skep_url::Url;
 
 const PREFIX: &str = "http://replay.localhost:7070/web/";
@@ -52,21 +52,21 @@ fn js(before: &str, after: &str) {
 #[test]
 fn attributes() {
     for (before, after) in [
-        ("<a href=x>1</a>", r#"<a href="»/http://example.org/a/x">1</a>"#),
-        ("<a href='/x'>", r#"<a href="»/http://example.org/x">"#),
-        ("<A  HREF = \"//cdn.example/x?a&amp;b\" >", r#"<A  HREF = "»/http://cdn.example/x?a&amp;b" >"#),
-        ("<a href='https://other.example'>", r#"<a href="»/https://other.example/">"#),
-        ("<a href=?d>", r#"<a href="»/http://example.org/a/b?d">"#),
-        ("<a href='x#y z'>", r#"<a href="»/http://example.org/a/x#y%20z">"#),
-        ("<a href='it&apos;s'>", r#"<a href="»/http://example.org/a/it's">"#),
-        ("<a href=' \n x\ny '>", r#"<a href="»/http://example.org/a/xy">"#),
+        ("<a href=x>1</a>", r#"<a href="»mp_/http://example.org/a/x">1</a>"#),
+        ("<a href='/x'>", r#"<a href="»mp_/http://example.org/x">"#),
+        ("<A  HREF = \"//cdn.example/x?a&amp;b\" >", r#"<A  HREF = "»mp_/http://cdn.example/x?a&amp;b" >"#),
+        ("<a href='https://other.example'>", r#"<a href="»mp_/https://other.example/">"#),
+        ("<a href=?d>", r#"<a href="»mp_/http://example.org/a/b?d">"#),
+        ("<a href='x#y z'>", r#"<a href="»mp_/http://example.org/a/x#y%20z">"#),
+        ("<a href='it&apos;s'>", r#"<a href="»mp_/http://example.org/a/it's">"#),
+        ("<a href=' \n x\ny '>", r#"<a href="»mp_/http://example.org/a/xy">"#),
         ("<a href=''><a href><a href='#top'>", "<a href=''><a href><a href='#top'>"),
         ("<a href=mailto:a@b><a href=tel:1><a href=data:,x>", "<a href=mailto:a@b><a href=tel:1><a href=data:,x>"),
         ("<a href='http://[nonsense'>", "<a href='http://[nonsense'>"),
-        ("<a href=x ping='/count http://t.example/'>", r#"<a href="»/http://example.org/a/x" >"#),
+        ("<a href=x ping='/count http://t.example/'>", r#"<a href="»mp_/http://example.org/a/x" >"#),
         (
             "<area href=x><img src=x.png alt=y>",
-            r#"<area href="»/http://example.org/a/x"><img src="»im_/http://example.org/a/x.png" alt=y>"#,
+            r#"<area href="»mp_/http://example.org/a/x"><img src="»im_/http://example.org/a/x.png" alt=y>"#,
         ),
         ("<img data-src=x.png title='src=y'>", "<img data-src=x.png title='src=y'>"),
         ("<img src=x src=y>", r#"<img src="»im_/http://example.org/a/x" src="»im_/http://example.org/a/y">"#),
@@ -100,7 +100,7 @@ fn attributes() {
         ),
         (
             "<form action=/go><button formaction=x><input type=image src=i>",
-            r#"<form action="»/http://example.org/go"><button formaction="»/http://example.org/a/x"><input type=image src="»im_/http://example.org/a/i">"#,
+            r#"<form action="»mp_/http://example.org/go"><button formaction="»mp_/http://example.org/a/x"><input type=image src="»im_/http://example.org/a/i">"#,
         ),
         (
             "<body background=b.gif><td background=c>",
@@ -145,7 +145,7 @@ fn relations() {
         ("<link rel=preload as=fetch href=s>", "<link rel=preload as=fetch href=\"»xr_/http://example.org/a/s\">"),
         ("<link rel=modulepreload href=s>", "<link rel=modulepreload href=\"»esm_/http://example.org/a/s\">"),
         ("<link rel=manifest href=s>", "<link rel=manifest href=\"»mp_/http://example.org/a/s\">"),
-        ("<link rel=canonical href=s>", "<link rel=canonical href=\"»/http://example.org/a/s\">"),
+        ("<link rel=canonical href=s>", "<link rel=canonical href=\"»mp_/http://example.org/a/s\">"),
         ("<link rel=preconnect href=//x.example>", "<link rel=preconnect >"),
         ("<link rel='dns-prefetch' href=//x.example>", "<link rel='dns-prefetch' >"),
     ] {
@@ -156,20 +156,23 @@ fn relations() {
 #[test]
 fn what_stands_in_the_head() {
     for (before, after) in [
-        ("<base href=/x/><a href=y>", "<base href=\"»/http://example.org/x/\"><a href=\"»/http://example.org/x/y\">"),
-        ("<base target=_top><a href=y>", "<base target=_top><a href=\"»/http://example.org/a/y\">"),
-        ("<base href=data:,x><a href=y>", "<base href=data:,x><a href=\"»/http://example.org/a/y\">"),
+        (
+            "<base href=/x/><a href=y>",
+            "<base href=\"»mp_/http://example.org/x/\"><a href=\"»mp_/http://example.org/x/y\">",
+        ),
+        ("<base target=_top><a href=y>", "<base target=_top><a href=\"»mp_/http://example.org/a/y\">"),
+        ("<base href=data:,x><a href=y>", "<base href=data:,x><a href=\"»mp_/http://example.org/a/y\">"),
         (
             "<base href=//c.example/><base href=/x/><a href=y>",
-            "<base href=\"»/http://c.example/\"><base href=\"»/http://c.example/x/\"><a href=\"»/http://c.example/y\">",
+            "<base href=\"»mp_/http://c.example/\"><base href=\"»mp_/http://c.example/x/\"><a href=\"»mp_/http://c.example/y\">",
         ),
         (
             "<meta http-equiv=refresh content='0;url=/x'>",
-            "<meta http-equiv=refresh content=\"0;url=»/http://example.org/x\">",
+            "<meta http-equiv=refresh content=\"0;url=»mp_/http://example.org/x\">",
         ),
         (
             "<meta http-equiv=Refresh content=\"5; URL='x y'\">",
-            "<meta http-equiv=Refresh content=\"5; URL='»/http://example.org/a/x%20y'\">",
+            "<meta http-equiv=Refresh content=\"5; URL='»mp_/http://example.org/a/x%20y'\">",
         ),
         ("<meta http-equiv=refresh content=5>", "<meta http-equiv=refresh content=5>"),
         (
@@ -198,14 +201,14 @@ fn drawings() {
     for (before, after) in [
         (
             "<svg><a href=x/><use xlink:href=s.svg#i /><image href=i.png></svg>",
-            "<svg><a href=\"»/http://example.org/a/x/\"><use xlink:href=\"»im_/http://example.org/a/s.svg#i\" /><image href=\"»im_/http://example.org/a/i.png\"></svg>",
+            "<svg><a href=\"»mp_/http://example.org/a/x/\"><use xlink:href=\"»im_/http://example.org/a/s.svg#i\" /><image href=\"»im_/http://example.org/a/i.png\"></svg>",
         ),
         ("<svg><use href=#i></svg>", "<svg><use href=#i></svg>"),
         (
             "<svg><style>a{b:url(x)}</style></svg><a href=y>",
-            "<svg><style>a{b:url(\"»im_/http://example.org/a/x\")}</style></svg><a href=\"»/http://example.org/a/y\">",
+            "<svg><style>a{b:url(\"»im_/http://example.org/a/x\")}</style></svg><a href=\"»mp_/http://example.org/a/y\">",
         ),
-        ("<svg><title><a href=x></title></svg>", "<svg><title><a href=\"»/http://example.org/a/x\"></title></svg>"),
+        ("<svg><title><a href=x></title></svg>", "<svg><title><a href=\"»mp_/http://example.org/a/x\"></title></svg>"),
         ("<title><a href=x></title>", "<title><a href=x></title>"),
     ] {
         html(before, after);
@@ -246,7 +249,7 @@ fn what_is_rewritten_stays() {
     let once = rewrite(page.as_bytes());
     assert_eq!(short(rewrite(&once)), short(once));
     // The replay of a page that was an archive itself is something else.
-    html("<a href=/web/2014/http://x/>", "<a href=\"»/http://example.org/web/2014/http://x/\">");
+    html("<a href=/web/2014/http://x/>", "<a href=\"»mp_/http://example.org/web/2014/http://x/\">");
 }
 
 #[test]
@@ -290,7 +293,7 @@ fn scripts_in_pages() {
     let inner = rewritten(Kind::Html, "http://example.org/a/b?c", None, b"<iframe srcdoc='<p><a href=x>'>", true);
     let inner = ours(&short(inner));
     assert!(inner.contains("/-/replay.js&quot;"), "{inner}");
-    assert!(inner.contains("&lt;a href=&quot;»/http://example.org/a/x&quot;&gt;\">"), "{inner}");
+    assert!(inner.contains("&lt;a href=&quot;»mp_/http://example.org/a/x&quot;&gt;\">"), "{inner}");
 }
 
 #[test]
@@ -463,7 +466,7 @@ fn addresses_are_resolved_in_the_charset_of_the_page() {
         b"<a href='\xe9?\xe9'>",
         false,
     );
-    assert_eq!(short(found), "<a href=\"»/http://example.org/%C3%A9?%E9\">");
+    assert_eq!(short(found), "<a href=\"»mp_/http://example.org/%C3%A9?%E9\">");
 }
 
 #[test]
@@ -496,7 +499,7 @@ fn markup_of_xml() {
     assert_eq!(
         xml("<html><head/><body><script src='x'/><a href='y'/></body></html>"),
         format!(
-            "<html><head/>{ours}<body><script src=\"»js_/http://example.org/a/x\"/><a href=\"»/http://example.org/a/y\"/></body></html>"
+            "<html><head/>{ours}<body><script src=\"»js_/http://example.org/a/x\"/><a href=\"»mp_/http://example.org/a/y\"/></body></html>"
         )
     );
     assert_eq!(xml("<rss><link>x</link></rss>"), "<rss><link>x</link></rss>");
@@ -538,21 +541,11 @@ fn kinds() {
 }
 
 #[test]
-fn links_and_fields() {
+fn links() {
     let url: Url = "http://example.org/a/b".parse().unwrap();
     let place = Place { prefix: PREFIX, time: TIME, url: &url, scripts: true };
     assert_eq!(link(&place, "mp_", "../c").unwrap(), format!("{PREFIX}{TIME}mp_/http://example.org/c"));
     assert_eq!(link(&place, "mp_", &format!("{PREFIX}{TIME}/http://x/")), None);
-    assert_eq!(field(&place, "", "Location", "/x"), Field::Value(format!("{PREFIX}{TIME}/http://example.org/x")));
-    assert_eq!(field(&place, "", "Location", "javascript:x"), Field::Drop);
-    assert_eq!(
-        field(&place, "", "Refresh", "3; url=/x"),
-        Field::Value(format!("3; url={PREFIX}{TIME}/http://example.org/x"))
-    );
-    assert_eq!(field(&place, "", "Set-Cookie", "a=b"), Field::Drop);
-    assert_eq!(field(&place, "", "Strict-Transport-Security", "max-age=1"), Field::Drop);
-    assert_eq!(field(&place, "", "Content-Type", "text/html"), Field::Keep);
-    assert_eq!(field(&place, "", "Last-Modified", "x"), Field::Keep);
 }
 
 #[test]

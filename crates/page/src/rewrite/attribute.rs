@@ -47,7 +47,7 @@ pub fn meaning(tag: &Tag<'_>, name: &[u8]) -> Meaning {
     let html = tag.space == Space::Html;
     match &*lower {
         b"href" => match (tag.space, tag.element) {
-            (Space::Html, Element::A | Element::Area) => Address(""),
+            (Space::Html, Element::A | Element::Area) => Address("mp_"),
             (Space::Html, Element::Base) => Meaning::Base,
             (Space::Html, Element::Link) => related(tag),
             (Space::Html, _) => Nothing,
@@ -73,9 +73,9 @@ pub fn meaning(tag: &Tag<'_>, name: &[u8]) -> Meaning {
         b"poster" | b"lowsrc" | b"dynsrc" => Address("im_"),
         b"data" if tag.element == Element::Object => Address("if_"),
         b"codebase" if tag.element == Element::Object || named(tag, "applet") => Address("im_"),
-        b"longdesc" if tag.element == Element::Img => Address(""),
-        b"action" if tag.element == Element::Form => Address(""),
-        b"formaction" => Address(""),
+        b"longdesc" if tag.element == Element::Img => Address("mp_"),
+        b"action" if tag.element == Element::Form => Address("mp_"),
+        b"formaction" => Address("mp_"),
         b"srcdoc" if tag.element == Element::Iframe => Meaning::Page,
         b"content" if tag.element == Element::Meta => meta(tag),
         b"value" if named(tag, "param") => {
@@ -134,9 +134,9 @@ fn script(tag: &Tag<'_>) -> Meaning {
 /// An address in a drawing or a formula.
 fn drawn(tag: &Tag<'_>) -> Meaning {
     Meaning::Address(match tag.element {
-        Element::A => "",
+        Element::A => "mp_",
         Element::Script => "js_",
-        _ if tag.space == Space::Math => "",
+        _ if tag.space == Space::Math => "mp_",
         _ => "im_",
     })
 }
@@ -159,11 +159,9 @@ fn related(tag: &Tag<'_>) -> Meaning {
             b"worker" | b"sharedworker" => "wkr_",
             b"fetch" => "xr_",
             b"document" => "if_",
-            b"" if has("prefetch") => "",
+            b"" if has("prefetch") => "mp_",
             _ => "im_",
         }
-    } else if has("manifest") {
-        "mp_"
     } else if has("import") {
         "if_"
     } else if ["icon", "apple-touch-icon", "apple-touch-icon-precomposed", "mask-icon", "apple-touch-startup-image"]
@@ -172,7 +170,7 @@ fn related(tag: &Tag<'_>) -> Meaning {
     {
         "im_"
     } else {
-        ""
+        "mp_"
     })
 }
 

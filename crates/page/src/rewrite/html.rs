@@ -311,7 +311,7 @@ impl Html {
             Meaning::Nothing | Meaning::Dropped => None,
             Meaning::Address(modifier) => self.address(modifier, &text),
             Meaning::Base => {
-                let edited = self.addresses.get("", &text);
+                let edited = self.addresses.get("mp_", &text);
                 // Only the first counts, for itself as for what follows.
                 if !self.is_base_known {
                     self.is_base_known = true;
@@ -380,7 +380,7 @@ impl Html {
 
     fn refresh(&mut self, text: &str) -> Option<String> {
         let reference = refresh::reference(text)?;
-        let address = self.address("", reference)?.replace('\'', "%27");
+        let address = self.address("mp_", reference)?.replace('\'', "%27");
         let from = reference.as_ptr() as usize - text.as_ptr() as usize;
         Some([&text[..from], &address, &text[from + reference.len()..]].concat())
     }
