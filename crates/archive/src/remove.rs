@@ -125,7 +125,7 @@ pub fn record_id(block: &[u8]) -> RecordId {
 
 /// A removal ready to be appended.
 pub fn encode(
-    selector: &Selector,
+    selector: &dyn std::fmt::Display,
     reason: &str,
     positions: &[Position],
     identity: &Identity,

@@ -41,6 +41,25 @@ impl Archive {
         }
         self.settle()?;
         let found = self.find(selector)?;
+        self.hide(selector, reason, found)
+    }
+
+    /// Hides these captures and nothing else of their fetches, for whoever takes lines out of an index. What of them stands
+    /// in segments of ours is rewritten.
+    pub fn remove_captures(&self, captures: &[Capture], reason: &str) -> Result<Removed> {
+        let mut found: BTreeMap<u32, Vec<Position>> = BTreeMap::new();
+        for capture in captures.iter().filter(|capture| !self.views().is_hidden(capture.position)) {
+            found.entry(capture.key.site_hash()).or_default().push(capture.position);
+        }
+        self.hide(&"positions", reason, found)
+    }
+
+    fn hide(
+        &self,
+        selector: &dyn std::fmt::Display,
+        reason: &str,
+        found: BTreeMap<u32, Vec<Position>>,
+    ) -> Result<Removed> {
         if found.is_empty() {
             return Err(Error::NotFound { what: selector.to_string() });
         }

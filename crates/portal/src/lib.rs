@@ -17,6 +17,7 @@
 pub mod access;
 mod address;
 mod answer;
+mod cdx;
 mod clients;
 mod find;
 mod headers;

@@ -1,11 +1,13 @@
 //! A capture's record, opened: the head of its HTTP message, and its body as a stream.
 
 use crate::limits::MESSAGE_HEAD_BYTES_MAX;
+use crate::portal::POSTED;
 use crate::trouble::Trouble;
 use skep_archive::{Archive, Capture, Key};
 use skep_warc::http::{self, Parsed};
 use skep_warc::{Head, Record};
 use std::io::{self, BufRead, Read};
+use std::path::Path;
 
 /// The block of a record from where the body begins.
 pub struct Source<'r> {
@@ -60,6 +62,15 @@ pub fn open<T>(
     with: impl FnOnce(Option<http::Head>, Source<'_>) -> Result<T, Trouble>,
 ) -> Result<T, Trouble> {
     let mut stored = archive.read_capture(capture)?;
+    if stored
+        .path()
+        .parent()
+        .and_then(Path::parent)
+        .is_some_and(|above| above.ends_with(Path::new("collections").join(POSTED)))
+    {
+        let told = "This capture is known by its index only; the file that holds it is not here.";
+        return Err(Trouble::damaged(told, "a capture was asked for whose file is not here"));
+    }
     let mut record = stored.record()?;
     // The place came from an index, which may be stale or somebody else's word.
     let about = record.head().target_uri().map(Key::of_bytes);

@@ -1,15 +1,37 @@
 //! What all requests share: the archive, who may see what, and what files and collections are called.
 
 use crate::access::Access;
+use crate::limits::BODIES_AT_ONCE_MAX;
 use crate::metrics::Metrics;
 use crate::reply::Turns;
 use crate::settings::Lines;
 use skep_archive::{Archive, Capture, Clock, WriterKey};
 use std::collections::{BTreeSet, HashMap};
 use std::sync::{Arc, PoisonError, RwLock};
+use tokio::sync::Semaphore;
 
 /// The name under which everything is found, whatever its collection.
 pub const EVERYTHING: &str = "web";
+
+/// The folder, below that of collections, where lines about files that are not here are kept.
+pub const POSTED: &str = "posted";
+
+/// The name of a file that is not here, as the name of one that is.
+pub fn posted_name(filename: &str) -> String {
+    let mut out = String::with_capacity(filename.len());
+    for (at, c) in filename.char_indices() {
+        match c {
+            '/' => out.push_str("%2F"),
+            '%' => out.push_str("%25"),
+            '\0' => out.push_str("%00"),
+            '.' if at < 2 && filename.starts_with('.') => out.push_str("%2E"),
+            c => out.push(c),
+        }
+    }
+    // Longer names than file systems have are told apart by their end.
+    let cut = out.len().saturating_sub(240);
+    out.char_indices().find(|(at, _)| *at >= cut).map_or(out.clone(), |(at, _)| out[at..].to_owned())
+}
 
 /// The portal while it serves.
 pub struct Portal {
@@ -29,6 +51,8 @@ pub struct Portal {
     pub scripts: bool,
     /// Who reads the archive at once.
     pub turns: Turns,
+    /// Who sends a long body at once.
+    pub bodies: Semaphore,
     names: RwLock<Arc<Names>>,
 }
 
@@ -91,7 +115,8 @@ impl Portal {
         turns: Turns,
     ) -> Portal {
         let names = RwLock::new(Arc::new(Names::of(&archive)));
-        Portal { archive, access, metrics: Metrics::default(), clock, talk, origin, scripts, turns, names }
+        let bodies = Semaphore::new(BODIES_AT_ONCE_MAX);
+        Portal { archive, access, metrics: Metrics::default(), clock, talk, origin, scripts, turns, bodies, names }
     }
 
     fn names(&self) -> Arc<Names> {
@@ -159,6 +184,9 @@ impl Portal {
 impl Names {
     fn of(archive: &Archive) -> Names {
         let mut names = Names::default();
+        let posted = archive.layout().collections().join(POSTED);
+        // The archive keeps the paths of files whole.
+        let posted = posted.canonicalize().unwrap_or(posted);
         for file in archive.collections().files() {
             let collection: Arc<str> = match names.collections.get(file.collection.as_str()) {
                 Some(known) => known.clone(),
@@ -167,6 +195,10 @@ impl Names {
             names.collections.insert(collection.clone());
             // A copy inside the archive has a number in front; the name it came with is the one that indexes use.
             let name = file.from.file_name().map_or_else(|| "-".into(), |name| name.to_string_lossy());
+            let name = match file.from.starts_with(&posted) {
+                true => percent_encoding::percent_decode_str(&name).decode_utf8_lossy().into_owned().into(),
+                false => name,
+            };
             names.files.insert(file.number, (name.into(), collection));
         }
         names

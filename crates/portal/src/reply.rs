@@ -35,6 +35,11 @@ impl Reply {
         let _hung_up = self.tell.send(answer);
     }
 
+    /// Whether the client went away.
+    pub fn is_gone(&self) -> bool {
+        self.tell.is_closed()
+    }
+
     /// The head of an answer; its body follows.
     pub fn begin(self, head: Answer) -> Sink {
         let (pieces, coming) = mpsc::channel(PIECES_WAITING);

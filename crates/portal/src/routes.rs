@@ -9,23 +9,36 @@
 //! ```
 //! On the name where archived pages are shown there is nothing but these pages.
 
+use crate::access::May;
 use crate::address::{self, Asked};
 use crate::answer::{self, Answer};
+use crate::cdx::{self, params::Params};
 use crate::find::Looking;
+use crate::limits::{BODY_BYTES_MAX, BODY_MS};
 use crate::metrics::Route;
 use crate::portal::{Portal, Scope};
 use crate::replay;
+use crate::reply::Reply;
+use crate::trouble::Trouble;
 use crate::visit::Visit;
 use axum::Router;
 use axum::body::Body;
 use axum::extract::State;
 use axum::http::{HeaderValue, Method, Request, StatusCode, header};
 use axum::routing::get;
+use http_body_util::BodyExt;
 use std::sync::Arc;
+use std::time::Duration;
 
 /// Everything on the portal's own name.
 pub fn portal(portal: Arc<Portal>) -> Router {
-    Router::new().route("/health", get(health)).route("/metrics", get(metrics)).fallback(collections).with_state(portal)
+    Router::new()
+        .route("/health", get(health))
+        .route("/metrics", get(metrics))
+        .route("/cdx/search/cdx", get(cdx_internet_archive))
+        .route("/cdx", get(cdx_everything))
+        .fallback(collections)
+        .with_state(portal)
 }
 
 /// An answer that is counted under a route.
@@ -52,9 +65,39 @@ async fn metrics(State(portal): State<Arc<Portal>>) -> Answer {
     counted(answer::with(StatusCode::OK, "text/plain; version=0.0.4; charset=utf-8", text), Route::Service)
 }
 
+/// The parameters of a request for the index.
+fn params(visit: &Visit) -> Params {
+    Params::of(visit.target.split_once('?').map_or("", |(_, query)| query))
+}
+
+async fn cdx_internet_archive(State(portal): State<Arc<Portal>>, request: Request<Body>) -> Answer {
+    let (visit, _, _) = Visit::apart(&portal, request);
+    let params = params(&visit);
+    let work =
+        move |look: &Looking<'_>, visit: &Visit, reply| cdx::internet_archive::answer(look, &params, visit, reply);
+    counted(look(&portal, Scope::Everything, visit, work).await, Route::Cdx)
+}
+
+async fn cdx_everything(State(portal): State<Arc<Portal>>, request: Request<Body>) -> Answer {
+    let (visit, _, _) = Visit::apart(&portal, request);
+    cdx_pywb(portal, Scope::Everything, visit).await
+}
+
+async fn cdx_pywb(portal: Arc<Portal>, scope: Scope, visit: Visit) -> Answer {
+    let params = params(&visit);
+    let work = move |look: &Looking<'_>, visit: &Visit, reply| cdx::pywb::answer(look, &params, visit, reply);
+    counted(look(&portal, scope, visit, work).await, Route::Cdx)
+}
+
+async fn cdx_outback(portal: Arc<Portal>, scope: Scope, visit: Visit) -> Answer {
+    let params = params(&visit);
+    let work = move |look: &Looking<'_>, visit: &Visit, reply| cdx::outback::answer(look, &params, visit, reply);
+    counted(look(&portal, scope, visit, work).await, Route::Cdx)
+}
+
 /// What begins with the name of a collection, or of everything.
 async fn collections(State(portal): State<Arc<Portal>>, request: Request<Body>) -> Answer {
-    let (visit, parts, _body) = Visit::apart(&portal, request);
+    let (visit, parts, body) = Visit::apart(&portal, request);
     let target = visit.target.clone();
     let (path, query) = target.split_once('?').unwrap_or((&target, ""));
     let (name, rest) = path
@@ -66,8 +109,15 @@ async fn collections(State(portal): State<Arc<Portal>>, request: Request<Body>) 
     if name.is_empty() && rest.is_none() {
         return counted(start(&portal), Route::Page);
     }
+    if parts.method == Method::POST && matches!(rest, None | Some("" | "delete")) {
+        return counted(posted(portal, &name, rest == Some("delete"), visit, body).await, Route::Cdx);
+    }
     let Some(scope) = portal.scope(&name) else { return counted(unknown(&portal), Route::Page) };
     match rest {
+        Some("cdx" | "index") if reads => cdx_pywb(portal, scope, visit).await,
+        None | Some("") if reads && (query.contains("url=") || query.contains("urlkey=")) => {
+            cdx_outback(portal, scope, visit).await
+        }
         Some(rest) if reads => {
             // What stands behind the question mark belongs to the archived URL.
             let rest =
@@ -77,6 +127,42 @@ async fn collections(State(portal): State<Arc<Portal>>, request: Request<Body>) 
         Some(_) => counted(not_allowed("GET, HEAD"), Route::Replay),
         None => counted(unknown(&portal), Route::Page),
     }
+}
+
+/// Lines of an index, from somebody who may write.
+async fn posted(portal: Arc<Portal>, name: &str, delete: bool, visit: Visit, body: Body) -> Answer {
+    if visit.may < May::Write {
+        let told = match portal.access.has_writers() {
+            true => "Writing needs a token: send it as `Authorization: Bearer TOKEN`.",
+            false => "Nobody may write here: `skep serve --auth FILE` names who may.",
+        };
+        return cdx::outback::error(&Trouble::forbidden(told));
+    }
+    let scope = match portal.scope(name) {
+        Some(scope) => scope,
+        None if cdx::post::can_name(name) => Scope::Collection(name.into()),
+        None => return cdx::outback::error(&Trouble::bad(format!("{name:?} cannot name a collection"))),
+    };
+    let Ok(_place) = portal.bodies.acquire().await else { return unknown(&portal) };
+    let whole = http_body_util::Limited::new(body, BODY_BYTES_MAX).collect();
+    let body = match tokio::time::timeout(Duration::from_millis(BODY_MS), whole).await {
+        Err(_) => return answer::text(StatusCode::REQUEST_TIMEOUT, "the lines did not come in time"),
+        Ok(Err(_)) => {
+            return answer::text(StatusCode::PAYLOAD_TOO_LARGE, &format!("at most {BODY_BYTES_MAX} bytes at once"));
+        }
+        Ok(Ok(body)) => body.to_bytes(),
+    };
+    let work = move |look: &Looking<'_>, _: &Visit, reply: Reply| {
+        let (done, result) = if delete { ("Deleted", look.delete(&body)) } else { ("Added", look.post(&body)) };
+        reply.send(match result {
+            Ok(count) => answer::text(StatusCode::OK, &format!("{done} {count} records")),
+            Err(trouble) => {
+                look.portal.note(&trouble);
+                cdx::outback::error(&trouble)
+            }
+        });
+    };
+    look(&portal, scope, visit, work).await
 }
 
 /// Replay, TimeGates and TimeMaps.
@@ -102,7 +188,7 @@ pub async fn look(
     portal: &Arc<Portal>,
     scope: Scope,
     visit: Visit,
-    work: impl FnOnce(&Looking<'_>, &Visit, crate::reply::Reply) + Send + 'static,
+    work: impl FnOnce(&Looking<'_>, &Visit, Reply) + Send + 'static,
 ) -> Answer {
     let shared = portal.clone();
     portal

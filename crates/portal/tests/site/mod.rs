@@ -145,7 +145,6 @@ pub fn add(archive: &Archive, collection: &str, path: &Path) {
 }
 
 /// What came back.
-#[derive(Debug)]
 pub struct Got {
     pub status: u16,
     pub headers: Vec<(String, String)>,
@@ -165,7 +164,7 @@ impl Got {
 
     #[track_caller]
     pub fn is(self, status: u16) -> Got {
-        assert_eq!(self.status, status, "{self:?}\n{}", self.text());
+        assert_eq!(self.status, status, "{:?}\n{}", self.headers, self.text());
         self
     }
 

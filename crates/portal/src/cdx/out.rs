@@ -1,0 +1,117 @@
+//! Lines on their way to a client: a short answer as a whole, a long one as it comes.
+
+use crate::answer::Answer;
+use crate::limits::PIECE_BYTES;
+use crate::reply::{Gone, Reply, Sink};
+use axum::body::Body;
+use std::cell::RefCell;
+
+/// Takes the text of an answer.
+pub struct Text {
+    state: RefCell<State>,
+}
+
+enum State {
+    /// Nothing has been sent: it may still become an error.
+    Held {
+        reply: Reply,
+        head: Answer,
+        text: Vec<u8>,
+    },
+    Sending(Sink),
+    Gone,
+}
+
+impl Text {
+    /// An answer with this head.
+    pub fn new(reply: Reply, head: Answer) -> Text {
+        Text { state: RefCell::new(State::Held { reply, head, text: Vec::new() }) }
+    }
+
+    /// More of it.
+    pub fn write(&self, bytes: &[u8]) -> Result<(), Gone> {
+        let mut state = self.state.borrow_mut();
+        let (next, result) = match std::mem::replace(&mut *state, State::Gone) {
+            State::Held { reply, head, mut text } => {
+                text.extend_from_slice(bytes);
+                if text.len() < PIECE_BYTES {
+                    (State::Held { reply, head, text }, Ok(()))
+                } else {
+                    let mut sink = reply.begin(head);
+                    match sink.write(&text) {
+                        Ok(()) => (State::Sending(sink), Ok(())),
+                        Err(gone) => (State::Gone, Err(gone)),
+                    }
+                }
+            }
+            State::Sending(mut sink) => match sink.write(bytes) {
+                Ok(()) => (State::Sending(sink), Ok(())),
+                Err(gone) => (State::Gone, Err(gone)),
+            },
+            State::Gone => (State::Gone, Err(Gone)),
+        };
+        *state = next;
+        result
+    }
+
+    /// Whether nobody listens any more.
+    pub fn is_gone(&self) -> bool {
+        match &*self.state.borrow() {
+            State::Held { reply, .. } => reply.is_gone(),
+            State::Sending(sink) => sink.is_gone(),
+            State::Gone => true,
+        }
+    }
+
+    /// That was all.
+    pub fn end(self) {
+        match self.state.into_inner() {
+            State::Held { reply, head, text } => reply.send(head.map(|_| Body::from(text))),
+            State::Sending(sink) => drop(sink.end()),
+            State::Gone => {}
+        }
+    }
+
+    /// It cannot be finished: an error if nothing has been sent, else it is cut off.
+    pub fn fail(self, answer: Answer) {
+        match self.state.into_inner() {
+            State::Held { reply, .. } => reply.send(answer),
+            State::Sending(sink) => sink.cut(std::io::Error::other("the index could not be read to its end")),
+            State::Gone => {}
+        }
+    }
+}
+
+/// A string as JSON, with everything but ASCII escaped, as the servers of the field write it.
+pub fn quoted(out: &mut String, text: &str) {
+    use std::fmt::Write;
+    out.push('"');
+    for c in text.chars() {
+        match c {
+            '"' => out.push_str("\\\""),
+            '\\' => out.push_str("\\\\"),
+            '\n' => out.push_str("\\n"),
+            '\r' => out.push_str("\\r"),
+            '\t' => out.push_str("\\t"),
+            '\u{8}' => out.push_str("\\b"),
+            '\u{c}' => out.push_str("\\f"),
+            ' '..='~' => out.push(c),
+            _ => {
+                for unit in c.encode_utf16(&mut [0; 2]) {
+                    let _ = write!(out, "\\u{unit:04x}");
+                }
+            }
+        }
+    }
+    out.push('"');
+}
+
+#[cfg(test)]
+mod tests {
+    #[test]
+    fn strings_are_ascii() {
+        let mut out = String::new();
+        super::quoted(&mut out, "a\"\\\u{e9}\u{1f41d}\u{1}\u{7f}");
+        assert_eq!(out, "\"a\\\"\\\\\\u00e9\\ud83d\\udc1d\\u0001\\u007f\"");
+    }
+}
