@@ -278,7 +278,10 @@ fn scripts_in_pages() {
         ("<script type='Text/JavaScript'>location</script>", "<script type='Text/JavaScript'>skep$location</script>"),
         ("<script type=application/json>{location}</script>", "<script type=application/json>{location}</script>"),
         ("<script type=text/x-template>location</script>", "<script type=text/x-template>location</script>"),
-        ("<p onclick='location=\"x\"' title=location>", "<p onclick=\"skep$location=&quot;x&quot;\" title=location>"),
+        (
+            "<p onclick='location=\"x\"' title=location>",
+            "<p onclick=\"window.skep$location=&quot;x&quot;\" title=location>",
+        ),
         ("<a href='javascript:location.reload()'>", "<a href=\"javascript:skep$location.reload()\">"),
         ("<a href='JavaScript:void(0)'>", "<a href='JavaScript:void(0)'>"),
         (

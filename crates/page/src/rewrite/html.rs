@@ -291,7 +291,7 @@ impl Html {
         match content {
             Content::Text => out.extend_from_slice(text),
             Content::Style => css::whole(text, self.charset, self.xml, &mut self.addresses, out),
-            Content::Script => script::whole(text, self.charset, &mut self.addresses, out),
+            Content::Script => script::whole(text, self.charset, false, &mut self.addresses, out),
             Content::ImportMap => importmap::rewrite(text, &mut self.addresses, out),
             Content::Dropped => {}
         }
@@ -321,7 +321,7 @@ impl Html {
             }
             Meaning::SourceSet => self.source_set(&text),
             Meaning::Style => self.style(&text),
-            Meaning::Handler => self.handler(&text),
+            Meaning::Handler => self.script(&text, true),
             Meaning::Page => self.inner_page(&text),
             Meaning::Refresh => self.refresh(&text),
         };
@@ -332,7 +332,7 @@ impl Html {
         const SCHEME: &str = "javascript:";
         let trimmed = text.trim_start_matches(|c: char| c <= ' ');
         if trimmed.get(..SCHEME.len()).is_some_and(|start| start.eq_ignore_ascii_case(SCHEME)) {
-            return self.handler(&trimmed[SCHEME.len()..]).map(|script| format!("{SCHEME}{script}"));
+            return self.script(&trimmed[SCHEME.len()..], false).map(|script| format!("{SCHEME}{script}"));
         }
         self.addresses.get(modifier, text)
     }
@@ -358,11 +358,11 @@ impl Html {
             .then(|| changed(text, |out| css::whole(text.as_bytes(), UTF_8, false, &mut self.addresses, out)))?
     }
 
-    fn handler(&mut self, text: &str) -> Option<String> {
+    fn script(&mut self, text: &str, is_handler: bool) -> Option<String> {
         if !self.scripts {
             return None;
         }
-        changed(text, |out| script::whole(text.as_bytes(), UTF_8, &mut self.addresses, out))
+        changed(text, |out| script::whole(text.as_bytes(), UTF_8, is_handler, &mut self.addresses, out))
     }
 
     fn inner_page(&mut self, text: &str) -> Option<String> {

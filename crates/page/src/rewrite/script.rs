@@ -42,9 +42,11 @@ impl Step for Script {
 }
 
 /// Rewrites a whole text, such as the content of a `script` element or of an attribute.
-pub fn whole(text: &[u8], charset: &'static Encoding, addresses: &mut Addresses, out: &mut Vec<u8>) {
+pub fn whole(text: &[u8], charset: &'static Encoding, is_handler: bool, addresses: &mut Addresses, out: &mut Vec<u8>) {
     if has_something(text) {
-        Tokens::new(charset, None).step(text, End::Last, addresses, out);
+        let mut tokens = Tokens::new(charset, None);
+        tokens.is_handler = is_handler;
+        tokens.step(text, End::Last, addresses, out);
     } else {
         out.extend_from_slice(text);
     }
@@ -119,6 +121,9 @@ pub struct Tokens {
     open: Vec<Bracket>,
     /// The window begins inside a template.
     in_template: bool,
+    /// The text is that of an attribute such as `onclick`: a name on its own is looked for on the element first, where every
+    /// object has a `skep$location`.
+    is_handler: bool,
 }
 
 impl Tokens {
@@ -130,6 +135,7 @@ impl Tokens {
             before: Before::Start,
             open: Vec::new(),
             in_template: false,
+            is_handler: false,
         }
     }
 
@@ -456,6 +462,8 @@ impl Tokens {
         let is_short = around == Some(Bracket::Object) && begins_entry && matches!(text[after], b',' | b'}' | b'=');
         if is_short {
             edit.replace(at, to, b"location:skep$location");
+        } else if self.is_handler && self.before != Before::Dot && !is_key && !is_method {
+            edit.replace(at, to, b"window.skep$location");
         } else if !is_key && !is_method {
             edit.replace(at, to, b"skep$location");
         }
