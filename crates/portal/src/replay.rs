@@ -9,7 +9,7 @@ use crate::find::{self, Looking};
 use crate::limits::{STEPS_ASIDE_MAX, WHOLE_BODY_BYTES_MAX};
 use crate::message::{self, Source};
 use crate::range::{self, Wanted};
-use crate::reply::{Reply, Sink};
+use crate::reply::{Reply, Sink, tell};
 use crate::trouble::Trouble;
 use crate::visit::Visit;
 use crate::{headers, memento, missing, time};
@@ -31,9 +31,12 @@ pub fn raw(look: &Looking<'_>, at: &At, visit: &Visit, reply: Reply) {
             reply.send(to_exact(look, at, &capture));
         }
         Ok(Some(capture)) => {
-            let exact = Exact { look, capture: &capture, visit };
-            if let Err((trouble, reply)) = exact.deliver(reply) {
-                refuse(look, &trouble, reply);
+            let mut reply = Some(reply);
+            let head = |shown: &Shown<'_>| raw_head(look, &capture, visit, shown);
+            if let Err(trouble) = deliver(look, &capture, visit, &mut reply, &head) {
+                // The answer may have begun; then its end said what there was to say.
+                look.portal.note(&trouble);
+                tell(&mut reply, trouble.page());
             }
         }
     }
@@ -137,15 +140,28 @@ pub fn read_whole(body: &mut dyn BufRead, bytes_max: usize) -> Result<(Vec<u8>, 
     Ok((whole, all))
 }
 
-/// One capture, exactly as it was fetched.
+/// Delivers a capture's body as it came, without its transfer encoding, whole or in part, under the head that `head` makes. An error
+/// leaves `reply` to be told of it.
+pub fn deliver(
+    look: &Looking<'_>,
+    capture: &Capture,
+    visit: &Visit,
+    reply: &mut Option<Reply>,
+    head: &dyn Fn(&Shown<'_>) -> Answer,
+) -> Result<(), Trouble> {
+    Exact { look, capture, visit, head }.deliver(reply)
+}
+
+/// One capture on its way out.
 struct Exact<'a> {
     look: &'a Looking<'a>,
     capture: &'a Capture,
     visit: &'a Visit,
+    head: &'a dyn Fn(&Shown<'_>) -> Answer,
 }
 
 /// How a first look at a body ended.
-enum Body1 {
+enum Seen {
     /// All of it.
     Whole(Answer, Vec<u8>),
     /// It was streamed.
@@ -154,78 +170,69 @@ enum Body1 {
     Long(Answer, u64),
 }
 
+/// The head of an answer with the modifier `id_`.
+fn raw_head(look: &Looking<'_>, capture: &Capture, visit: &Visit, shown: &Shown<'_>) -> Answer {
+    let mut answer = Response::new(Body::empty());
+    *answer.status_mut() = shown.status;
+    let headers = answer.headers_mut();
+    if let Some(head) = shown.head {
+        headers::hand_on(head, false, headers);
+    }
+    // The body is the original's: so is the way it is encoded.
+    let coding = shown.body_head.and_then(|head| head.header("content-encoding"));
+    if let Some(coding) = coding.and_then(|value| HeaderValue::from_bytes(value).ok()) {
+        headers.insert(header::CONTENT_ENCODING, coding);
+    }
+    let media_type = if shown.media_type.is_empty() { "application/octet-stream" } else { &shown.media_type };
+    headers.insert(header::CONTENT_TYPE, answer::value(media_type));
+    if headers::is_active(media_type) {
+        headers.insert(header::CONTENT_DISPOSITION, HeaderValue::from_static("attachment"));
+    }
+    headers.insert(header::CONTENT_SECURITY_POLICY, HeaderValue::from_static("default-src 'none'; sandbox"));
+    headers.insert(header::ACCESS_CONTROL_ALLOW_ORIGIN, HeaderValue::from_static("*"));
+    headers.insert(header::ACCEPT_RANGES, HeaderValue::from_static("bytes"));
+    if let Some(to) = shown.head.and_then(|head| redirected(head, &capture.url)) {
+        let (scope, digits) = (look.scope.name(), time::digits(capture.time_ms));
+        headers.insert(header::LOCATION, answer::location(&format!("/{scope}/{digits}id_/{to}")));
+    }
+    memento::describe(headers, &visit.base, look.scope, capture);
+    answer
+}
+
 impl Exact<'_> {
-    fn deliver(&self, reply: Reply) -> Result<(), (Trouble, Reply)> {
-        let mut reply = Some(reply);
+    fn deliver(&self, reply: &mut Option<Reply>) -> Result<(), Trouble> {
         let first = open(self.look, self.capture, |shown, mut source| {
-            let head = self.head(shown);
+            let head = (self.head)(shown);
             let mut body = payload(shown.body_head, &mut source);
             let (whole, all) = read_whole(&mut body, WHOLE_BODY_BYTES_MAX)?;
             if all {
                 drop(body);
                 source.end()?;
-                return Ok(Body1::Whole(head, whole));
+                return Ok(Seen::Whole(head, whole));
             }
             let partial = self.visit.range.is_some() && head.status() == StatusCode::OK;
             if partial {
                 let rest = std::io::copy(&mut body, &mut std::io::sink()).map_err(|error| Trouble::reading(&error))?;
-                return Ok(Body1::Long(head, whole.len() as u64 + rest));
+                return Ok(Seen::Long(head, whole.len() as u64 + rest));
             }
-            let Some(reply) = reply.take() else { return Ok(Body1::Sent) };
+            let Some(reply) = reply.take() else { return Ok(Seen::Sent) };
             if self.visit.head_only {
                 reply.send(head);
-                return Ok(Body1::Sent);
+                return Ok(Seen::Sent);
             }
             let sink = self.stream(reply, head, &whole, &mut body, u64::MAX);
             drop(body);
             if let Some(sink) = sink {
                 finish(self.look, source, sink);
             }
-            Ok(Body1::Sent)
-        });
-        match (first, reply) {
-            (Ok(Body1::Whole(head, whole)), Some(reply)) => {
-                reply.send(self.part(head, whole));
-                Ok(())
-            }
-            (Ok(Body1::Long(head, length)), Some(reply)) => self.long_part(head, length, reply),
-            (Err(trouble), Some(reply)) => Err((trouble, reply)),
-            // The answer had begun; its end said what there was to say.
-            (_, None) | (Ok(Body1::Sent), _) => Ok(()),
+            Ok(Seen::Sent)
+        })?;
+        match first {
+            Seen::Whole(head, whole) => tell(reply, self.part(head, whole)),
+            Seen::Long(head, length) => self.long_part(head, length, reply)?,
+            Seen::Sent => {}
         }
-    }
-
-    /// The head of the answer.
-    fn head(&self, shown: &Shown<'_>) -> Answer {
-        let mut answer = Response::new(Body::empty());
-        *answer.status_mut() = shown.status;
-        let headers = answer.headers_mut();
-        if let Some(head) = shown.head {
-            headers::hand_on(head, true, headers);
-        }
-        // The body is the original's: so is the way it is encoded.
-        if let (Some(body_head), true) = (shown.body_head, shown.head.is_some()) {
-            headers.remove(header::CONTENT_ENCODING);
-            if let Some(coding) =
-                body_head.header("content-encoding").and_then(|value| HeaderValue::from_bytes(value).ok())
-            {
-                headers.insert(header::CONTENT_ENCODING, coding);
-            }
-        }
-        let media_type = if shown.media_type.is_empty() { "application/octet-stream" } else { &shown.media_type };
-        headers.insert(header::CONTENT_TYPE, answer::value(media_type));
-        if headers::is_active(media_type) {
-            headers.insert(header::CONTENT_DISPOSITION, HeaderValue::from_static("attachment"));
-        }
-        headers.insert(header::CONTENT_SECURITY_POLICY, HeaderValue::from_static("default-src 'none'; sandbox"));
-        headers.insert(header::ACCESS_CONTROL_ALLOW_ORIGIN, HeaderValue::from_static("*"));
-        headers.insert(header::ACCEPT_RANGES, HeaderValue::from_static("bytes"));
-        if let Some(to) = shown.head.and_then(|head| redirected(head, &self.capture.url)) {
-            let (scope, digits) = (self.look.scope.name(), time::digits(self.capture.time_ms));
-            headers.insert(header::LOCATION, answer::location(&format!("/{scope}/{digits}id_/{to}")));
-        }
-        memento::describe(headers, &self.visit.base, self.look.scope, self.capture);
-        answer
+        Ok(())
     }
 
     /// All of a body that is at hand, or the part of it that is wanted.
@@ -249,25 +256,21 @@ impl Exact<'_> {
     }
 
     /// A part of a long body: read once more, from the beginning.
-    fn long_part(&self, head: Answer, length: u64, reply: Reply) -> Result<(), (Trouble, Reply)> {
-        let (first, last) = match range::wanted(self.visit.range.as_deref(), length) {
+    fn long_part(&self, head: Answer, length: u64, reply: &mut Option<Reply>) -> Result<(), Trouble> {
+        let (mut head, first, last) = match range::wanted(self.visit.range.as_deref(), length) {
             Wanted::Unsatisfiable => {
-                reply.send(unsatisfiable(length));
+                tell(reply, unsatisfiable(length));
                 return Ok(());
             }
-            Wanted::Whole => (0, length.saturating_sub(1)),
-            Wanted::Part { first, last } => (first, last),
+            Wanted::Whole => (head, 0, length - 1),
+            Wanted::Part { first, last } => (partial(head, first, last, length), first, last),
         };
-        let whole = (first, last) == (0, length.saturating_sub(1))
-            && self.visit.range.as_deref().is_some_and(|range| range.contains(','));
-        let mut head = if whole { head } else { partial(head, first, last, length) };
         head.headers_mut().insert(header::CONTENT_LENGTH, HeaderValue::from(last - first + 1));
         if self.visit.head_only {
-            reply.send(head);
+            tell(reply, head);
             return Ok(());
         }
-        let mut reply = Some(reply);
-        let result = open(self.look, self.capture, |shown, mut source| {
+        open(self.look, self.capture, |shown, mut source| {
             let mut body = payload(shown.body_head, &mut source);
             let skipped = std::io::copy(&mut (&mut body).take(first), &mut std::io::sink());
             skipped.map_err(|error| Trouble::reading(&error))?;
@@ -277,11 +280,7 @@ impl Exact<'_> {
                 let _hung_up = sink.map(Sink::end);
             }
             Ok(())
-        });
-        match (result, reply) {
-            (Err(trouble), Some(reply)) => Err((trouble, reply)),
-            _ => Ok(()),
-        }
+        })
     }
 
     /// Sends what was read and what follows, up to so many bytes of it. What is left to do is to end it.

@@ -48,6 +48,13 @@ impl Reply {
     }
 }
 
+/// The whole answer, unless one was given already.
+pub fn tell(reply: &mut Option<Reply>, answer: Answer) {
+    if let Some(reply) = reply.take() {
+        reply.send(answer);
+    }
+}
+
 /// Takes the body of an answer. Must be ended: an answer that is not is cut off, so that nobody takes a part for the whole.
 pub struct Sink {
     pieces: mpsc::Sender<io::Result<Bytes>>,

@@ -16,14 +16,15 @@ use crate::cdx::{self, params::Params};
 use crate::find::Looking;
 use crate::limits::{BODY_BYTES_MAX, BODY_MS};
 use crate::metrics::Route;
-use crate::portal::{Portal, Scope};
-use crate::replay;
+use crate::portal::{Origin, Portal, Scope};
 use crate::reply::Reply;
 use crate::trouble::Trouble;
 use crate::visit::Visit;
+use crate::{frame, memento, replay, rewritten};
 use axum::Router;
 use axum::body::Body;
 use axum::extract::State;
+use axum::http::request::Parts;
 use axum::http::{HeaderValue, Method, Request, StatusCode, header};
 use axum::routing::get;
 use http_body_util::BodyExt;
@@ -37,6 +38,8 @@ pub fn portal(portal: Arc<Portal>) -> Router {
         .route("/metrics", get(metrics))
         .route("/cdx/search/cdx", get(cdx_internet_archive))
         .route("/cdx", get(cdx_everything))
+        .route("/-/replay.js", get(replay_script))
+        .route("/-/frame.js", get(frame_script))
         .fallback(collections)
         .with_state(portal)
 }
@@ -122,7 +125,7 @@ async fn collections(State(portal): State<Arc<Portal>>, request: Request<Body>) 
             // What stands behind the question mark belongs to the archived URL.
             let rest =
                 if query.is_empty() && !target.contains('?') { rest.to_owned() } else { format!("{rest}?{query}") };
-            archived(portal, scope, visit, &rest).await
+            archived(portal, scope, visit, &parts, &rest).await
         }
         Some(_) => counted(not_allowed("GET, HEAD"), Route::Replay),
         None => counted(unknown(&portal), Route::Page),
@@ -166,21 +169,43 @@ async fn posted(portal: Arc<Portal>, name: &str, delete: bool, visit: Visit, bod
 }
 
 /// Replay, TimeGates and TimeMaps.
-async fn archived(portal: Arc<Portal>, scope: Scope, visit: Visit, rest: &str) -> Answer {
+async fn archived(portal: Arc<Portal>, scope: Scope, visit: Visit, parts: &Parts, rest: &str) -> Answer {
     let asked = match address::parse(rest) {
         Ok(asked) => asked,
         Err(wrong) => {
             return counted(answer::told(StatusCode::BAD_REQUEST, "Not an address", wrong.told()), Route::Replay);
         }
     };
-    match asked {
-        Asked::At(at) if at.modifier == "id_" => {
-            let answer =
-                look(&portal, scope, visit, move |look, visit, reply| replay::raw(look, &at, visit, reply)).await;
-            counted(answer, Route::Replay)
-        }
-        _ => counted(unknown(&portal), Route::Replay),
+    let route = if matches!(asked, Asked::Gate(_) | Asked::TimeMap { .. }) { Route::Memento } else { Route::Replay };
+    if visit.on_replay && parts.headers.contains_key("service-worker") {
+        // A worker of the past would stand between its page and the archive.
+        return counted(answer::text(StatusCode::NOT_FOUND, "no service workers of the past"), route);
     }
+    let answer = match asked {
+        Asked::At(at) if at.modifier == "id_" => {
+            look(&portal, scope, visit, move |look, visit, reply| replay::raw(look, &at, visit, reply)).await
+        }
+        Asked::At(at) => match (&portal.origin, visit.on_replay) {
+            (_, false) if at.modifier.is_empty() => {
+                look(&portal, scope, visit, move |look, visit, reply| frame::page(look, &at, visit, reply)).await
+            }
+            (Origin::Other { origin, .. }, false) => {
+                let to = format!("{origin}/{}/{}{}/{}", scope.name(), at.digits, at.modifier, at.url);
+                answer::redirect(StatusCode::TEMPORARY_REDIRECT, &to)
+            }
+            _ => look(&portal, scope, visit, move |look, visit, reply| rewritten::page(look, &at, visit, reply)).await,
+        },
+        Asked::Gate(url) => {
+            look(&portal, scope, visit, move |look, visit, reply| memento::gate(look, &url, visit, reply)).await
+        }
+        Asked::TimeMap { format, page, url } => {
+            look(&portal, scope, visit, move |look, visit, reply| memento::map(look, &format, page, &url, visit, reply))
+                .await
+        }
+        Asked::All(_) if visit.on_replay => no_such_page(),
+        Asked::All(url) => look(&portal, scope, visit, move |look, _, reply| frame::versions(look, &url, reply)).await,
+    };
+    counted(answer, route)
 }
 
 /// Does work that reads the archive.
@@ -241,9 +266,51 @@ async fn only_pages(State(portal): State<Arc<Portal>>, request: Request<Body>) -
         let name = percent_encoding::percent_decode_str(name).decode_utf8_lossy().into_owned();
         Some((portal.scope(&name)?, rest.to_owned()))
     });
-    let told = "Under this name there are archived pages only.";
-    match scope {
-        Some((scope, rest)) => archived(portal, scope, visit, &rest).await,
-        None => counted(answer::told(StatusCode::NOT_FOUND, "Nothing but archived pages", told), Route::Replay),
+    if target == "/-/replay.js" {
+        return counted(asset("text/javascript; charset=utf-8", REPLAY_SCRIPT), Route::Service);
     }
+    match scope {
+        Some((scope, rest)) => archived(portal, scope, visit, &parts, &rest).await,
+        None => counted(led_back(&portal, &visit, &parts), Route::Replay),
+    }
+}
+
+/// A request that got past the rewriting, such as for `/style.css`: its page says where it was meant to go.
+fn led_back(portal: &Portal, visit: &Visit, parts: &Parts) -> Answer {
+    let referer = parts.headers.get(header::REFERER).and_then(|value| value.to_str().ok()).unwrap_or_default();
+    let Some(page) = referer.strip_prefix(visit.base.as_str()) else { return no_such_page() };
+    let asked = page.trim_start_matches('/').split_once('/').and_then(|(name, rest)| {
+        let at = match address::parse(rest) {
+            Ok(Asked::At(at)) => at,
+            _ => return None,
+        };
+        portal.scope(name)?;
+        let to = skep_url::Url::parse(&at.url).ok()?.join(&visit.target).ok()?;
+        Some(format!("/{name}/{}mp_/{}", at.digits, to.as_str()))
+    });
+    asked.map_or_else(no_such_page, |to| answer::redirect(StatusCode::TEMPORARY_REDIRECT, &to))
+}
+
+fn no_such_page() -> Answer {
+    answer::told(StatusCode::NOT_FOUND, "Nothing but archived pages", "Under this name there are archived pages only.")
+}
+
+/// Our own script in archived pages.
+const REPLAY_SCRIPT: &[u8] = include_bytes!("../assets/replay.js");
+/// Our own script around them.
+const FRAME_SCRIPT: &[u8] = include_bytes!("../assets/frame.js");
+
+fn asset(media_type: &'static str, bytes: &'static [u8]) -> Answer {
+    let mut answer = answer::with(StatusCode::OK, media_type, bytes);
+    answer.headers_mut().insert(header::CACHE_CONTROL, HeaderValue::from_static("max-age=300"));
+    answer.headers_mut().insert(header::ACCESS_CONTROL_ALLOW_ORIGIN, HeaderValue::from_static("*"));
+    answer
+}
+
+async fn replay_script() -> Answer {
+    counted(asset("text/javascript; charset=utf-8", REPLAY_SCRIPT), Route::Service)
+}
+
+async fn frame_script() -> Answer {
+    counted(asset("text/javascript; charset=utf-8", FRAME_SCRIPT), Route::Service)
 }

@@ -26,8 +26,6 @@ pub struct Visit {
     pub range: Option<String>,
     /// The header Accept-Datetime.
     pub accept_datetime: Option<String>,
-    /// The header Accept-Encoding, lower case.
-    pub accept_encoding: String,
     /// What the browser wants to do with the answer: the header Sec-Fetch-Dest.
     pub destination: Option<String>,
     /// `scheme://host[:port]` under which the portal was asked.
@@ -57,7 +55,6 @@ impl Visit {
                 .headers
                 .get("accept-datetime")
                 .map(|value| String::from_utf8_lossy(value.as_bytes()).into_owned()),
-            accept_encoding: text(header::ACCEPT_ENCODING).unwrap_or_default().to_ascii_lowercase(),
             destination: destination.map(str::to_owned),
             base: format!("{scheme}://{host}"),
             on_replay,

@@ -37,11 +37,6 @@ impl Params {
         self.0.iter().filter(move |(found, _)| found == name).map(|(_, value)| value.as_str())
     }
 
-    /// Whether the name is there at all.
-    pub fn has(&self, name: &str) -> bool {
-        self.0.iter().any(|(found, _)| found == name)
-    }
-
     /// `true` and `1` mean yes.
     pub fn is(&self, name: &str) -> bool {
         self.get(name).is_some_and(|value| matches!(value.to_ascii_lowercase().as_str(), "true" | "1" | "yes" | "on"))
@@ -77,7 +72,7 @@ mod tests {
         );
         assert_eq!(params.get("url"), Some("http://a/?b"));
         assert_eq!(params.all("filter").collect::<Vec<_>>(), ["a:b", "!c:d e"]);
-        assert_eq!((params.get("page"), params.has("page"), params.has("z")), (None, true, false));
+        assert_eq!((params.get("page"), params.get("z")), (None, None));
         assert_eq!(params.number("limit").unwrap(), Some(-5));
         assert_eq!(params.number("big").unwrap(), Some(i64::MAX));
         assert!(params.number("y").is_err());

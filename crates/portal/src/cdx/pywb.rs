@@ -203,11 +203,11 @@ fn lines(look: &Looking<'_>, params: &Params, visit: &Visit, ask: &Ask, reply: R
             Form::Text => plain(line, wanted.as_deref()),
             Form::Link => {
                 let before = if first {
-                    memento::map_head(visit, look.scope, line, params.get("url").unwrap_or_default())
+                    memento::map_head(&visit.base, look.scope, line, params.get("url").unwrap_or_default())
                 } else {
                     ",\n".to_owned()
                 };
-                format!("{before}{}", memento::map_line(visit, look.scope, &line.capture))
+                format!("{before}{}", memento::map_line(&visit.base, look.scope, &line.capture))
             }
         };
         first = false;
