@@ -58,7 +58,7 @@ impl Ledger {
             }
         }
         if visited.from_queue {
-            self.traps.learn(visited, site, novelty.as_ref());
+            self.traps.learn(&url, visited, site, novelty.as_ref());
         }
         Ok(taken)
     }

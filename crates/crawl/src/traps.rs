@@ -73,8 +73,7 @@ impl Traps {
     }
 
     /// What a visit showed. `novelty` is about the links of a page; nothing for what a page only embeds.
-    pub fn learn(&mut self, visited: &Visited, site: SiteId, novelty: Option<&Novelty>) {
-        let Ok(url) = Url::parse(&visited.url) else { return };
+    pub fn learn(&mut self, url: &Url, visited: &Visited, site: SiteId, novelty: Option<&Novelty>) {
         let brought = visited.outcome.as_status().is_some_and(|status| (200..300).contains(&status));
         let page = brought.then_some(PageSeen {
             novelty,
@@ -82,6 +81,6 @@ impl Traps {
             answer_ms: visited.answer_ms,
             bytes: visited.bytes,
         });
-        self.heart.learn(&Visit { url: &url, site, depth: visited.hops.depth, page });
+        self.heart.learn(&Visit { url, site, depth: visited.hops.depth, page });
     }
 }

@@ -96,8 +96,10 @@ pub(super) fn keys(url: &str) -> impl Iterator<Item = u64> + use<> {
         None => (url, None),
     };
     let path = place.find("://").and_then(|host| place[host + 3..].find('/').map(|path| host + 3 + path)).unwrap_or(0);
-    let mut shape = place.as_bytes()[..path].to_vec();
-    let masked = mask(&place[path..], &mut shape);
+    // Most URLs have no shape but their own: without a digit there is neither number nor token.
+    let numbered = query.is_some() || place[path..].bytes().any(|byte| byte.is_ascii_digit());
+    let mut shape = if numbered { place.as_bytes()[..path].to_vec() } else { Vec::new() };
+    let masked = numbered && mask(&place[path..], &mut shape);
     let plain = (masked && query.is_none()).then(|| hash(shape.iter().copied()));
     let (mut any, mut named) = (None, None);
     if let Some(query) = query {

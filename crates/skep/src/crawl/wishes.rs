@@ -339,7 +339,7 @@ impl Wishes {
         }
         let workers = self.workers.unwrap_or_else(|| {
             let cores = std::thread::available_parallelism().map_or(1, usize::from);
-            cores.div_ceil(2).min(WORKERS_DEFAULT_MAX)
+            cores.min(WORKERS_DEFAULT_MAX)
         });
         if !(1..=WORKERS_MAX).contains(&workers) {
             return Err(
