@@ -62,7 +62,7 @@ impl Browser {
         let wanted = json!({ "capabilities": { "alwaysMatch": {
             "goog:chromeOptions": { "args": arguments },
             "unhandledPromptBehavior": "dismiss",
-            "timeouts": { "script": 30_000, "pageLoad": 60_000 },
+            "timeouts": { "script": 100_000, "pageLoad": 60_000 },
         } } });
         let made = browser.ask("POST", "/session", &wanted).expect("a session");
         browser.session = made["sessionId"].as_str().expect("a session's name").to_owned();
