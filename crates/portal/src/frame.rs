@@ -75,7 +75,7 @@ fn around(look: &Looking<'_>, at: &At, visit: &Visit, capture: &Capture) -> Resu
         Origin::Own => (visit.base.clone(), ""),
         Origin::Other { origin, .. } => (origin.clone(), " allow-same-origin"),
     };
-    let scripts = if look.portal.scripts { " allow-scripts" } else { "" };
+    let scripts = if look.portal.scripts { " allow-scripts" } else { " allow-popups" };
     let source = escape(&format!("{shown_in}/{scope}/{}mp_/{}", at.digits, at.url));
     let (url, date) = (escape(&at.url), time::http(capture.time_ms));
     let navigation = [
@@ -92,7 +92,7 @@ fn around(look: &Looking<'_>, at: &At, visit: &Visit, capture: &Capture) -> Resu
          <style>{STYLE}</style><script src=\"/-/frame.js\" defer></script></head>\
          <body data-scope=\"{}\" data-replay=\"{}\"><header role=\"banner\"><strong><time id=\"time\" datetime=\"{}\">{date}</time></strong> \
          <code id=\"url\">{url}</code><nav aria-label=\"Versions of this page\">{}</nav></header>\
-         <iframe id=\"page\" src=\"{source}\" title=\"The archived page\" sandbox=\"allow-forms allow-popups allow-modals{scripts}{sandbox}\" \
+         <iframe id=\"page\" src=\"{source}\" title=\"The archived page\" sandbox=\"allow-forms allow-modals{scripts}{sandbox}\" \
          referrerpolicy=\"same-origin\"></iframe></body></html>\n",
         escape(scope),
         escape(&shown_in),

@@ -82,17 +82,18 @@ pub fn guard(portal: &Portal, base: &str, into: &mut HeaderMap) {
     };
     // On an origin of its own a page may have that origin; on the portal's own it must not.
     let same_origin = if apart { " allow-same-origin" } else { "" };
+    // Where a new window goes, no policy of ours says: only a person may open one, not a script.
     let (scripts, run) = match portal.scripts {
         true => (
             format!("script-src {origin} data: blob: 'unsafe-inline' 'unsafe-eval' 'wasm-unsafe-eval'"),
             " allow-scripts",
         ),
-        false => ("script-src 'none'".to_owned(), ""),
+        false => ("script-src 'none'".to_owned(), " allow-popups"),
     };
     let policy = format!(
         "default-src {origin} data: blob: 'unsafe-inline'; {scripts}; connect-src {origin} data: blob:; worker-src {origin} blob: data:; \
-         frame-src {origin} data: blob: about:; object-src {origin}; base-uri {origin}; form-action {origin}; \
-         sandbox{run}{same_origin} allow-forms allow-popups allow-modals"
+         frame-src {origin} data: blob: about:; object-src {origin}; base-uri {origin}; form-action {origin}; webrtc 'block'; \
+         sandbox{run}{same_origin} allow-forms allow-modals"
     );
     into.insert(header::CONTENT_SECURITY_POLICY, answer::value(&policy));
     let nothing = "camera=(), microphone=(), geolocation=(), usb=(), serial=(), hid=(), bluetooth=(), midi=(), payment=(), \

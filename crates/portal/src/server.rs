@@ -64,6 +64,7 @@ impl std::error::Error for Error {}
 pub struct Serving {
     address: SocketAddr,
     replay: Origin,
+    proxy: Option<SocketAddr>,
     stop: watch::Sender<bool>,
     thread: Option<JoinHandle<()>>,
 }
@@ -91,6 +92,16 @@ impl Serving {
             Origin::Own => None,
             Origin::Other { origin, .. } => Some(origin),
         }
+    }
+
+    /// Where the proxy listens, if there is one.
+    pub fn proxy_address(&self) -> Option<SocketAddr> {
+        self.proxy
+    }
+
+    /// Whether it has come to its end.
+    pub fn has_stopped(&self) -> bool {
+        self.thread.as_ref().is_none_or(JoinHandle::is_finished)
     }
 
     /// What stops it.
@@ -153,7 +164,7 @@ pub fn serve(archive: Arc<Archive>, settings: Settings) -> Result<Serving, Error
         runtime.block_on(accept(listener, acceptor, shell, stopped));
         runtime.shutdown_timeout(Duration::from_secs(1));
     });
-    Ok(Serving { address, replay, stop, thread: Some(thread.map_err(failed)?) })
+    Ok(Serving { address, replay, proxy: None, stop, thread: Some(thread.map_err(failed)?) })
 }
 
 pub(crate) fn bind(address: SocketAddr) -> Result<TcpListener, Error> {

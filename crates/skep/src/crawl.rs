@@ -163,7 +163,7 @@ fn is_good(outcome: &str) -> bool {
 }
 
 /// Connections are files: this process may have as many as the system lets it have.
-fn raise_open_files() {
+pub fn raise_open_files() {
     use rustix::process::{Resource, Rlimit, getrlimit, setrlimit};
     let limit = getrlimit(Resource::Nofile);
     let most = Rlimit { current: limit.maximum, maximum: limit.maximum };

@@ -1,7 +1,7 @@
 //! What a command asks of an archive, so that it can be done by this process or by the one that owns the archive already.
 
 use crate::owner::Owned;
-use crate::{add, captures, check, crawl, failure, get, queue, remove, report, stats, why};
+use crate::{add, captures, check, crawl, failure, get, queue, remove, report, serve, stats, why};
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
@@ -17,9 +17,14 @@ pub enum Job {
     Queue(queue::Job),
     Remove(remove::Job),
     Report(report::Job),
+    Serve(Box<serve::Job>),
     Stats(stats::Job),
     /// The crawl of this name is to finish what is in flight and to end.
     Stop {
+        name: String,
+    },
+    /// The portal of this name is to end when its answers are out.
+    StopServing {
         name: String,
     },
     Why(why::Job),
@@ -29,7 +34,7 @@ impl Job {
     /// Whether it changes the archive.
     pub fn writes(&self) -> bool {
         match self {
-            Job::Add(_) | Job::Crawl(_) | Job::Remove(_) => true,
+            Job::Add(_) | Job::Crawl(_) | Job::Remove(_) | Job::Serve(_) => true,
             Job::Queue(job) => job.writes(),
             _ => false,
         }
@@ -77,8 +82,10 @@ pub fn perform(owned: &Owned, job: &Job, tell: &mut dyn Tell) -> failure::Result
         Job::Queue(job) => queue::perform(owned, job, tell),
         Job::Remove(job) => remove::perform(archive, job, tell),
         Job::Report(job) => report::perform(owned, job, tell),
+        Job::Serve(job) => serve::perform(owned, job, tell),
         Job::Stats(job) => stats::perform(archive, job, tell),
         Job::Stop { name } => Ok(if owned.crawls.stop(name) { Exit::Done } else { Exit::No }),
+        Job::StopServing { name } => Ok(if owned.portals.stop(name) { Exit::Done } else { Exit::No }),
         Job::Why(job) => why::perform(owned, job, tell),
     }
 }

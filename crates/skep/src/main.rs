@@ -18,6 +18,7 @@ mod rebuild;
 mod remove;
 mod report;
 mod seeds;
+mod serve;
 mod show;
 mod signals;
 mod stats;
@@ -55,6 +56,7 @@ A first look, with files that you have:
   skep captures example.org --match host        what is there of a host
   skep get https://example.org/ --at 2019-06    the page as it was then
   skep stats                                    what all of it amounts to
+  skep serve                                    all of it in a browser
 Every command explains itself: skep help add";
 
 #[derive(Subcommand)]
@@ -71,6 +73,7 @@ enum Command {
     Rebuild(rebuild::Typed),
     Remove(remove::Typed),
     Stats(stats::Typed),
+    Serve(serve::Typed),
     Doctor(doctor::Typed),
 }
 
@@ -96,6 +99,7 @@ fn main() -> ExitCode {
         Command::Rebuild(typed) => rebuild::run(&typed, &place),
         Command::Remove(typed) => remove::run(typed, &place),
         Command::Stats(typed) => stats::run(typed, &place),
+        Command::Serve(typed) => serve::run(typed, &place),
         Command::Doctor(typed) => doctor::run(&typed, &place),
     };
     match result {

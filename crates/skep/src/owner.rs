@@ -4,6 +4,7 @@
 use crate::crawls::Crawls;
 use crate::failure::{Failure, Result, say};
 use crate::job::{self, Exit, Job, Tell};
+use crate::serve::Portals;
 use serde_json::{Value, json};
 use skep_archive::control::{self, Answer, Answering, Ask};
 use skep_archive::{Archive, OpenOptions};
@@ -22,6 +23,7 @@ pub struct Place {
 pub struct Owned {
     pub archive: Arc<Archive>,
     pub crawls: Crawls,
+    pub portals: Portals,
 }
 
 impl Owned {
@@ -62,7 +64,7 @@ pub fn as_owner(archive: Archive, work: impl FnOnce(&Owned) -> Result<Exit>) -> 
         say(&format!("note: {finding}"));
     }
     let socket = archive.layout().control();
-    let owned = Arc::new(Owned { archive: Arc::new(archive), crawls: Crawls::default() });
+    let owned = Arc::new(Owned { archive: Arc::new(archive), crawls: Crawls::default(), portals: Portals::default() });
     let guests = Arc::new(Guests::default());
     let (shared, counted) = (Arc::clone(&owned), Arc::clone(&guests));
     let server = control::serve(
@@ -118,8 +120,16 @@ impl Guests {
 /// Asks the process that runs this crawl, this one or another, to finish what is in flight and to end. Asks again while the crawl is just
 /// beginning; whoever waits for its end ends with it.
 pub fn stop_crawl(folder: &Path, name: &str) {
-    let job = Job::Stop { name: name.to_owned() };
-    let heard = || ask(folder, &job, &mut crate::show::Collected::default());
+    stop(folder, &Job::Stop { name: name.to_owned() });
+}
+
+/// The same for a portal.
+pub fn stop_portal(folder: &Path, name: &str) {
+    stop(folder, &Job::StopServing { name: name.to_owned() });
+}
+
+fn stop(folder: &Path, job: &Job) {
+    let heard = || ask(folder, job, &mut crate::show::Collected::default());
     while !matches!(heard(), Ok(Some(Exit::Done))) {
         std::thread::sleep(HANDOVER_STEP);
     }

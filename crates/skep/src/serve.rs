@@ -1,0 +1,277 @@
+//! `skep serve`: the archive over HTTP.
+
+use crate::failure::{Failure, Result, output, say};
+use crate::job::{self, Exit, Tell};
+use crate::owner::{self, Owned, Place};
+use crate::signals;
+use clap::Args;
+use serde::{Deserialize, Serialize};
+use serde_json::{Value, json};
+use skep_portal::{Access, Serving, Settings, Stop};
+use std::io::Write;
+use std::net::{SocketAddr, ToSocketAddrs};
+use std::path::{Path, PathBuf};
+use std::sync::mpsc::{RecvTimeoutError, sync_channel};
+use std::sync::{Arc, Mutex, PoisonError};
+use std::time::Duration;
+
+/// Serve the archive: pages as they were, the index, Memento
+#[derive(Args)]
+#[command(after_help = "\
+In a browser: http://127.0.0.1:7070/web/2019/https://example.org/ is the page as it was nearest to the end of 2019; /web/*/URL lists all
+versions, and id_ behind the time (/web/2019id_/URL) gives what was fetched, byte for byte. Archived pages are shown under a name of their
+own (replay.localhost), so that they cannot reach the portal, and nothing they do leaves the archive.
+For programs: /cdx/search/cdx?url= answers as the Internet Archive's index, /cdx?url= and /COLLECTION/cdx?url= as pywb's,
+/COLLECTION?url= as OutbackCDX; /web/timemap/link/URL lists versions for Memento clients, /web/URL with Accept-Datetime is their TimeGate.
+/health and /metrics are for machines that watch this one. One line for each request goes to standard output.
+--auth FILE (printf %s TOKEN | sha256sum gives the hash):
+  reading = \"public\"                  # or \"token\": then reading needs one as well
+  [[token]]
+  name = \"indexer\"
+  sha256 = \"9f86d081884c7d659a2feaa0c55ad015a3bf4f1b2b0b822cd15d6c15b0f00a08\"
+  may = \"write\"                       # read, write, administer
+--rules FILE (the first that fits decides; what none fits is shown):
+  [[rule]]
+  urls = [\"*.example.org\", \"http://example.com/private*\"]
+  from = \"2019\"                       # captures from then on, up to `to`
+  action = \"block\"                    # allow, block, or embargo with days = N
+Others can crawl into, add to and ask about the archive meanwhile. Ctrl-C lets answers under way come to their end.
+Examples:
+  skep serve
+  skep serve --listen 0.0.0.0:80 --replay-origin http://replay.example.org --rules rules.toml
+  skep serve --scripts no")]
+pub struct Typed {
+    /// Where to listen; port 0 takes a free one
+    #[arg(long, value_name = "ADDR:PORT", default_value = "127.0.0.1:7070")]
+    listen: String,
+    /// Where archived pages are shown: another name for this server (by default replay.localhost on a loopback address; elsewhere the
+    /// same name, in a sandbox)
+    #[arg(long, value_name = "URL")]
+    replay_origin: Option<String>,
+    /// Let scripts of archived pages run (by default only on a loopback address)
+    #[arg(long, value_name = "yes|no", value_parser = yes_or_no)]
+    scripts: Option<bool>,
+    /// Who may read and write: a TOML file with tokens
+    #[arg(long, value_name = "FILE")]
+    auth: Option<PathBuf>,
+    /// What is shown: a TOML file with rules by URL and date
+    #[arg(long, value_name = "FILE")]
+    rules: Option<PathBuf>,
+    /// Speak TLS, with a certificate chain and a key in PEM files
+    #[arg(long, value_name = "CERT,KEY")]
+    tls: Option<String>,
+    /// Requests a second that one client may send (by default 200, and as many as they like from this machine)
+    #[arg(long, value_name = "N")]
+    requests: Option<u32>,
+}
+
+fn yes_or_no(text: &str) -> std::result::Result<bool, String> {
+    match text {
+        "yes" => Ok(true),
+        "no" => Ok(false),
+        _ => Err("yes or no".to_owned()),
+    }
+}
+
+/// As meant.
+#[derive(Clone, Serialize, Deserialize)]
+pub struct Job {
+    /// By which it is told to stop.
+    name: String,
+    listen: SocketAddr,
+    replay_origin: Option<String>,
+    scripts: Option<bool>,
+    auth: Option<String>,
+    rules: Option<String>,
+    tls: Option<(PathBuf, PathBuf)>,
+    proxy: Option<SocketAddr>,
+    requests: Option<u32>,
+}
+
+/// Lines of the access log on their way to whoever asked; when there are more, the newest are left out and counted.
+const LINES_WAITING: usize = 4096;
+/// How often whoever asked is looked after: gone, the portal ends.
+const LOOK_AFTER: Duration = Duration::from_millis(500);
+
+pub fn run(typed: Typed, place: &Place) -> Result<Exit> {
+    let job = typed.meant()?;
+    let _watch = {
+        let (folder, name) = (place.archive.clone(), job.name.clone());
+        signals::watch(
+            move || {
+                say("ending when the answers under way are out; Ctrl-C again ends at once");
+                owner::stop_portal(&folder, &name);
+            },
+            || (),
+        )?
+    };
+    owner::perform(&place.archive, false, &job::Job::Serve(Box::new(job)), &mut Spoken { json: place.json })
+}
+
+impl Typed {
+    fn meant(self) -> Result<Job> {
+        let text = |path: &Option<PathBuf>| -> Result<Option<String>> {
+            let read = |path: &PathBuf| std::fs::read_to_string(path).map_err(|error| Failure::reading(path, error));
+            path.as_ref().map(read).transpose()
+        };
+        let (auth, rules) = (text(&self.auth)?, text(&self.rules)?);
+        access(auth.as_deref(), rules.as_deref())?;
+        let tls = self.tls.as_deref().map(|pair| -> Result<(PathBuf, PathBuf)> {
+            let (chain, key) = pair.split_once(',').ok_or_else(|| {
+                Failure::new(format!("--tls {pair} does not name two files")).hint("--tls chain.pem,key.pem")
+            })?;
+            let whole =
+                |path: &str| Path::new(path).canonicalize().map_err(|error| Failure::reading(Path::new(path), error));
+            Ok((whole(chain)?, whole(key)?))
+        });
+        let since = std::time::SystemTime::now().duration_since(std::time::UNIX_EPOCH).unwrap_or_default();
+        Ok(Job {
+            name: format!("{}-{}", std::process::id(), since.as_nanos()),
+            listen: address(&self.listen)?,
+            replay_origin: self.replay_origin,
+            scripts: self.scripts,
+            auth,
+            rules,
+            tls: tls.transpose()?,
+            proxy: None,
+            requests: self.requests,
+        })
+    }
+}
+
+fn address(text: &str) -> Result<SocketAddr> {
+    let found = text.to_socket_addrs().ok().and_then(|mut found| found.next());
+    found.ok_or_else(|| {
+        Failure::new(format!("{text:?} is no address to listen at")).hint("127.0.0.1:7070, [::1]:7070, 0.0.0.0:80")
+    })
+}
+
+fn access(auth: Option<&str>, rules: Option<&str>) -> Result<Access> {
+    let mut access = Access::default();
+    if let Some(text) = rules {
+        access = access.with_rules(text).map_err(|why| Failure::new("the rules make no sense").because(why))?;
+    }
+    if let Some(text) = auth {
+        access =
+            access.with_users(text).map_err(|why| Failure::new("the file of tokens makes no sense").because(why))?;
+    }
+    Ok(access)
+}
+
+/// The portals that this process serves.
+#[derive(Default)]
+pub struct Portals(Mutex<Vec<(String, Stop)>>);
+
+impl Portals {
+    /// Stops the one of this name; false if there is none.
+    pub fn stop(&self, name: &str) -> bool {
+        let portals = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+        let found = portals.iter().find(|(known, _)| known == name);
+        found.inspect(|(_, stop)| stop.stop()).is_some()
+    }
+
+    fn with<T>(&self, name: &str, serving: &Serving, work: impl FnOnce() -> T) -> T {
+        let lock = || self.0.lock().unwrap_or_else(PoisonError::into_inner);
+        lock().push((name.to_owned(), serving.stopper()));
+        let done = work();
+        lock().retain(|(known, _)| known != name);
+        done
+    }
+}
+
+pub fn perform(owned: &Owned, job: &Job, tell: &mut dyn Tell) -> Result<Exit> {
+    let (lines, coming) = sync_channel::<Value>(LINES_WAITING);
+    let mut settings = Settings::at(job.listen);
+    let (log, talk) = (lines.clone(), lines);
+    // Nobody is kept waiting for a line of the log.
+    settings.log = Some(Arc::new(move |line: &str| drop(log.try_send(json!({ "event": "request", "line": line })))));
+    settings.talk = Arc::new(move |line: &str| drop(talk.try_send(json!({ "event": "talk", "line": line }))));
+    settings.access = access(job.auth.as_deref(), job.rules.as_deref())?;
+    settings.replay_origin.clone_from(&job.replay_origin);
+    settings.tls.clone_from(&job.tls);
+    (settings.scripts, settings.proxy, settings.requests_per_second) = (job.scripts, job.proxy, job.requests);
+    crate::crawl::raise_open_files();
+    let scheme = if job.tls.is_some() { "https" } else { "http" };
+    let serving = skep_portal::serve(owned.archive.clone(), settings).map_err(|error| match error {
+        skep_portal::Error::Listen { .. } => {
+            Failure::new(error.to_string()).hint("--listen ADDR:PORT names another place")
+        }
+        other => Failure::new(other.to_string()),
+    })?;
+    let began = json!({
+        "event": "serving",
+        "portal": format!("{scheme}://{}/", serving.address()),
+        "replay": serving.replay_origin(),
+        "proxy": serving.proxy_address().map(|address| address.to_string()),
+    });
+    let result = owned.portals.with(&job.name, &serving, || -> Result<()> {
+        tell.line(began)?;
+        while !serving.has_stopped() {
+            match coming.recv_timeout(LOOK_AFTER) {
+                Ok(line) => tell.line(line)?,
+                // Whoever asked may be gone without a word.
+                Err(RecvTimeoutError::Timeout) => tell.line(json!({ "event": "still" }))?,
+                Err(RecvTimeoutError::Disconnected) => break,
+            }
+        }
+        Ok(())
+    });
+    // What is still to be told ends with whoever hears it; the answers under way do not.
+    let stop = serving.stopper();
+    stop.stop();
+    serving.wait();
+    for line in coming.try_iter() {
+        if result.is_err() || tell.line(line).is_err() {
+            break;
+        }
+    }
+    result.map(|()| Exit::Done)
+}
+
+/// Says what the portal tells: requests to standard output, the rest to a person.
+struct Spoken {
+    json: bool,
+}
+
+impl Spoken {
+    fn print(&self, text: &str) -> Result<()> {
+        let mut out = std::io::stdout().lock();
+        writeln!(out, "{text}").and_then(|()| out.flush()).map_err(output)
+    }
+}
+
+impl Tell for Spoken {
+    fn line(&mut self, value: Value) -> Result<()> {
+        let text = |name: &str| value[name].as_str().unwrap_or_default().to_owned();
+        match value["event"].as_str() {
+            Some("still") => Ok(()),
+            Some("serving") if !self.json => {
+                say(&format!("serving {}", text("portal")));
+                if let Some(replay) = value["replay"].as_str() {
+                    say(&format!("archived pages are shown at {replay}"));
+                }
+                if let Some(proxy) = value["proxy"].as_str() {
+                    say(&format!("as a proxy at {proxy}"));
+                }
+                say("Ctrl-C ends it");
+                Ok(())
+            }
+            Some("talk") if !self.json => {
+                say(&format!("note: {}", text("line")));
+                Ok(())
+            }
+            Some("request") if !self.json => self.print(&text("line")),
+            _ => self.print(&value.to_string()),
+        }
+    }
+
+    fn bytes(&mut self, _: &[u8]) -> Result<()> {
+        Ok(())
+    }
+
+    fn talk(&mut self, text: &str) {
+        say(text);
+    }
+
+    fn progress(&mut self, _: u64, _: u64) {}
+}
