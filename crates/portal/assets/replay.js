@@ -288,7 +288,10 @@
           where.skep$go(address, false);
           return where;
         }
-        return reach(native.call(scope, to, target, features));
+        const opened = native.call(scope, to, target, features);
+        // The policy lets no script open a window; what a person asked for is shown in this one.
+        if (!opened && to && scope.navigator.userActivation?.isActive) go(address, false);
+        return opened && reach(opened);
       });
       tellFrame();
     }
@@ -958,6 +961,24 @@
           if (!event.formData) scope.setTimeout(() => go(to, event.navigationType === "replace"), 0);
         });
       }
+      /** The window that a target means, where the browser would find another or none: there are no new windows. */
+      const targetOf = (named) => {
+        const name = named || doc.querySelector("base[target]")?.target || "";
+        if (name === "" || /^_self$/i.test(name)) return null;
+        if (/^_top$/i.test(name)) return pastTop();
+        if (/^_parent$/i.test(name)) return pastParent();
+        const isFrame = (inside) => {
+          for (let number = 0; number < inside.length; number++) {
+            try {
+              if (inside[number].name === name || isFrame(inside[number])) return true;
+            } catch {
+              // One that hides has no name here.
+            }
+          }
+          return false;
+        };
+        return name !== "_blank" && (scope.name === name || isFrame(pastTop())) ? null : scope;
+      };
       scope.addEventListener("click", (event) => {
         const anchor = event.composedPath().find((node) => node.nodeType === 1 && (node.localName === "a" || node.localName === "area"));
         if (!anchor || event.defaultPrevented) return;
@@ -965,17 +986,17 @@
         if (value === null) return;
         const now = changed(anchor, "href", value);
         if (now !== value && now !== null) native.setAttribute.call(anchor, "href", now);
-        const target = (native.getAttribute.call(anchor, "target") || "").toLowerCase();
-        if ((target === "_top" || target === "_parent") && /^https?:/.test(anchor.href)) {
+        const target = targetOf(native.getAttribute.call(anchor, "target"));
+        if (target && /^https?:/.test(anchor.href) && !event.ctrlKey && !event.metaKey && !event.shiftKey) {
           event.preventDefault();
-          (target === "_top" ? pastTop() : pastParent()).skep$go(anchor.href, false);
+          target.skep$go(anchor.href, false);
         }
       });
       const settle = (form) => {
         const value = native.getAttribute.call(form, "action");
         const now = changed(form, "action", value);
         if (value !== null && now !== value) native.setAttribute.call(form, "action", now);
-        if (/^_(top|parent)$/i.test(form.target) && pastParent() === scope) form.target = "_self";
+        if (targetOf(native.getAttribute.call(form, "target")) === scope) form.target = "_self";
       };
       scope.addEventListener("submit", (event) => settle(event.target));
       for (const name of ["submit", "requestSubmit"]) {

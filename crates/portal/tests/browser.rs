@@ -59,7 +59,8 @@ fn pages_that_build_themselves_are_the_same_as_when_they_were_live() {
     let Some(browser) = Browser::start(web.port) else { return };
     let site = Site::new(&[("pages", "pages.warc.gz", warc(&files, TIME))]);
     for name in [
-        "start", "modules", "imports", "workers", "images", "write", "history", "messages", "blobs", "requests", "storage",
+        "start", "modules", "imports", "workers", "images", "write", "history", "messages", "blobs", "requests",
+        "storage",
     ] {
         let url = format!("http://pages.example/{name}/");
         browser.go(&url);
@@ -81,7 +82,10 @@ fn whoever_clicks_through_stays_in_the_archive_and_at_the_date() {
     let old = files(include_str!("browser/pages.txt"));
     let new: Vec<File> = old
         .iter()
-        .map(|file| File { body: String::from_utf8_lossy(&file.body).replace("Next", "Later").into_bytes(), ..file.clone() })
+        .map(|file| File {
+            body: String::from_utf8_lossy(&file.body).replace("Next", "Later").into_bytes(),
+            ..file.clone()
+        })
         .collect();
     let web = Web::of(&new);
     let Some(browser) = Browser::start(web.port) else { return };
@@ -126,6 +130,9 @@ fn whoever_clicks_through_stays_in_the_archive_and_at_the_date() {
 
     start();
     browser.click("#top");
+    arrived("http://pages.example/next/", "Next");
+    start();
+    browser.click("#blank");
     arrived("http://pages.example/next/", "Next");
     start();
     browser.click("#scripted");
@@ -264,7 +271,9 @@ fn acid_tests_are_passed_as_well_as_by_pywb() {
     let (Some(corpora), Some(python)) = (corpora(), std::env::var_os("SKEP_PYTHON")) else { return };
     let web = Web::of(&[]);
     let Some(browser) = Browser::start(web.port) else { return };
-    for (name, time) in [("acid.matkelly.com-20140716200357", "20140716200243"), ("acidtest-20180203004221", "20180203004147")] {
+    for (name, time) in
+        [("acid.matkelly.com-20140716200357", "20140716200243"), ("acidtest-20180203004221", "20180203004147")]
+    {
         let file = corpora.join("archives/acid").join(format!("{name}.warc.gz"));
         let site = Site::new(&[]);
         add(&site.archive, "acid", &file);

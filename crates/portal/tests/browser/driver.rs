@@ -95,7 +95,8 @@ impl Browser {
     /// Clicks on what the selector finds, as a person would.
     pub fn click(&self, selector: &str) {
         let found = self.command("element", &json!({ "using": "css selector", "value": selector }));
-        let element = found.as_object().and_then(|one| one.values().next()).and_then(Value::as_str).expect("an element");
+        let element =
+            found.as_object().and_then(|one| one.values().next()).and_then(Value::as_str).expect("an element");
         self.command(&format!("element/{element}/click"), &json!({}));
     }
 
@@ -129,7 +130,10 @@ impl Browser {
             self.port,
             body.len()
         );
-        stream.write_all(head.as_bytes()).and_then(|()| stream.write_all(body.as_bytes())).map_err(|error| error.to_string())?;
+        stream
+            .write_all(head.as_bytes())
+            .and_then(|()| stream.write_all(body.as_bytes()))
+            .map_err(|error| error.to_string())?;
         // chromedriver keeps the connection, whatever it is told.
         let mut reader = BufReader::new(stream);
         let mut length = 0;

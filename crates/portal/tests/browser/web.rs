@@ -37,7 +37,8 @@ impl Web {
         let listener = TcpListener::bind("127.0.0.1:0").unwrap();
         let port = listener.local_addr().unwrap().port();
         let asked = Arc::new(Mutex::new(Vec::new()));
-        let files: Arc<HashMap<String, File>> = Arc::new(files.iter().map(|file| (file.url.clone(), file.clone())).collect());
+        let files: Arc<HashMap<String, File>> =
+            Arc::new(files.iter().map(|file| (file.url.clone(), file.clone())).collect());
         let log = asked.clone();
         std::thread::spawn(move || {
             for stream in listener.incoming().flatten() {
@@ -84,7 +85,11 @@ fn answer(stream: TcpStream, files: &HashMap<String, File>, log: &Mutex<Vec<Stri
             return None;
         }
         let url = url.split('#').next()?;
-        let absent = File { url: url.to_owned(), media_type: "text/html".to_owned(), body: b"<!doctype html><title>Absent</title>absent".to_vec() };
+        let absent = File {
+            url: url.to_owned(),
+            media_type: "text/html".to_owned(),
+            body: b"<!doctype html><title>Absent</title>absent".to_vec(),
+        };
         let (status, file) = files.get(url).map_or(("404 Not Found", &absent), |file| ("200 OK", file));
         let head = format!(
             "HTTP/1.1 {status}\r\nContent-Type: {}\r\nContent-Length: {}\r\nAccess-Control-Allow-Origin: *\r\nCache-Control: no-store\r\n\r\n",
