@@ -1,6 +1,6 @@
 //! Answers to questions about crawls: why, queue, report. From the registry, whoever asks.
 
-use std::collections::{BTreeMap, HashMap, HashSet};
+use std::collections::{BTreeMap, BTreeSet, HashMap, HashSet};
 use std::ops::ControlFlow;
 use std::sync::Arc;
 
@@ -322,6 +322,9 @@ fn queue(
     }).collect())
 }
 
+/// Hosts named as the slowest in a report.
+const SLOWEST_REPORTED: usize = 10;
+
 fn report(ledger: &mut Ledger, settings: &Settings) -> Result<Value> {
     let counts = ledger.registry.counts(settings.number);
     let (mut statuses, mut errors, mut refused, mut traps): (
@@ -354,18 +357,24 @@ fn report(ledger: &mut Ledger, settings: &Settings) -> Result<Value> {
         ControlFlow::Continue(())
     })?;
     let (mut hosts, mut bytes, mut pages) = (0u64, 0u64, 0u64);
+    let mut slow: BTreeSet<(u32, String)> = BTreeSet::new();
     ledger.each_host(|host| {
         if host.crawl == settings.number && host.visited > 0 {
             hosts += 1;
             bytes += host.conduct.bytes;
             pages += u64::from(host.conduct.pages);
+            slow.insert((host.conduct.slowest_ms, host.key.clone()));
+            if slow.len() > SLOWEST_REPORTED {
+                slow.pop_first();
+            }
         }
     })?;
+    let slowest: Vec<Value> = slow.iter().rev().map(|(ms, host)| json!({ "host": host, "ms": ms })).collect();
     Ok(json!({
         "name": settings.name, "pass": settings.pass.number, "begun": rfc3339(settings.pass.begun_ms), "ended": settings.pass.ended_ms.map(rfc3339),
         "seeds": settings.seeds.len(), "known": counts.known, "visited": counts.visited, "visited_in_pass": counts.visited_in_pass,
         "waiting": counts.waiting, "pages": pages, "bytes": bytes, "hosts": hosts, "status": statuses, "errors": errors, "refused": refused,
-        "traps": traps, "robots": robots, "broken": broken,
+        "traps": traps, "robots": robots, "broken": broken, "slowest": slowest,
     }))
 }
 

@@ -222,6 +222,7 @@ fn broken_links_are_listed_with_the_pages_that_hold_them() {
     let (site, _web) = fates();
     let report = site.skep(&["report", "--json"]).exits(0).json().remove(0);
     assert_eq!((report["robots"].as_u64(), report["status"]["404"].as_u64()), (Some(1), Some(1)), "{report}");
+    assert_eq!(report["slowest"][0]["host"], "http://bees.test:80", "{report}");
     let ran = site.skep(&["report", "--broken", "--json"]).exits(1);
     let gone =
         ran.json().into_iter().find(|link| link["url"] == "http://bees.test/gone.html").expect("the broken link");
@@ -232,6 +233,7 @@ fn broken_links_are_listed_with_the_pages_that_hold_them() {
     assert!(shown.contains("404  http://bees.test/gone.html\n     on http://bees.test/"), "{shown}");
     let shown = site.skep(&["report"]).exits(0).text();
     assert!(shown.contains("finished") && shown.contains("broken") && shown.contains("404"), "{shown}");
+    assert!(shown.contains("slowest hosts\n  http://bees.test"), "{shown}");
 }
 
 #[test]

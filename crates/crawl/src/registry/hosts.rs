@@ -3,7 +3,7 @@
 //! ```text
 //!   hosts   | crawl 2 | flags 1, 0 1 | failures 2 | last error 2 | pace 4 | crawl delay 4 | parked until 6 | last visit 6 |
 //!           | retry due 6 | name: offset 6, length 2, 0 2 | waiting 4 | visited 4 | failed 4 | refused 4 | pages 4 | bytes 8 |
-//!           | queue 16 × 4 | 0 24 |                                                                         25 to a page
+//!           | queue 16 × 4 | slowest 4 | 0 20 |                                                             25 to a page
 //!   names   | key: length varint, bytes | site: length varint, bytes | checksum 4 |
 //!
 //!   flags   bit 0 paused, bit 1 dropped.  Times are milliseconds since 1970; of pace and delay FFFFFFFF is none
@@ -29,6 +29,7 @@ const VISITED_AT: usize = 48;
 const FAILED_AT: usize = 52;
 const REFUSED_AT: usize = 56;
 const QUEUES_AT: usize = 72;
+const SLOWEST_AT: usize = 136;
 const NO_MS: u64 = u32::MAX as u64;
 const TIME_MS_MAX: i64 = (1 << 48) - 1;
 
@@ -88,6 +89,8 @@ pub struct Conduct {
     pub pages: u32,
     /// Bytes counted against its budget.
     pub bytes: u64,
+    /// Its slowest answer, in milliseconds.
+    pub slowest_ms: u32,
 }
 
 /// The file of host records, seen through the cache of pages, and the log of names.
@@ -256,6 +259,7 @@ fn get_conduct(record: &[u8]) -> Conduct {
         last_visit_ms: get(record, 22, 6) as i64,
         pages: get(record, 60, 4) as u32,
         bytes: get(record, 64, 8),
+        slowest_ms: get(record, SLOWEST_AT, 4) as u32,
     }
 }
 
@@ -269,4 +273,5 @@ fn put_conduct(record: &mut [u8], conduct: &Conduct) {
     set(record, 22, 6, time(conduct.last_visit_ms));
     set(record, 60, 4, conduct.pages.into());
     set(record, 64, 8, conduct.bytes);
+    set(record, SLOWEST_AT, 4, conduct.slowest_ms.into());
 }
