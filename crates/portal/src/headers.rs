@@ -31,6 +31,32 @@ pub fn hand_on(head: &Head, encoded: bool, into: &mut HeaderMap) {
     }
 }
 
+/// Headers that an answer has under its own address beside those that describe its body: what a page of that origin may do with it.
+const WITHIN: &[&str] = &[
+    "location",
+    "vary",
+    "x-frame-options",
+    "content-security-policy",
+    "access-control-allow-origin",
+    "access-control-allow-credentials",
+    "access-control-allow-methods",
+    "access-control-allow-headers",
+    "access-control-expose-headers",
+    "timing-allow-origin",
+];
+
+/// Copies what only an answer under its own address may have.
+pub fn hand_on_under_own_names(head: &Head, into: &mut HeaderMap) {
+    for field in head.fields() {
+        let value = field.unfolded();
+        let name = HeaderName::from_bytes(field.name).ok().filter(|name| WITHIN.contains(&name.as_str()));
+        let value = HeaderValue::from_bytes(value.trim_ascii()).ok().filter(|value| value.len() <= HEADER_BYTES_MAX);
+        if let (Some(name), Some(value)) = (name, value) {
+            into.append(name, value);
+        }
+    }
+}
+
 /// Whether a browser that is led to such a body would run what is in it.
 pub fn is_active(media_type: &str) -> bool {
     let media_type = media_type.split(';').next().unwrap_or_default().trim().to_ascii_lowercase();

@@ -29,6 +29,7 @@ mod message;
 mod metrics;
 mod missing;
 mod portal;
+mod proxy;
 mod range;
 mod replay;
 mod reply;

@@ -25,6 +25,9 @@ pub const BODY_MS: u64 = 120_000;
 /// Requests whose bodies are in memory at once; others wait.
 pub const BODIES_AT_ONCE_MAX: usize = 4;
 
+/// Servers of the past whose certificates the proxy remembers.
+pub const HOSTS_MAX: usize = 1024;
+
 // --- reading the archive --------------------------------------------------------------------------------------------
 
 /// Threads that read the archive at once; others wait.

@@ -7,13 +7,14 @@ use crate::limits::{
 };
 use crate::metrics::Route;
 use crate::portal::{Origin, Portal};
+use crate::proxy::Proxy;
 use crate::reply::Turns;
 use crate::settings::{Lines, Settings};
 use crate::visit::{self, Connection};
 use crate::{access::May, log, routes, tls};
 use axum::Router;
 use axum::body::Body;
-use axum::http::{HeaderValue, Request, Response, StatusCode, header};
+use axum::http::{HeaderValue, Method, Request, Response, StatusCode, header};
 use bytes::Bytes;
 use http_body::{Frame, SizeHint};
 use hyper::body::Incoming;
@@ -159,12 +160,25 @@ pub fn serve(archive: Arc<Archive>, settings: Settings) -> Result<Serving, Error
         .thread_name("skep-portal")
         .build()
         .map_err(failed)?;
+    let proxy = match settings.proxy {
+        Some(at) => Some((bind(at)?, Arc::new(Proxy::new(shell.portal.clone())?))),
+        None => None,
+    };
+    let proxy_address = proxy.as_ref().and_then(|(listener, _)| listener.local_addr().ok());
     let (stop, stopped) = watch::channel(false);
     let thread = std::thread::Builder::new().name("skep-portal".into()).spawn(move || {
-        runtime.block_on(accept(listener, acceptor, shell, stopped));
+        runtime.block_on(async {
+            let portal = accept(listener, Door::Portal(acceptor), shell.clone(), stopped.clone());
+            match proxy {
+                Some((listener, proxy)) => {
+                    drop(tokio::join!(portal, accept(listener, Door::Proxy(proxy), shell, stopped)))
+                }
+                None => portal.await,
+            }
+        });
         runtime.shutdown_timeout(Duration::from_secs(1));
     });
-    Ok(Serving { address, replay, proxy: None, stop, thread: Some(thread.map_err(failed)?) })
+    Ok(Serving { address, replay, proxy: proxy_address, stop, thread: Some(thread.map_err(failed)?) })
 }
 
 pub(crate) fn bind(address: SocketAddr) -> Result<TcpListener, Error> {
@@ -207,22 +221,31 @@ struct Shell {
     log: Option<Lines>,
 }
 
-async fn accept(
-    listener: TcpListener,
-    acceptor: Option<TlsAcceptor>,
-    shell: Arc<Shell>,
-    mut stopped: watch::Receiver<bool>,
-) {
+/// Which of the portal's sockets a request came to.
+#[derive(Clone)]
+enum Door {
+    /// The portal's own.
+    Portal(Option<TlsAcceptor>),
+    /// The proxy's.
+    Proxy(Arc<Proxy>),
+    /// What a browser sends through the proxy to a server that it speaks TLS with.
+    Tunnel(Arc<Proxy>, Arc<str>),
+}
+
+async fn accept(listener: TcpListener, door: Door, shell: Arc<Shell>, mut stopped: watch::Receiver<bool>) {
     let Ok(listener) = tokio::net::TcpListener::from_std(listener) else { return };
     let graceful = GracefulShutdown::new();
     let places = Arc::new(Semaphore::new(CONNECTIONS_MAX));
     loop {
-        let Ok(place) = places.clone().acquire_owned().await else { break };
-        let (stream, peer) = tokio::select! {
-            accepted = listener.accept() => match accepted {
-                Ok(accepted) => accepted,
+        let accepted = async {
+            let place = places.clone().acquire_owned().await.ok()?;
+            Some((place, listener.accept().await))
+        };
+        let (place, stream, peer) = tokio::select! {
+            accepted = accepted => match accepted {
+                Some((place, Ok((stream, peer)))) => (place, stream, peer),
                 // Out of descriptors: others have to end first.
-                Err(_) => {
+                _ => {
                     tokio::time::sleep(Duration::from_millis(20)).await;
                     continue;
                 }
@@ -230,25 +253,40 @@ async fn accept(
             _ = stopped.wait_for(|stopped| *stopped) => break,
         };
         let _smaller_answers_wait_otherwise = stream.set_nodelay(true);
-        let connection = Connection { peer: peer.ip().to_canonical(), tls: acceptor.is_some() };
-        let (shell, watcher, acceptor) = (shell.clone(), graceful.watcher(), acceptor.clone());
+        let tls = matches!(door, Door::Portal(Some(_)));
+        let connection = Connection { peer: peer.ip().to_canonical(), tls };
+        let (shell, watcher, door) = (shell.clone(), graceful.watcher(), door.clone());
+        let mut ending = stopped.clone();
         tokio::spawn(async move {
             shell.portal.metrics.connections(1);
-            let shared = shell.clone();
-            let service = hyper::service::service_fn(move |request| answer(shared.clone(), connection, request));
-            let mut builder = hyper::server::conn::http1::Builder::new();
-            builder
-                .timer(TokioTimer::new())
-                .header_read_timeout(Duration::from_millis(REQUEST_HEAD_MS))
-                .max_buf_size(REQUEST_HEAD_BYTES_MAX);
+            let own = door.clone();
+            let service = service(shell.clone(), connection, door);
             // A client that hangs up in the middle is no concern of ours.
-            match acceptor {
-                None => drop(watcher.watch(builder.serve_connection(TokioIo::new(stream), service)).await),
-                Some(acceptor) => {
+            match own {
+                Door::Portal(None) => {
+                    let served = builder().serve_connection(TokioIo::new(stream), service);
+                    let _hung_up = watcher.watch(served).await;
+                }
+                Door::Portal(Some(acceptor)) => {
                     let handshake = tokio::time::timeout(Duration::from_millis(HANDSHAKE_MS), acceptor.accept(stream));
                     if let Ok(Ok(stream)) = handshake.await {
-                        drop(watcher.watch(builder.serve_connection(TokioIo::new(stream), service)).await);
+                        let served = builder().serve_connection(TokioIo::new(stream), service);
+                        let _hung_up = watcher.watch(served).await;
                     }
+                }
+                Door::Proxy(_) | Door::Tunnel(..) => {
+                    let served = builder().serve_connection(TokioIo::new(stream), service).with_upgrades();
+                    let mut served = std::pin::pin!(served);
+                    let told = tokio::select! {
+                        _hung_up = served.as_mut() => false,
+                        () = told(&mut ending) => true,
+                    };
+                    if told {
+                        served.as_mut().graceful_shutdown();
+                        let _hung_up = served.await;
+                    }
+                    // Until here the end of it all waits for this connection.
+                    drop(watcher);
                 }
             }
             shell.portal.metrics.connections(-1);
@@ -259,13 +297,70 @@ async fn accept(
     let _cut_off_after_that = tokio::time::timeout(Duration::from_millis(DRAIN_MS), graceful.shutdown()).await;
 }
 
+/// Waits for the end.
+async fn told(stopped: &mut watch::Receiver<bool>) {
+    // A sender that is gone says the same.
+    drop(stopped.wait_for(|stopped| *stopped).await);
+}
+
+fn builder() -> hyper::server::conn::http1::Builder {
+    let mut builder = hyper::server::conn::http1::Builder::new();
+    builder
+        .timer(TokioTimer::new())
+        .header_read_timeout(Duration::from_millis(REQUEST_HEAD_MS))
+        .max_buf_size(REQUEST_HEAD_BYTES_MAX);
+    builder
+}
+
+type Answering = Pin<Box<dyn Future<Output = Result<Response<Counted>, Infallible>> + Send>>;
+
+fn service(
+    shell: Arc<Shell>,
+    connection: Connection,
+    door: Door,
+) -> impl hyper::service::Service<Request<Incoming>, Response = Response<Counted>, Error = Infallible, Future = Answering>
++ Send
++ 'static {
+    // Boxed, for what comes through a tunnel is served by the same function.
+    hyper::service::service_fn(move |request| -> Answering {
+        Box::pin(answer(shell.clone(), connection, door.clone(), request))
+    })
+}
+
+/// A browser wants to speak TLS with a server of the past: we are that server.
+fn tunnel(shell: &Arc<Shell>, connection: Connection, proxy: &Arc<Proxy>, request: &mut Request<Incoming>) -> Answer {
+    let server: Option<Arc<str>> = request.uri().authority().map(|authority| authority.as_str().into());
+    let acceptor = server.as_ref().and_then(|server| proxy.acceptor(server));
+    let (Some(server), Some(acceptor)) = (server, acceptor) else {
+        return answer::told(StatusCode::BAD_REQUEST, "Not a server", "CONNECT needs a name and a port.");
+    };
+    let (upgraded, shell, proxy) = (hyper::upgrade::on(request), shell.clone(), proxy.clone());
+    tokio::spawn(async move {
+        let Ok(stream) = upgraded.await else { return };
+        let handshake = acceptor.accept(TokioIo::new(stream));
+        let handshake = tokio::time::timeout(Duration::from_millis(HANDSHAKE_MS), handshake);
+        let Ok(Ok(stream)) = handshake.await else { return };
+        let connection = Connection { tls: true, ..connection };
+        let service = service(shell, connection, Door::Tunnel(proxy, server));
+        let _hung_up = builder().serve_connection(TokioIo::new(stream), service).await;
+    });
+    Response::new(Body::empty())
+}
+
 /// One request: who asks, by which name, how often; then its answer, counted and logged when its last byte is out.
 async fn answer(
     shell: Arc<Shell>,
     connection: Connection,
-    request: Request<Incoming>,
+    door: Door,
+    mut request: Request<Incoming>,
 ) -> Result<Response<Counted>, Infallible> {
     let (since, time_ms) = (Instant::now(), shell.portal.now_ms());
+    let tunnelled = match &door {
+        Door::Proxy(proxy) if request.method() == Method::CONNECT => {
+            Some(tunnel(&shell, connection, proxy, &mut request))
+        }
+        _ => None,
+    };
     let (mut parts, body) = request.into_parts();
     parts.extensions.insert(connection);
     let text = |name| {
@@ -285,18 +380,16 @@ async fn answer(
         bytes: 0,
     };
     shell.portal.metrics.in_flight(1);
-    let mut answer = match refused(&shell, connection.peer, &parts) {
-        Some(refused) => refused,
-        None => {
-            let host = visit::host(&parts.headers, parts.uri.authority().map(|authority| authority.as_str()));
-            let on_replay = matches!(&shell.portal.origin, Origin::Other { host: replay, .. } if *replay == host);
-            let mut router = if on_replay { shell.replay_router.clone() } else { shell.router.clone() };
-            let request = Request::from_parts(parts, Body::new(body));
-            match router.call(request).await {
-                Ok(answer) => answer,
-                Err(never) => match never {},
+    let mut answer = match (refused(&shell, &door, connection.peer, &parts), tunnelled) {
+        (Some(refused), _) => refused,
+        (None, Some(tunnelled)) => routes::counted(tunnelled, Route::Proxy),
+        (None, None) => match &door {
+            Door::Portal(_) => by_name(&shell, parts, body).await,
+            Door::Proxy(proxy) => routes::counted(proxy.answer(connection, &parts, None).await, Route::Proxy),
+            Door::Tunnel(proxy, server) => {
+                routes::counted(proxy.answer(connection, &parts, Some(server)).await, Route::Proxy)
             }
-        }
+        },
     };
     counting.route = answer.extensions().get().copied().unwrap_or(counting.route);
     counting.status = answer.status().as_u16();
@@ -308,8 +401,19 @@ async fn answer(
     Ok(answer.map(|body| Counted { body, counting }))
 }
 
+/// On the portal's own name everything else, on that of archived pages these.
+async fn by_name(shell: &Shell, parts: axum::http::request::Parts, body: Incoming) -> Answer {
+    let host = visit::host(&parts.headers, parts.uri.authority().map(|authority| authority.as_str()));
+    let on_replay = matches!(&shell.portal.origin, Origin::Other { host: replay, .. } if *replay == host);
+    let mut router = if on_replay { shell.replay_router.clone() } else { shell.router.clone() };
+    match router.call(Request::from_parts(parts, Body::new(body))).await {
+        Ok(answer) => answer,
+        Err(never) => match never {},
+    }
+}
+
 /// Why a request is not even looked at.
-fn refused(shell: &Shell, peer: IpAddr, parts: &axum::http::request::Parts) -> Option<Answer> {
+fn refused(shell: &Shell, door: &Door, peer: IpAddr, parts: &axum::http::request::Parts) -> Option<Answer> {
     if shell.everybody || !peer.is_loopback() {
         let now_ms = shell.began.elapsed().as_millis() as u64;
         let mut clients = shell.clients.lock().unwrap_or_else(PoisonError::into_inner);
@@ -324,7 +428,8 @@ fn refused(shell: &Shell, peer: IpAddr, parts: &axum::http::request::Parts) -> O
         }
     }
     let host = visit::host(&parts.headers, parts.uri.authority().map(|authority| authority.as_str()));
-    if shell.own_names_only && !is_own_name(&host) {
+    let at_portal = matches!(door, Door::Portal(_));
+    if at_portal && shell.own_names_only && !is_own_name(&host) {
         let told = "This portal serves its own machine only and does not answer to this name. \
                     Behind a proxy it is started with --replay-origin.";
         return Some(answer::told(StatusCode::MISDIRECTED_REQUEST, "Not my name", told));

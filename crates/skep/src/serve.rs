@@ -39,7 +39,7 @@ Others can crawl into, add to and ask about the archive meanwhile. Ctrl-C lets a
 Examples:
   skep serve
   skep serve --listen 0.0.0.0:80 --replay-origin http://replay.example.org --rules rules.toml
-  skep serve --scripts no")]
+  skep serve --proxy-mode 127.0.0.1:7071      and the past is browsed under its own addresses; http://skep.archive/ tells how")]
 pub struct Typed {
     /// Where to listen; port 0 takes a free one
     #[arg(long, value_name = "ADDR:PORT", default_value = "127.0.0.1:7070")]
@@ -60,6 +60,9 @@ pub struct Typed {
     /// Speak TLS, with a certificate chain and a key in PEM files
     #[arg(long, value_name = "CERT,KEY")]
     tls: Option<String>,
+    /// Also be a proxy, through which a browser sees the past under its own addresses
+    #[arg(long, value_name = "ADDR:PORT")]
+    proxy_mode: Option<String>,
     /// Requests a second that one client may send (by default 200, and as many as they like from this machine)
     #[arg(long, value_name = "N")]
     requests: Option<u32>,
@@ -133,7 +136,7 @@ impl Typed {
             auth,
             rules,
             tls: tls.transpose()?,
-            proxy: None,
+            proxy: self.proxy_mode.as_deref().map(address).transpose()?,
             requests: self.requests,
         })
     }

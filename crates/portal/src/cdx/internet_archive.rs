@@ -43,10 +43,9 @@ fn ask(params: &Params) -> Result<Ask, Trouble> {
     let newest = params.is("fastLatest");
     ask.from_end = newest || limit.is_some_and(|limit| limit < 0);
     ask.limit = limit.map_or(if newest { 1 } else { LINES_MAX }, i64::unsigned_abs).min(LINES_MAX);
-    if let (Some("closest") | None, Some(moment)) = (params.get("sort"), params.moment("closest", time::earliest)?) {
-        if ask.scan.kind == Match::Exact {
-            ask.order = Order::Closest(moment);
-        }
+    let closest = params.moment("closest", time::earliest)?.filter(|_| ask.scan.kind == Match::Exact);
+    if let (Some("closest") | None, Some(moment)) = (params.get("sort"), closest) {
+        ask.order = Order::Closest(moment);
     }
     if params.get("sort") == Some("reverse") {
         ask.order = Order::Reverse;
