@@ -55,6 +55,8 @@ const NEEDS: &[Need] = &[
     },
     Need { package: "gcc", why: "the same", present: || on_path("cc") || on_path("gcc") },
     Need { package: "wget", why: "archives that another crawler writes", present: || on_path("wget") },
+    Need { package: "chromium", why: "archived pages in a real browser", present: || on_path("chromium") },
+    Need { package: "chromium-driver", why: "the same", present: || on_path("chromedriver") },
 ];
 
 /// Installs the Debian packages whose commands are absent; says what to install where it may not.

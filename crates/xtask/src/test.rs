@@ -65,7 +65,7 @@ pub fn run(workspace: &Workspace, options: &Options) -> Result<()> {
             Runner::Nextest => tests.args(["nextest", "run", "--release", "--no-tests", "pass"]),
             Runner::CargoTest => tests.args(["test", "--release", "--tests"]),
         };
-        tests.args(&scope).env("SKEP_PYTHON", absolute(workspace.python())?);
+        tests.args(&scope).env("SKEP_PYTHON", absolute(workspace.python())?).env("SKEP_CHROMEDRIVER", "chromedriver");
         tests.envs(documentation.iter().flat_map(needs::Documentation::variables));
         match &corpora {
             Corpora::At(folder) => {
