@@ -151,7 +151,11 @@ impl Proxy {
         let moment = match visit.accept_datetime.as_deref().map(time::of_http) {
             Some(Some(moment)) => moment,
             Some(None) => {
-                return answer::told(StatusCode::BAD_REQUEST, "Not a date", "The header Accept-Datetime is not a date.");
+                return answer::told(
+                    StatusCode::BAD_REQUEST,
+                    "Not a date",
+                    "The header Accept-Datetime is not a date.",
+                );
             }
             None => self.times().get(&connection.peer).copied().or(time::latest("9999")).unwrap_or(i64::MAX),
         };

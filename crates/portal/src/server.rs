@@ -171,7 +171,8 @@ pub fn serve(archive: Arc<Archive>, settings: Settings) -> Result<Serving, Error
             let portal = accept(listener, Door::Portal(acceptor), shell.clone(), stopped.clone());
             match proxy {
                 Some((listener, proxy)) => {
-                    drop(tokio::join!(portal, accept(listener, Door::Proxy(proxy), shell, stopped)))
+                    let proxy = accept(listener, Door::Proxy(proxy), shell, stopped);
+                    let ((), ()) = tokio::join!(portal, proxy);
                 }
                 None => portal.await,
             }
