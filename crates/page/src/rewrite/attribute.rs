@@ -38,6 +38,10 @@ pub enum ScriptType {
 /// What the attribute of that name means on this tag.
 pub fn meaning(tag: &Tag<'_>, name: &[u8]) -> Meaning {
     use Meaning::{Address, Dropped, Handler, Nothing};
+    // Most attributes are of these.
+    if let b"class" | b"id" | b"title" | b"alt" | b"name" | b"width" | b"height" | b"role" | b"rel" | b"type" = name {
+        return Nothing;
+    }
     let mut lower = [0; 16];
     let Some(lower) = lower.get_mut(..name.len()) else {
         return if is_handler(name) { Handler } else { Nothing };

@@ -27,6 +27,8 @@ pub struct Html {
     inside: Inside,
     /// Pages around this one.
     depth: u8,
+    /// The new value of the attribute at hand.
+    value: String,
 }
 
 /// What is being read.
@@ -55,10 +57,14 @@ enum Content {
 }
 
 /// What becomes of an attribute.
+#[derive(PartialEq, Eq)]
 enum Edit {
     Keep,
     Drop,
-    Value(String),
+    /// It gets the value in [`Html::value`].
+    Change,
+    /// The same, and that is an address: ASCII, of whose signs only one must be escaped.
+    Lead,
 }
 
 impl Step for Html {
@@ -83,6 +89,7 @@ impl Html {
             foreign: Foreign::default(),
             inside: Inside::Markup,
             depth,
+            value: String::new(),
         }
     }
 
@@ -193,7 +200,7 @@ impl Html {
                 continue;
             }
             let edit = self.edit(tag, attribute);
-            if matches!(edit, Edit::Keep) {
+            if edit == Edit::Keep {
                 continue;
             }
             let name_at = offset(window, attribute.name);
@@ -203,13 +210,12 @@ impl Html {
                 value_at -= 1;
                 value_end += 1;
             }
+            let kept = if edit == Edit::Drop { name_at } else { value_at };
+            out.extend_from_slice(&window[copied..kept]);
             match edit {
-                Edit::Keep => {}
-                Edit::Drop => out.extend_from_slice(&window[copied..name_at]),
-                Edit::Value(text) => {
-                    out.extend_from_slice(&window[copied..value_at]);
-                    put_value(&text, out);
-                }
+                Edit::Keep | Edit::Drop => {}
+                Edit::Change => put_value(&self.value, out),
+                Edit::Lead => put_address(&self.value, out),
             }
             copied = value_end;
         }
@@ -307,17 +313,23 @@ impl Html {
             _ => {}
         }
         let text = value::attribute(attribute.value, self.charset);
-        let edited = match meaning {
+        self.value.clear();
+        let new = match meaning {
             Meaning::Nothing | Meaning::Dropped => None,
-            Meaning::Address(modifier) => self.address(modifier, &text),
+            Meaning::Address(modifier) => {
+                if self.addresses.write(modifier, &text, &mut self.value) {
+                    return Edit::Lead;
+                }
+                self.script_address(&text)
+            }
             Meaning::Base => {
-                let edited = self.addresses.get("mp_", &text);
+                let new = self.addresses.get("mp_", &text);
                 // Only the first counts, for itself as for what follows.
                 if !self.is_base_known {
                     self.is_base_known = true;
                     self.addresses.set_base(&text);
                 }
-                edited
+                new
             }
             Meaning::SourceSet => self.source_set(&text),
             Meaning::Style => self.style(&text),
@@ -325,16 +337,24 @@ impl Html {
             Meaning::Page => self.inner_page(&text),
             Meaning::Refresh => self.refresh(&text),
         };
-        edited.map_or(Edit::Keep, Edit::Value)
+        match new {
+            Some(new) => {
+                self.value = new;
+                Edit::Change
+            }
+            None => Edit::Keep,
+        }
     }
 
-    fn address(&mut self, modifier: &str, text: &str) -> Option<String> {
+    /// `javascript:…`, which is no address at all.
+    fn script_address(&mut self, text: &str) -> Option<String> {
         const SCHEME: &str = "javascript:";
         let trimmed = text.trim_start_matches(|c: char| c <= ' ');
-        if trimmed.get(..SCHEME.len()).is_some_and(|start| start.eq_ignore_ascii_case(SCHEME)) {
-            return self.script(&trimmed[SCHEME.len()..], false).map(|script| format!("{SCHEME}{script}"));
+        let start = trimmed.get(..SCHEME.len())?;
+        if !start.eq_ignore_ascii_case(SCHEME) {
+            return None;
         }
-        self.addresses.get(modifier, text)
+        self.script(&trimmed[SCHEME.len()..], false).map(|script| format!("{SCHEME}{script}"))
     }
 
     fn source_set(&mut self, text: &str) -> Option<String> {
@@ -380,7 +400,7 @@ impl Html {
 
     fn refresh(&mut self, text: &str) -> Option<String> {
         let reference = refresh::reference(text)?;
-        let address = self.address("mp_", reference)?.replace('\'', "%27");
+        let address = self.addresses.get("mp_", reference)?.replace('\'', "%27");
         let from = reference.as_ptr() as usize - text.as_ptr() as usize;
         Some([&text[..from], &address, &text[from + reference.len()..]].concat())
     }
@@ -416,22 +436,42 @@ fn offset(whole: &[u8], part: &[u8]) -> usize {
     part.as_ptr() as usize - whole.as_ptr() as usize
 }
 
+/// Writes an address in quotation marks.
+fn put_address(address: &str, out: &mut Vec<u8>) {
+    out.push(b'"');
+    let mut rest = address.as_bytes();
+    while let Some(at) = memchr(b'&', rest) {
+        out.extend_from_slice(&rest[..at]);
+        out.extend_from_slice(b"&amp;");
+        rest = &rest[at + 1..];
+    }
+    out.extend_from_slice(rest);
+    out.push(b'"');
+}
+
 /// Writes a value in quotation marks, in ASCII, which all charsets here share.
 fn put_value(text: &str, out: &mut Vec<u8>) {
     use std::io::Write;
     out.push(b'"');
-    for character in text.chars() {
-        match character {
-            '&' => out.extend_from_slice(b"&amp;"),
-            '"' => out.extend_from_slice(b"&quot;"),
-            '<' => out.extend_from_slice(b"&lt;"),
-            '>' => out.extend_from_slice(b"&gt;"),
-            '\t' | '\n' | '\r' | ' '..='~' => out.push(character as u8),
+    let is_plain =
+        |byte: u8| matches!(byte, b' '..=b'~' | b'\t' | b'\n' | b'\r') && !matches!(byte, b'&' | b'"' | b'<' | b'>');
+    let mut rest = text;
+    loop {
+        let length = rest.bytes().position(|byte| !is_plain(byte)).unwrap_or(rest.len());
+        out.extend_from_slice(&rest.as_bytes()[..length]);
+        let mut characters = rest[length..].chars();
+        match characters.next() {
+            None => break,
+            Some('&') => out.extend_from_slice(b"&amp;"),
+            Some('"') => out.extend_from_slice(b"&quot;"),
+            Some('<') => out.extend_from_slice(b"&lt;"),
+            Some('>') => out.extend_from_slice(b"&gt;"),
             // Writing into a vector never fails.
-            _ => {
-                let _ = write!(out, "&#{};", u32::from(character));
+            Some(other) => {
+                let _ = write!(out, "&#{};", u32::from(other));
             }
         }
+        rest = characters.as_str();
     }
     out.push(b'"');
 }
