@@ -222,7 +222,9 @@ impl Access {
 }
 
 fn token_of(headers: &HeaderMap) -> Option<String> {
-    let value = headers.get(header::AUTHORIZATION)?.to_str().ok()?;
+    // To a proxy, a browser sends it under another name.
+    let sent = headers.get(header::PROXY_AUTHORIZATION).or_else(|| headers.get(header::AUTHORIZATION));
+    let value = sent?.to_str().ok()?;
     let (scheme, rest) = value.split_once(' ')?;
     match scheme.to_ascii_lowercase().as_str() {
         "bearer" => Some(rest.trim().to_owned()),

@@ -435,12 +435,16 @@ fn refused(shell: &Shell, door: &Door, peer: IpAddr, parts: &axum::http::request
                     Behind a proxy it is started with --replay-origin.";
         return Some(answer::told(StatusCode::MISDIRECTED_REQUEST, "Not my name", told));
     }
-    if shell.portal.access.may(&parts.headers) == May::Nothing && parts.uri.path() != "/health" {
-        let mut answer =
-            answer::told(StatusCode::UNAUTHORIZED, "A token is needed", "Reading this archive needs a token.");
-        answer
-            .headers_mut()
-            .insert(header::WWW_AUTHENTICATE, HeaderValue::from_static("Basic realm=\"archive\", charset=\"UTF-8\""));
+    // What comes through a tunnel was let in when the tunnel was made.
+    let let_in = matches!(door, Door::Tunnel(..)) || at_portal && parts.uri.path() == "/health";
+    if !let_in && shell.portal.access.may(&parts.headers) == May::Nothing {
+        let (status, name) = match at_portal {
+            true => (StatusCode::UNAUTHORIZED, header::WWW_AUTHENTICATE),
+            false => (StatusCode::PROXY_AUTHENTICATION_REQUIRED, header::PROXY_AUTHENTICATE),
+        };
+        let mut answer = answer::told(status, "A token is needed", "Reading this archive needs a token.");
+        let asked = HeaderValue::from_static("Basic realm=\"archive\", charset=\"UTF-8\"");
+        answer.headers_mut().insert(name, asked);
         return Some(answer);
     }
     None

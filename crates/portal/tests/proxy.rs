@@ -90,6 +90,20 @@ fn it_is_a_proxy_and_nothing_else() {
 }
 
 #[test]
+fn a_token_opens_it_too() {
+    let hash = skep_warc::digest::Digest::of(skep_warc::digest::Algorithm::Sha256, b"key").hex();
+    let users = format!("reading = \"token\"\n[[token]]\nsha256 = \"{hash}\"\nmay = \"read\"");
+    let site = Site::with(&[], |settings| Settings {
+        proxy: Some(SocketAddr::from(([127, 0, 0, 1], 0))),
+        access: skep_portal::Access::default().with_users(&users).unwrap(),
+        ..settings
+    });
+    let refused = plain(&site, "http://skep.archive/", &[]).is(407);
+    assert!(refused.header("proxy-authenticate").is_some());
+    plain(&site, "http://skep.archive/", &[("Proxy-Authorization", "Bearer key")]).is(200);
+}
+
+#[test]
 fn a_portal_can_speak_tls() {
     let key = rcgen::generate_simple_self_signed(vec!["localhost".to_owned()]).unwrap();
     let folder = tempfile::tempdir().unwrap();
