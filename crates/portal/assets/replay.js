@@ -136,13 +136,14 @@
     const rewrittenCss = (css) => {
       const text = String(css);
       if (!/url\(|@import/i.test(text)) return css;
-      const quoted = (address, modifier) => String(rewritten(address, modifier)).replace(/["\\\n]/g, "\\$&");
       return text.replace(
         /\/\*[^]*?\*\/|(@import\s+)(?:url\(\s*)?(?:"([^"]*)"|'([^']*)'|([^\s;)"']+))(?:\s*\))?|\burl\(\s*(?:"([^"]*)"|'([^']*)'|([^)"']*?))\s*\)/gi,
         (all, imports, a, b, c, d, e, f) => {
-          if (imports) return `${imports}"${quoted(a ?? b ?? c, "cs_")}"`;
-          const address = d ?? e ?? f;
-          return address === undefined ? all : `url("${quoted(address, "im_")}")`;
+          const address = imports ? a ?? b ?? c : d ?? e ?? f;
+          const now = address === undefined ? address : rewritten(address, imports ? "cs_" : "im_");
+          if (now === address) return all;
+          const quoted = `"${now.replace(/["\\\n]/g, "\\$&")}"`;
+          return imports ? imports + quoted : `url(${quoted})`;
         });
     };
 
@@ -718,6 +719,11 @@
           set(value, write) { write.call(this, rewrittenSet(value)); },
         });
       }
+      // Which attribute of a drawing it is, it does not say: only what is surely an address is led.
+      accessor(prototype("SVGAnimatedString"), "baseVal", {
+        get(read) { return unrewrittenIn(read.call(this)); },
+        set(value, write) { write.call(this, /^https?:\/\//.test(value) ? rewritten(value, "im_") : value); },
+      });
       for (const name of ["HTMLScriptElement", "HTMLLinkElement"]) {
         accessor(prototype(name), "integrity", { set() {} });
       }

@@ -1,14 +1,18 @@
 //! A browser, driven over the WebDriver protocol: a session of chromedriver, and the few commands that the tests need.
+#![allow(dead_code, missing_docs, reason = "each program takes what it needs")]
 
 use serde_json::{Value, json};
 use std::io::{BufRead, BufReader, Read, Write};
 use std::net::TcpStream;
 use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Stdio};
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 /// The variable that names chromedriver. Without it the browser tests say that they did not run.
 pub const VARIABLE: &str = "SKEP_CHROMEDRIVER";
+
+/// What has not come about by then does not.
+const PATIENCE: Duration = Duration::from_secs(100);
 
 /// chromedriver and one session in it; both end with this.
 pub struct Browser {
@@ -85,11 +89,23 @@ impl Browser {
         self.command("execute/async", &json!({ "script": script, "args": [] }))
     }
 
+    /// Waits until a condition holds. It is asked again and again: a page that is being left takes what waits in it along.
+    pub fn until(&self, condition: &str) {
+        let script = json!({ "script": format!("return Boolean({condition})"), "args": [] });
+        let path = format!("/session/{}/execute/sync", self.session);
+        let begun = Instant::now();
+        loop {
+            match self.ask("POST", &path, &script) {
+                Ok(Value::Bool(true)) => return,
+                last => assert!(begun.elapsed() < PATIENCE, "{condition}: {last:?}"),
+            }
+            std::thread::sleep(Duration::from_millis(20));
+        }
+    }
+
     /// Waits until the page says that it is ready.
     pub fn ready(&self) {
-        self.run_until(
-            "const look = () => document.documentElement && document.documentElement.hasAttribute('data-done') ? done() : setTimeout(look, 20); look();",
-        );
+        self.until("document.documentElement && document.documentElement.hasAttribute('data-done')");
     }
 
     /// Clicks on what the selector finds, as a person would.
