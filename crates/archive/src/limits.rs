@@ -82,6 +82,8 @@ pub const MIME_BYTES_MAX: usize = 1 << 10;
 pub const FRESH_ENTRIES_MAX: u64 = 1 << 16;
 /// Encoded entries sorted in memory at once when many are added.
 pub const BULK_CHUNK_BYTES: usize = 64 << 20;
+/// Memory for entries of one table of the store before they go to its disk, dead ones included: not much more than the fresh ones need.
+pub const TABLE_MEMORY_BYTES: u64 = 16 << 20;
 /// Runs of one size that are merged into one of the next size.
 pub const TIER_RUNS: usize = 4;
 /// Runs merged in one pass.

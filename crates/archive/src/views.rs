@@ -11,7 +11,7 @@ use std::collections::HashMap;
 use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex, PoisonError};
 
-use fjall::{Database, Keyspace, KeyspaceCreateOptions};
+use fjall::{Database, Keyspace};
 
 use crate::capture::{Capture, CaptureKind, Position};
 use crate::captures::{self, Captures};
@@ -22,6 +22,7 @@ use crate::layout::SegmentId;
 use crate::own;
 use crate::read::Stored;
 use crate::remove::{self, Removal};
+use crate::runs::table_options;
 use crate::sidecar::{Entry, Note};
 
 /// The keyspace of records that removals hide.
@@ -119,7 +120,7 @@ impl Views {
         let hidden = Arc::new(Hidden::default());
         let views = Views {
             folder: folder.to_path_buf(),
-            applied: store.keyspace("applied", KeyspaceCreateOptions::default)?,
+            applied: store.keyspace("applied", table_options)?,
             named: Mutex::new(HashMap::new()),
             hidden: hidden.clone(),
             registered,
@@ -197,7 +198,7 @@ impl Views {
         if let Some(keyspace) = named.get(name) {
             return Ok(keyspace.clone());
         }
-        let keyspace = self.store.keyspace(&format!("view-{name}"), KeyspaceCreateOptions::default)?;
+        let keyspace = self.store.keyspace(&format!("view-{name}"), table_options)?;
         named.insert(name.to_string(), keyspace.clone());
         Ok(keyspace)
     }

@@ -32,7 +32,9 @@ fn main() {
             control.stop();
         })
     };
-    let archive = Arc::new(Archive::open(std::path::Path::new(folder), OpenOptions::create()).expect("an archive"));
+    // What may be held is set so small that it is full long before the end.
+    let options = OpenOptions { cache_bytes: 8 << 20, ..OpenOptions::create() };
+    let archive = Arc::new(Archive::open(std::path::Path::new(folder), options).expect("an archive"));
     while !watch.is_finished() {
         let mut visits = 0;
         let run_of = run_of(hosts);

@@ -5,6 +5,8 @@ mod crawl;
 mod index;
 mod lookup;
 mod registry;
+mod replay;
+mod served;
 mod warc_read;
 
 use crate::limits;
@@ -38,6 +40,12 @@ pub const ALL: &[Entry] = &[
         what: "links checked per CPU second against 10 million known URLs, beside a store of full URLs",
         run: registry::run,
     },
+    Entry {
+        name: "replay",
+        what: "pages and records served per second, beside pywb; rewriting beside a bare pass of lol_html",
+        run: replay::run,
+    },
+    Entry { name: "cdx", what: "look-ups per second over HTTP, beside pywb", run: replay::index },
 ];
 
 /// Runs a program several times; the run with the least CPU time counts.

@@ -94,3 +94,11 @@ pub const STEADY_MINUTES: f64 = 30.0;
 
 /// How long a crawl of the whole hostile web may take, unless `--minutes` says otherwise.
 pub const HOSTILE_MINUTES: f64 = 60.0;
+
+/// Compressed pages that are served by both servers.
+pub const SERVED_BYTES: u64 = 40_000_000;
+/// Pages asked for.
+pub const SERVED_PAGES: usize = 1_000;
+/// How long each server is asked before anything counts, and then.
+pub const SERVED_WARM_SECONDS: u64 = 4;
+pub const SERVED_SECONDS: u64 = 10;

@@ -18,6 +18,7 @@ mod url_form;
 
 pub use captures_block::Row;
 pub use scan::Direction;
+pub(crate) use set::table_options;
 
 pub(crate) use captures_block::Captures as CapturesCodec;
 pub(crate) use entry::{Moment, write as write_entry, write_key};

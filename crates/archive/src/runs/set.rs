@@ -15,7 +15,7 @@ use super::codec::{Codec, filter_hash};
 use super::file::{Run, RunFacts};
 use super::scan::{Blocks, Bounds, Direction, Spot, Walk};
 use super::sort::{Chunk, RunBuilder, remove};
-use crate::limits::{BULK_CHUNK_BYTES, FRESH_ENTRIES_MAX, MERGE_RUNS_MAX, TIER_RUNS};
+use crate::limits::{BULK_CHUNK_BYTES, FRESH_ENTRIES_MAX, MERGE_RUNS_MAX, TABLE_MEMORY_BYTES, TIER_RUNS};
 use crate::{Error, Result};
 use fjall::{Database, Keyspace, KeyspaceCreateOptions, OwnedWriteBatch, PersistMode, Readable};
 use std::collections::HashSet;
@@ -57,12 +57,17 @@ fn held<T>(lock: &Mutex<T>) -> MutexGuard<'_, T> {
     lock.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
+/// How a table of the store is made.
+pub(crate) fn table_options() -> KeyspaceCreateOptions {
+    KeyspaceCreateOptions::default().max_memtable_size(TABLE_MEMORY_BYTES)
+}
+
 impl<C: Codec> RunSet<C> {
     /// Opens the runs of the view `name`, whose files are in `folder`; deletes files that the list does not name.
     pub fn open(store: &Database, name: &'static str, folder: &Path, cache_bytes: u64) -> Result<RunSet<C>> {
         std::fs::create_dir_all(folder).map_err(|error| Error::io("cannot create", folder, error))?;
-        let fresh = store.keyspace(name, KeyspaceCreateOptions::default)?;
-        let list = store.keyspace("runs", KeyspaceCreateOptions::default)?;
+        let fresh = store.keyspace(name, table_options)?;
+        let list = store.keyspace("runs", table_options)?;
         let mut runs = Vec::new();
         for guard in list.prefix(list_key(name, None)) {
             let (key, value) = guard.into_inner()?;
