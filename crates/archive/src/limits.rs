@@ -35,6 +35,8 @@ pub const ROOM_AMPLE_BYTES: u64 = 1 << 30;
 pub const REMOVAL_POSITIONS_MAX: usize = 80_000;
 /// The reason of a removal.
 pub const REASON_BYTES_MAX: usize = 4096;
+/// Records of one fetch are dated at most so far apart, in milliseconds; most writers give them one time.
+pub const FETCH_MS_MAX: i64 = 60_000;
 /// Records of one append; they stand next to each other in one segment.
 pub const APPEND_RECORDS_MAX: usize = 1 << 16;
 

@@ -91,6 +91,11 @@ impl Stored {
         self.offset
     }
 
+    /// How many bytes it takes there; with those compressed together with it, if there are any.
+    pub fn length(&self) -> u64 {
+        self.length
+    }
+
     /// The record: its head, and its block to be read as a stream. A second call gives `NotFound`.
     pub fn record(&mut self) -> Result<Record<'_>> {
         let (path, offset) = (self.path.clone(), self.offset);

@@ -98,7 +98,7 @@ pub fn perform(archive: &Archive, job: &Job, tell: &mut dyn Tell) -> Result<Exit
     };
     let Some(capture) = found else { return Ok(Exit::No) };
     let mut stored = archive.read_capture(&capture)?;
-    let original = if capture.kind == CaptureKind::Revisit { original_of(archive, &capture)? } else { None };
+    let original = if capture.kind == CaptureKind::Revisit { original_of(archive, &capture, &|_| true)? } else { None };
     if capture.kind == CaptureKind::Revisit && original.is_none() && matches!(job.form, Form::Body | Form::Raw) {
         return Err(Failure::new(format!("the capture of {} is a revisit", capture.url))
             .because("the capture it refers to is not in this archive")
@@ -165,8 +165,8 @@ fn find(archive: &Archive, job: &Job, wanted: impl Fn(CaptureKind) -> bool) -> R
     Ok(None)
 }
 
-/// What a revisit stands for: the capture it names, else the earliest one with the same payload.
-fn original_of(archive: &Archive, revisit: &Capture) -> Result<Option<Capture>> {
+/// What a revisit stands for: the capture it names, else the earliest one with the same payload. Only one that `shows` admits.
+pub fn original_of(archive: &Archive, revisit: &Capture, shows: &dyn Fn(&Capture) -> bool) -> Result<Option<Capture>> {
     let mut stored = archive.read_capture(revisit)?;
     let (named, digest) = {
         let record = stored.record()?;
@@ -184,7 +184,7 @@ fn original_of(archive: &Archive, revisit: &Capture) -> Result<Option<Capture>> 
             if capture.time_ms / 1000 != time / 1000 {
                 break;
             }
-            if capture.kind.has_body() && (digest.is_none() || capture.digest == digest) {
+            if capture.kind.has_body() && (digest.is_none() || capture.digest == digest) && shows(&capture) {
                 return Ok(Some(capture));
             }
         }
@@ -194,7 +194,10 @@ fn original_of(archive: &Archive, revisit: &Capture) -> Result<Option<Capture>> 
         for capture in views.captures.closest(&original.key, original.time_ms)? {
             let capture = capture?;
             if capture.position == original.position {
-                return Ok(Some(capture));
+                if shows(&capture) {
+                    return Ok(Some(capture));
+                }
+                break;
             }
             if capture.time_ms != original.time_ms {
                 break;
@@ -256,7 +259,7 @@ fn tell_message(stored: &mut Stored, part: Part, http: bool, tell: &mut dyn Tell
 }
 
 /// The head of the message and what of the body was read with it; no head where there is none, then all that was read.
-fn read_head(record: &mut dyn BufRead, path: &std::path::Path) -> Result<(Option<http::Head>, Vec<u8>)> {
+pub fn read_head(record: &mut dyn BufRead, path: &std::path::Path) -> Result<(Option<http::Head>, Vec<u8>)> {
     let mut head = http::Head::new();
     let mut bytes = Vec::new();
     loop {

@@ -2,12 +2,11 @@
 
 use crate::failure::{Failure, Result, output, say};
 use crate::job::Exit;
+use crate::sorted::Sorted;
 use clap::{Args, ValueEnum};
 use indicatif::{ProgressBar, ProgressStyle};
 use skep_archive::{cdx, cdxj};
 use skep_warc::{Severity, wacz};
-use std::cmp::Reverse;
-use std::collections::BinaryHeap;
 use std::io::{self, BufWriter, IsTerminal, Write};
 use std::path::PathBuf;
 
@@ -78,7 +77,7 @@ pub fn run(typed: Typed) -> Result<Exit> {
     if let Some(bar) = bar {
         bar.finish_and_clear();
     }
-    lines.write(&mut out)?;
+    lines.each(|line| writeln!(out, "{line}").map_err(output))?;
     out.flush().map_err(output)?;
     Ok(if wrong { Exit::Undone } else { Exit::Done })
 }
@@ -111,75 +110,4 @@ fn progress(files: &[PathBuf]) -> Option<ProgressBar> {
         ProgressBar::new(total)
             .with_style(ProgressStyle::with_template(form).unwrap_or_else(|_| ProgressStyle::default_bar()))
     })
-}
-
-/// Lines of all files in order and each once, in bounded memory: what is more than fits is sorted in pieces on disk.
-#[derive(Default)]
-struct Sorted {
-    lines: Vec<String>,
-    bytes: usize,
-    pieces: Vec<std::fs::File>,
-}
-
-/// Bytes of lines kept in memory.
-const SORT_BYTES_MAX: usize = 64 << 20;
-
-impl Sorted {
-    fn extend(&mut self, lines: Vec<String>) -> Result<()> {
-        for line in lines {
-            self.bytes += line.len() + size_of::<String>();
-            self.lines.push(line);
-            if self.bytes > SORT_BYTES_MAX {
-                self.spill().map_err(|error| {
-                    Failure::new("cannot sort on disk").because(error).hint("TMPDIR names a folder with more room")
-                })?;
-            }
-        }
-        Ok(())
-    }
-
-    fn spill(&mut self) -> io::Result<()> {
-        let mut file = tempfile::tempfile()?;
-        self.sort();
-        let mut out = BufWriter::new(&mut file);
-        for line in self.lines.drain(..) {
-            writeln!(out, "{line}")?;
-        }
-        out.flush()?;
-        drop(out);
-        io::Seek::rewind(&mut file)?;
-        self.pieces.push(file);
-        self.bytes = 0;
-        Ok(())
-    }
-
-    /// A file that was named twice gives its lines once.
-    fn sort(&mut self) {
-        self.lines.sort_unstable();
-        self.lines.dedup();
-    }
-
-    fn write(mut self, out: &mut dyn Write) -> Result<()> {
-        self.sort();
-        if self.pieces.is_empty() {
-            return self.lines.iter().try_for_each(|line| writeln!(out, "{line}")).map_err(output);
-        }
-        let failed = |error| Failure::new("cannot sort on disk").because(error);
-        self.spill().map_err(failed)?;
-        let mut sources: Vec<_> =
-            self.pieces.into_iter().map(|file| io::BufRead::lines(io::BufReader::new(file))).collect();
-        let mut heap = BinaryHeap::new();
-        for (index, source) in sources.iter_mut().enumerate() {
-            heap.extend(source.next().transpose().map_err(failed)?.map(|line| Reverse((line, index))));
-        }
-        let mut last = String::new();
-        while let Some(Reverse((line, index))) = heap.pop() {
-            if line != last {
-                writeln!(out, "{line}").map_err(output)?;
-                last = line;
-            }
-            heap.extend(sources[index].next().transpose().map_err(failed)?.map(|line| Reverse((line, index))));
-        }
-        Ok(())
-    }
 }

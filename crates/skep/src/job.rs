@@ -1,7 +1,7 @@
 //! What a command asks of an archive, so that it can be done by this process or by the one that owns the archive already.
 
 use crate::owner::Owned;
-use crate::{add, captures, check, crawl, failure, get, queue, remove, report, serve, stats, why};
+use crate::{add, captures, check, crawl, export, failure, get, queue, remove, report, serve, stats, why};
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
@@ -13,6 +13,7 @@ pub enum Job {
     Captures(captures::Job),
     Check(check::Job),
     Crawl(Box<crawl::Job>),
+    Export(Box<export::Job>),
     Get(get::Job),
     Queue(queue::Job),
     Remove(remove::Job),
@@ -31,10 +32,10 @@ pub enum Job {
 }
 
 impl Job {
-    /// Whether it changes the archive.
+    /// Whether it changes the archive, or writes a file that is to become whole: its process does not leave before it is done.
     pub fn writes(&self) -> bool {
         match self {
-            Job::Add(_) | Job::Crawl(_) | Job::Remove(_) | Job::Serve(_) => true,
+            Job::Add(_) | Job::Crawl(_) | Job::Export(_) | Job::Remove(_) | Job::Serve(_) => true,
             Job::Queue(job) => job.writes(),
             _ => false,
         }
@@ -78,6 +79,7 @@ pub fn perform(owned: &Owned, job: &Job, tell: &mut dyn Tell) -> failure::Result
         Job::Captures(job) => captures::perform(archive, job, tell),
         Job::Check(job) => check::perform(archive, job, tell),
         Job::Crawl(job) => crawl::perform(owned, job, tell),
+        Job::Export(job) => export::perform(archive, job, tell),
         Job::Get(job) => get::perform(archive, job, tell),
         Job::Queue(job) => queue::perform(owned, job, tell),
         Job::Remove(job) => remove::perform(archive, job, tell),

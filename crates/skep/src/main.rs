@@ -8,6 +8,7 @@ mod check;
 mod crawl;
 mod crawls;
 mod doctor;
+mod export;
 mod failure;
 mod get;
 mod index;
@@ -21,6 +22,7 @@ mod seeds;
 mod serve;
 mod show;
 mod signals;
+mod sorted;
 mod stats;
 mod when;
 mod why;
@@ -56,6 +58,7 @@ A first look, with files that you have:
   skep captures example.org --match host        what is there of a host
   skep get https://example.org/ --at 2019-06    the page as it was then
   skep stats                                    what all of it amounts to
+  skep export --format wacz -o site.wacz        a part of it, or all, for others
   skep serve                                    all of it in a browser
 Every command explains itself: skep help add";
 
@@ -69,6 +72,7 @@ enum Command {
     Index(index::Typed),
     Captures(captures::Typed),
     Get(get::Typed),
+    Export(export::Typed),
     Check(check::Typed),
     Rebuild(rebuild::Typed),
     Remove(remove::Typed),
@@ -95,6 +99,7 @@ fn main() -> ExitCode {
         Command::Index(typed) => index::run(typed),
         Command::Captures(typed) => captures::run(typed, &place),
         Command::Get(typed) => get::run(typed, &place),
+        Command::Export(typed) => export::run(typed, &place),
         Command::Check(typed) => check::run(typed, &place),
         Command::Rebuild(typed) => rebuild::run(&typed, &place),
         Command::Remove(typed) => remove::run(typed, &place),

@@ -149,7 +149,7 @@ fn address(text: &str) -> Result<SocketAddr> {
     })
 }
 
-fn access(auth: Option<&str>, rules: Option<&str>) -> Result<Access> {
+pub fn access(auth: Option<&str>, rules: Option<&str>) -> Result<Access> {
     let mut access = Access::default();
     if let Some(text) = rules {
         access = access.with_rules(text).map_err(|why| Failure::new("the rules make no sense").because(why))?;

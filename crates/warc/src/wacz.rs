@@ -1,4 +1,10 @@
-//! WARC files inside a WACZ package (a ZIP file): read in place.
+//! WARC files inside a WACZ package (a ZIP file): read in place, and written.
+
+mod index;
+mod write;
+
+pub use index::{BLOCKS, Index, LIST};
+pub use write::{About, Package, Resource};
 
 use crate::options::Options;
 use crate::read::Reader;
