@@ -11,6 +11,7 @@ pub struct Sorted {
     lines: Vec<String>,
     bytes: usize,
     pieces: Vec<std::fs::File>,
+    total_bytes: u64,
 }
 
 /// Bytes of lines kept in memory.
@@ -20,6 +21,7 @@ impl Sorted {
     pub fn extend(&mut self, lines: impl IntoIterator<Item = String>) -> Result<()> {
         for line in lines {
             self.bytes += line.len() + size_of::<String>();
+            self.total_bytes += line.len() as u64 + 1;
             self.lines.push(line);
             if self.bytes > SORT_BYTES_MAX {
                 self.spill().map_err(|error| {
@@ -28,6 +30,11 @@ impl Sorted {
             }
         }
         Ok(())
+    }
+
+    /// How many bytes all lines have, those that stand twice included.
+    pub fn total_bytes(&self) -> u64 {
+        self.total_bytes
     }
 
     fn spill(&mut self) -> io::Result<()> {

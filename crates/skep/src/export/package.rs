@@ -56,7 +56,7 @@ pub fn write(walk: &mut Walk<'_>, job: &Job, target: &Path, tell: &mut dyn Tell)
         return Ok(summary);
     }
     let mut package = pour.into_files().0;
-    package.begin(&format!("indexes/{}", wacz::BLOCKS), 0).map_err(failed)?;
+    package.begin(&format!("indexes/{}", wacz::BLOCKS), lines.total_bytes()).map_err(failed)?;
     let mut index = wacz::Index::new(&mut package);
     lines.each(|line| index.push(line).map_err(failed))?;
     let list = index.finish().map_err(failed)?;
