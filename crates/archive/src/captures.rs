@@ -197,21 +197,43 @@ impl Captures {
     /// Shows every matching capture that is not hidden to `look`, in order, without copying it. The cheap way to count
     /// and to sum.
     pub fn each(&self, matching: &Match, mut look: impl FnMut(&Row<'_>) -> ControlFlow<()>) -> Result<()> {
-        let hidden = self.hidden.now();
         let (bounds, filter) = stretches(matching);
         for bounds in bounds {
-            let mut walk = self.set.walk(bounds, Direction::Forward);
-            while let Some(span) = walk.next_span()? {
-                for index in span.rows.clone() {
-                    let Some(row) = span.block.row(index) else { continue };
-                    let seen = hidden.is_empty() || !hidden.contains(&row.position());
-                    if seen && filter.as_ref().is_none_or(|filter| filter.admits(row.surt())) && look(&row).is_break() {
-                        return Ok(());
-                    }
-                }
+            let looked =
+                self.each_row(bounds, |row| match filter.as_ref().is_none_or(|filter| filter.admits(row.surt())) {
+                    true => look(row),
+                    false => ControlFlow::Continue(()),
+                })?;
+            if looked.is_break() {
+                break;
             }
         }
         Ok(())
+    }
+
+    /// The same for all captures whose key, site hash first, is at least `start` and below `end`.
+    pub fn each_between(
+        &self,
+        start: &[u8],
+        end: Option<&[u8]>,
+        look: impl FnMut(&Row<'_>) -> ControlFlow<()>,
+    ) -> Result<()> {
+        self.each_row(Bounds { start: start.to_vec(), end: end.map(<[u8]>::to_vec) }, look).map(|_| ())
+    }
+
+    fn each_row(&self, bounds: Bounds, mut look: impl FnMut(&Row<'_>) -> ControlFlow<()>) -> Result<ControlFlow<()>> {
+        let hidden = self.hidden.now();
+        let mut walk = self.set.walk(bounds, Direction::Forward);
+        while let Some(span) = walk.next_span()? {
+            for index in span.rows.clone() {
+                let Some(row) = span.block.row(index) else { continue };
+                let seen = hidden.is_empty() || !hidden.contains(&row.position());
+                if seen && look(&row).is_break() {
+                    return Ok(ControlFlow::Break(()));
+                }
+            }
+        }
+        Ok(ControlFlow::Continue(()))
     }
 }
 

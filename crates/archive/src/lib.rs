@@ -41,6 +41,7 @@ mod segment;
 mod selection;
 pub mod settings;
 pub mod sidecar;
+mod statistics;
 mod views;
 
 pub use archive::{Archive, Clock, OpenOptions, Pending, Place, system_clock};
@@ -65,4 +66,5 @@ pub use rewrite::{REMOVED_BY, RewritePlan};
 pub use selection::{Holding, Selection};
 pub use sidecar::{Entry, Note};
 pub use skep_url::Key;
+pub use statistics::{Statistics, Values};
 pub use views::{Batch, Mark, SeenRecord, View, Views, cannot_fold, is_listed};

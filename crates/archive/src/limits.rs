@@ -93,6 +93,15 @@ pub const MERGE_RUNS_MAX: usize = 64;
 /// Decoded blocks and pages kept in memory by one view, unless opened with another bound.
 pub const BLOCK_CACHE_BYTES: u64 = 64 << 20;
 
+// --- statistics -----------------------------------------------------------------------------------------------------
+
+/// Stretches of the captures view that are counted apart: more than threads, so that none waits long for another.
+pub const STATISTICS_STRETCHES: usize = 32;
+/// Hosts that statistics name; the others are counted.
+pub const STATISTICS_HOSTS_MAX: usize = 1000;
+/// Different media types counted one by one; the rest is summed.
+pub const STATISTICS_VALUES_MAX: usize = 10_000;
+
 // --- settings and control -------------------------------------------------------------------------------------------
 
 /// A settings file; a longer one is damage.

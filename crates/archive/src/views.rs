@@ -169,6 +169,11 @@ impl Views {
         self.hidden.contains(&position)
     }
 
+    /// How many records removals hide.
+    pub fn hidden_records(&self) -> usize {
+        self.hidden.now().len()
+    }
+
     /// Hidden records of which the archive still has the block, as far as the views know.
     pub fn hidden_with_block(&self) -> Result<Vec<Position>> {
         let mut positions = Vec::new();

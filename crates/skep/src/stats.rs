@@ -8,10 +8,9 @@ use clap::Args;
 use serde::{Deserialize, Serialize};
 use serde_json::{Value, json};
 use skep_archive::captures::Match;
-use skep_archive::{Archive, CaptureKind};
-use skep_warc::date;
+use skep_archive::runs::Row;
+use skep_archive::{Archive, Statistics, WriterKey};
 use std::collections::{BTreeMap, HashSet};
-use std::ops::ControlFlow;
 
 /// Count captures, URLs, hosts, versions, duplicates, bytes, media types, statuses and years
 #[derive(Args)]
@@ -33,8 +32,6 @@ pub struct Job {
 
 /// Kinds of media types, and so on, that a table shows; JSON has all.
 const ROWS_SHOWN: usize = 12;
-/// Different values counted one by one; the rest is summed.
-const VALUES_MAX: usize = 10_000;
 
 pub fn run(typed: Typed, place: &Place) -> Result<Exit> {
     let mut told = Collected::default();
@@ -65,124 +62,30 @@ pub fn perform(archive: &Archive, job: &Job, tell: &mut dyn Tell) -> Result<Exit
             Some(numbers)
         }
     };
-    let mut count = Count::default();
-    archive.views().captures.each(&Match::All, |row| {
+    let threads = std::thread::available_parallelism().map_or(1, usize::from);
+    let belongs = |row: &Row<'_>| {
         let position = row.position();
-        if files.as_ref().is_none_or(|files| position.writer.0 == 0 && files.contains(&position.segment)) {
-            count.add(
-                row.surt(),
-                row.time_ms(),
-                row.status(),
-                row.mime(),
-                row.kind(),
-                row.length(),
-                row.digest().map(|d| d.bytes().to_vec()),
-            );
-        }
-        ControlFlow::Continue(())
-    })?;
-    let captures = count.captures;
-    tell.line(count.object())?;
+        files.as_ref().is_none_or(|files| position.writer == WriterKey::FOREIGN && files.contains(&position.segment))
+    };
+    let stats = Statistics::of(&archive.views().captures, &Match::All, belongs, threads)?;
+    let captures = stats.captures;
+    tell.line(object(stats))?;
     Ok(if captures == 0 { Exit::No } else { Exit::Done })
 }
 
-/// Sums over captures that come in the order of their keys: only one URL's payloads are in memory at a time.
-#[derive(Default)]
-struct Count {
-    captures: u64,
-    urls: u64,
-    hosts: u64,
-    versions: u64,
-    duplicates: u64,
-    revisits: u64,
-    bytes: u64,
-    mimes: Values,
-    statuses: Values,
-    years: Values,
-    key: String,
-    host: String,
-    payloads: HashSet<u64>,
-}
-
-#[derive(Default)]
-struct Values {
-    seen: BTreeMap<String, u64>,
-    others: u64,
-}
-
-impl Values {
-    fn add(&mut self, value: &str) {
-        if let Some(count) = self.seen.get_mut(value) {
-            *count += 1;
-        } else if self.seen.len() < VALUES_MAX {
-            self.seen.insert(value.to_owned(), 1);
-        } else {
-            self.others += 1;
-        }
+fn object(stats: Statistics) -> Value {
+    let mut mimes = json!(stats.mimes.seen);
+    if stats.mimes.others > 0 {
+        mimes["(others)"] = json!(stats.mimes.others);
     }
-
-    fn object(self) -> Value {
-        let mut object = json!(self.seen);
-        if self.others > 0 {
-            object["(others)"] = json!(self.others);
-        }
-        object
-    }
-}
-
-impl Count {
-    fn add(
-        &mut self,
-        surt: &str,
-        time_ms: i64,
-        status: u16,
-        mime: &str,
-        kind: CaptureKind,
-        length: u64,
-        digest: Option<Vec<u8>>,
-    ) {
-        self.captures += 1;
-        self.bytes += length;
-        self.revisits += u64::from(kind == CaptureKind::Revisit);
-        if surt != self.key {
-            self.urls += 1;
-            self.key.clear();
-            self.key.push_str(surt);
-            self.payloads.clear();
-            let host = surt.split(')').next().unwrap_or(surt);
-            if host != self.host {
-                self.hosts += 1;
-                host.clone_into(&mut self.host);
-            }
-        }
-        // Eight bytes of a digest tell the payloads of one URL apart.
-        let payload = digest.and_then(|d| d.first_chunk::<8>().map(|b| u64::from_le_bytes(*b)));
-        match payload {
-            Some(payload) if !self.payloads.insert(payload) => self.duplicates += 1,
-            None if kind == CaptureKind::Revisit => self.duplicates += 1,
-            _ => self.versions += 1,
-        }
-        self.mimes.add(if kind == CaptureKind::Revisit && mime.is_empty() {
-            "(revisit)"
-        } else if mime.is_empty() {
-            "(none)"
-        } else {
-            mime
-        });
-        match status {
-            0 => self.statuses.add("(none)"),
-            status => self.statuses.add(&status.to_string()),
-        }
-        self.years.add(&date::timestamp14(time_ms)[..4]);
-    }
-
-    fn object(self) -> Value {
-        json!({
-            "captures": self.captures, "urls": self.urls, "hosts": self.hosts, "versions": self.versions,
-            "duplicates": self.duplicates, "revisits": self.revisits, "bytes": self.bytes,
-            "mimes": self.mimes.object(), "statuses": self.statuses.object(), "years": self.years.object(),
-        })
-    }
+    let status = |status: &u16| if *status == 0 { "(none)".to_owned() } else { status.to_string() };
+    let statuses: BTreeMap<String, u64> = stats.statuses.iter().map(|(code, count)| (status(code), *count)).collect();
+    let years: BTreeMap<String, u64> = stats.years.iter().map(|(year, count)| (format!("{year:04}"), *count)).collect();
+    json!({
+        "captures": stats.captures, "urls": stats.urls, "hosts": stats.hosts, "versions": stats.versions,
+        "duplicates": stats.duplicates, "revisits": stats.revisits, "bytes": stats.bytes,
+        "mimes": mimes, "statuses": statuses, "years": years,
+    })
 }
 
 fn table(stats: &Value) -> String {
