@@ -15,7 +15,8 @@
 use crate::time;
 use axum::http::{HeaderMap, header};
 use serde::Deserialize;
-use skep_archive::Capture;
+use skep_archive::runs::Row;
+use skep_archive::{Capture, FLAG_PRIVATE};
 use skep_url::{Match, Scan};
 use skep_warc::digest::{Algorithm, Digest};
 use std::sync::Arc;
@@ -217,6 +218,16 @@ impl Access {
             None | Some(Action::Allow) => true,
             Some(Action::Block) => false,
             Some(Action::Embargo(ms)) => capture.time_ms.saturating_add(ms) <= now_ms,
+        }
+    }
+}
+
+impl Access {
+    /// The same for a capture that is read where it stands: most archives have no rules, and then it need not be copied out.
+    pub fn shows_row(&self, row: &Row<'_>, may: May, now_ms: i64) -> bool {
+        match self.rules.is_empty() {
+            true => may >= May::Administer || row.flags() & FLAG_PRIVATE == 0,
+            false => self.shows(&row.capture(), may, now_ms),
         }
     }
 }

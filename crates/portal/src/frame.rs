@@ -15,9 +15,6 @@ use skep_archive::captures::{Match, Query};
 use skep_archive::runs::Direction;
 use skep_archive::{Capture, Key};
 
-/// Captures listed on the page about all of them.
-const LISTED_MAX: usize = 1000;
-
 const STYLE: &str = "html,body{margin:0;height:100%}body{display:flex;flex-direction:column;font:14px/1.4 system-ui,sans-serif;color:#1d2125;background:#fff}\
 header{display:flex;flex-wrap:wrap;gap:.3rem 1rem;align-items:baseline;padding:.4rem .8rem;border-bottom:2px solid #c79100}\
 header strong{white-space:nowrap}header code{overflow-wrap:anywhere;flex:1 1 12rem}nav a{margin-right:.8rem}a{color:#0b57d0}\
@@ -109,40 +106,4 @@ fn around(look: &Looking<'_>, at: &At, visit: &Visit, capture: &Capture) -> Resu
     headers.insert(header::CACHE_CONTROL, HeaderValue::from_static("no-cache"));
     memento::describe(headers, &visit.base, look.scope, capture);
     Ok(answer)
-}
-
-/// All captures of a URL, for a person.
-pub fn versions(look: &Looking<'_>, url: &str, reply: Reply) {
-    match listed(look, url) {
-        Err(trouble) => replay::refuse(look, &trouble, reply),
-        Ok(captures) if captures.is_empty() => reply.send(missing::page(look, url)),
-        Ok(captures) => {
-            let scope = look.scope.name();
-            let mut body = format!("<p><code>{}</code></p><ol reversed>", escape(url));
-            for capture in captures {
-                let address = escape(&format!("/{scope}/{}/{url}", time::digits(capture.time_ms)));
-                let status = if capture.status > 0 { format!(" {}", capture.status) } else { String::new() };
-                body.push_str(&format!("<li><a href=\"{address}\">{}</a>{status}", time::http(capture.time_ms)));
-            }
-            body.push_str("</ol>");
-            reply.send(answer::page(StatusCode::OK, "Versions", &body));
-        }
-    }
-}
-
-/// The newest captures of a URL, the newest first.
-fn listed(look: &Looking<'_>, url: &str) -> Result<Vec<Capture>, Trouble> {
-    let mut query = Query::new(Match::Exact(Key::of(url)));
-    query.direction = Direction::Backward;
-    let mut listed = Vec::new();
-    for capture in look.portal.archive.views().captures.query(&query)? {
-        let capture = capture?;
-        if look.shows(&capture) {
-            listed.push(capture);
-        }
-        if listed.len() >= LISTED_MAX {
-            break;
-        }
-    }
-    Ok(listed)
 }

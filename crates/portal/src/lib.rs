@@ -1,7 +1,7 @@
 //! The portal: the HTTP face of an archive. Owns no state: everything is the archive's.
 //!
 //! Where to begin reading: `routes` says which address is answered by whom, `replay` is the life of a request for an archived page,
-//! `server` the shell around all of it.
+//! `server` the shell around all of it. `api` and `pages` tell what is in the archive, to programs and to people.
 //!
 //! ```no_run
 //! use skep_archive::{Archive, OpenOptions};
@@ -17,6 +17,7 @@
 pub mod access;
 mod address;
 mod answer;
+mod api;
 mod cdx;
 mod clients;
 mod find;
@@ -28,6 +29,7 @@ mod memento;
 mod message;
 mod metrics;
 mod missing;
+mod pages;
 mod portal;
 mod proxy;
 mod range;

@@ -61,5 +61,64 @@ pub const HEADER_BYTES_MAX: usize = 8 << 10;
 /// All stored headers of one answer that are handed on, so that the answer stays within what clients read.
 pub const HEADERS_BYTES_MAX: usize = 48 << 10;
 
+// --- catalogue ------------------------------------------------------------------------------------------------------
+
+/// Rows of a list on one page, unless asked otherwise.
+pub const PAGE_ROWS: usize = 100;
+/// Rows of a list on one page at most.
+pub const PAGE_ROWS_MAX: usize = 1000;
+/// Characters of a text that is looked for.
+pub const QUERY_CHARS_MAX: usize = 200;
+/// Characters of a URL in a parameter; even escaped, twelve bytes each, they fit into the first line of a request.
+pub const URL_CHARS_MAX: usize = 4 << 10;
+/// Hexadecimal digits of a cursor: the longest key and what stands in front of it.
+pub const CURSOR_DIGITS_MAX: usize = 2 * (skep_archive::limits::KEY_BYTES_MAX + 1);
+/// The body of a request that adds a file.
+pub const REGISTRATION_BYTES_MAX: usize = 64 << 10;
+/// Captures looked at for one page of a search.
+pub const SEARCH_ROWS_MAX: usize = 3_000_000;
+/// Captures of one URL that are looked at.
+pub const CAPTURES_OF_URL_MAX: usize = 200_000;
+/// Versions of one URL that are told.
+pub const VERSIONS_TOLD_MAX: usize = 1000;
+/// Other URLs with the same payload that are told.
+pub const ALSO_AT_MAX: usize = 5;
+/// Hosts that statistics tell.
+pub const HOSTS_TOLD_MAX: usize = 100;
+/// Years, media types and statuses that statistics tell.
+pub const VALUES_TOLD_MAX: usize = 1000;
+/// Statistics kept in memory.
+pub const KEPT_MAX: usize = 64;
+/// How long statistics count while nothing changes; rules may end or begin by the hour.
+pub const KEPT_MS: u128 = 60_000;
+/// While captures come in, statistics are counted again after so many times as long as counting took.
+pub const KEPT_TIMES: u128 = 10;
+/// Parts of one page that are looked at.
+pub const PARTS_MAX: usize = 1000;
+/// Style sheets that are read for what they bring along.
+pub const STYLES_READ_MAX: usize = 20;
+/// Bytes of a page or style sheet that are read for its parts.
+pub const PART_BODY_BYTES_MAX: u64 = 16 << 20;
+/// A part captured so soon after its page was captured with it.
+pub const SOON_MS: i64 = 5 * 60 * 1000;
+/// A record up to this size is copied in one piece.
+pub const COPIED_BYTES_MAX: u64 = 16 << 20;
+
+// --- pages ----------------------------------------------------------------------------------------------------------
+
+/// Bytes of a capture that are compared with another.
+pub const COMPARED_BYTES_MAX: u64 = 8 << 20;
+/// Lines of a text that are compared.
+pub const COMPARED_LINES_MAX: usize = 20_000;
+/// Words of two lines that are compared one by one; longer lines are marked as a whole.
+pub const COMPARED_WORDS_MAX: usize = 2_000;
+/// How long comparing may take; what is left then is marked coarsely.
+pub const COMPARING_MS: u64 = 1_000;
+/// Lines shown on either side of a difference.
+pub const CONTEXT_LINES: usize = 3;
+/// Versions to choose from when two are compared: the newest.
+pub const COMPARED_CHOICES_MAX: usize = 500;
+
+const _: () = assert!(PAGE_ROWS <= PAGE_ROWS_MAX);
 const _: () = assert!(PIECE_BYTES <= WHOLE_BODY_BYTES_MAX);
 const _: () = assert!(HEADER_BYTES_MAX <= HEADERS_BYTES_MAX);

@@ -1,11 +1,12 @@
 //! What all requests share: the archive, who may see what, and what files and collections are called.
 
 use crate::access::Access;
+use crate::api::statistics::Kept;
 use crate::limits::BODIES_AT_ONCE_MAX;
 use crate::metrics::Metrics;
 use crate::reply::Turns;
 use crate::settings::Lines;
-use skep_archive::{Archive, Capture, Clock, WriterKey};
+use skep_archive::{Archive, Capture, Clock, Position, WriterKey};
 use std::collections::{BTreeSet, HashMap};
 use std::sync::{Arc, PoisonError, RwLock};
 use tokio::sync::Semaphore;
@@ -53,6 +54,8 @@ pub struct Portal {
     pub turns: Turns,
     /// Who sends a long body at once.
     pub bodies: Semaphore,
+    /// What was counted lately.
+    pub statistics: Kept,
     names: RwLock<Arc<Names>>,
 }
 
@@ -97,9 +100,14 @@ impl Scope {
 
     /// Whether a capture belongs.
     pub fn holds(&self, capture: &Capture, portal: &Portal) -> bool {
+        self.holds_position(capture.position, portal)
+    }
+
+    /// Whether the capture at a position belongs.
+    pub fn holds_position(&self, position: Position, portal: &Portal) -> bool {
         match self {
             Scope::Everything => true,
-            Scope::Collection(name) => portal.collection_of(capture).is_some_and(|found| found == *name),
+            Scope::Collection(name) => portal.file(position).is_some_and(|(_, found)| found == *name),
         }
     }
 }
@@ -116,7 +124,19 @@ impl Portal {
     ) -> Portal {
         let names = RwLock::new(Arc::new(Names::of(&archive)));
         let bodies = Semaphore::new(BODIES_AT_ONCE_MAX);
-        Portal { archive, access, metrics: Metrics::default(), clock, talk, origin, scripts, turns, bodies, names }
+        Portal {
+            archive,
+            access,
+            metrics: Metrics::default(),
+            clock,
+            talk,
+            origin,
+            scripts,
+            turns,
+            bodies,
+            statistics: Kept::default(),
+            names,
+        }
     }
 
     fn names(&self) -> Arc<Names> {
@@ -132,23 +152,28 @@ impl Portal {
 
     /// The collection that a capture belongs to; none for what was crawled here.
     pub fn collection_of(&self, capture: &Capture) -> Option<Arc<str>> {
-        self.file(capture).map(|(_, collection)| collection)
+        self.file(capture.position).map(|(_, collection)| collection)
     }
 
-    fn file(&self, capture: &Capture) -> Option<(Arc<str>, Arc<str>)> {
-        if capture.position.writer != WriterKey::FOREIGN {
+    fn file(&self, position: Position) -> Option<(Arc<str>, Arc<str>)> {
+        if position.writer != WriterKey::FOREIGN {
             return None;
         }
-        let number = capture.position.segment;
+        let number = position.segment;
         self.names().files.get(&number).cloned().or_else(|| self.names_anew().files.get(&number).cloned())
     }
 
     /// The name of the file that holds a capture, without its folder.
     pub fn file_name(&self, capture: &Capture) -> Arc<str> {
-        if let Some((name, _)) = self.file(capture) {
+        self.name_of(capture.position)
+    }
+
+    /// The name of the file that holds a record, without its folder.
+    pub fn name_of(&self, position: Position) -> Arc<str> {
+        if let Some((name, _)) = self.file(position) {
             return name;
         }
-        let path = self.archive.file_of(capture.position).ok();
+        let path = self.archive.file_of(position).ok();
         let name = path.as_deref().and_then(|path| path.file_name()).map(|name| name.to_string_lossy().into_owned());
         name.map_or_else(|| "-".into(), Into::into)
     }

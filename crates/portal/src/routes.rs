@@ -6,6 +6,8 @@
 //!  /cdx  /COLLECTION/cdx             the index as pywb answers
 //!  /COLLECTION?url=                  the index as OutbackCDX answers
 //!  /COLLECTION/…                     replay; `web` is everything
+//!  /api/v1/…                         the catalogue for programs: `api.rs`
+//!  /  /search  /url  /files  …       pages for people: `pages.rs`
 //! ```
 //! On the name where archived pages are shown there is nothing but these pages.
 
@@ -20,7 +22,7 @@ use crate::portal::{Origin, Portal, Scope};
 use crate::reply::Reply;
 use crate::trouble::Trouble;
 use crate::visit::Visit;
-use crate::{frame, memento, replay, rewritten};
+use crate::{api, frame, memento, pages, replay, rewritten};
 use axum::Router;
 use axum::body::Body;
 use axum::extract::State;
@@ -40,6 +42,8 @@ pub fn portal(portal: Arc<Portal>) -> Router {
         .route("/cdx", get(cdx_everything))
         .route("/-/replay.js", get(replay_script))
         .route("/-/frame.js", get(frame_script))
+        .merge(api::routes())
+        .merge(pages::routes())
         .fallback(collections)
         .with_state(portal)
 }
@@ -109,9 +113,6 @@ async fn collections(State(portal): State<Arc<Portal>>, request: Request<Body>) 
         .map_or((path.trim_start_matches('/'), None), |(name, rest)| (name, Some(rest)));
     let name = percent_encoding::percent_decode_str(name).decode_utf8_lossy().into_owned();
     let reads = matches!(parts.method, Method::GET | Method::HEAD);
-    if name.is_empty() && rest.is_none() {
-        return counted(start(&portal), Route::Page);
-    }
     if parts.method == Method::POST && matches!(rest, None | Some("" | "delete")) {
         return counted(posted(portal, &name, rest == Some("delete"), visit, body).await, Route::Cdx);
     }
@@ -203,7 +204,9 @@ async fn archived(portal: Arc<Portal>, scope: Scope, visit: Visit, parts: &Parts
                 .await
         }
         Asked::All(_) if visit.on_replay => no_such_page(),
-        Asked::All(url) => look(&portal, scope, visit, move |look, _, reply| frame::versions(look, &url, reply)).await,
+        Asked::All(url) => {
+            look(&portal, scope, visit, move |look, _, reply| pages::calendar::page(look, &url, reply)).await
+        }
     };
     counted(answer, route)
 }
@@ -223,15 +226,6 @@ pub async fn look(
             work(&look, &visit, reply);
         })
         .await
-}
-
-fn start(portal: &Portal) -> Answer {
-    let facts = portal.archive.views().captures.facts();
-    let body = format!(
-        "<p>This archive holds about {} captures. Addresses look like <code>/web/2014/http://example.org/</code>.</p>",
-        facts.in_runs + facts.fresh
-    );
-    answer::page(StatusCode::OK, "Skep", &body)
 }
 
 /// An address that is none.

@@ -317,7 +317,7 @@ fn lines_are_added_and_taken_away_with_a_token() {
     let wrong = post("/other", "pen", &format!("{elsewhere}nonsense\n")).is(400);
     assert!(wrong.text().starts_with("At line: nonsense"), "{}", wrong.text());
     site.get("/other?url=late.example").is(404);
-    for name in ["web", "api", "..%2F..", "a%20b"] {
+    for name in ["web", "static", "..%2F..", "a%20b"] {
         post(&format!("/{name}"), "pen", &elsewhere).is(400);
     }
 }

@@ -107,7 +107,7 @@ impl Ask {
 pub type Take<'t> = dyn FnMut(&Line) -> ControlFlow<()> + 't;
 
 /// Which keys of the view a scan covers.
-fn matching(scan: &Scan) -> Match {
+pub fn matching(scan: &Scan) -> Match {
     match scan.site_hash {
         Some(hash) if scan.kind == skep_url::Match::Exact => Match::Exact(Key::from_parts(hash, &scan.start)),
         Some(hash) => {

@@ -16,8 +16,23 @@ use std::collections::BTreeMap;
 use std::path::{Component, Path, PathBuf};
 
 /// What cannot name a collection, for it means something else in addresses.
-pub const RESERVED: [&str; 10] =
-    ["web", "cdx", "api", "health", "metrics", "search", "static", "collections", "-", "_"];
+pub const RESERVED: [&str; 15] = [
+    "web",
+    "cdx",
+    "api",
+    "health",
+    "metrics",
+    "search",
+    "static",
+    "collections",
+    "url",
+    "compare",
+    "completeness",
+    "statistics",
+    "files",
+    "-",
+    "_",
+];
 
 /// Whether somebody may make a collection of this name by sending lines to it.
 pub fn can_name(name: &str) -> bool {

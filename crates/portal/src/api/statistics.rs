@@ -1,0 +1,192 @@
+//! What the archive, a collection or a host amounts to. Counting goes through every capture, so results are kept for a while.
+
+use super::asked::Asked;
+use crate::access::May;
+use crate::find::Looking;
+use crate::limits::{HOSTS_TOLD_MAX, KEPT_MAX, KEPT_MS, KEPT_TIMES, VALUES_TOLD_MAX};
+use crate::trouble::Trouble;
+use crate::visit::Visit;
+use serde::Serialize;
+use serde_json::Value;
+use skep_archive::captures::{Facts, Match};
+use skep_archive::runs::Row;
+use skep_archive::{Key, Statistics};
+use skep_warc::date;
+use std::collections::HashMap;
+use std::sync::{Arc, Mutex, PoisonError};
+use std::time::Instant;
+
+/// What was counted lately.
+#[derive(Default)]
+pub struct Kept(Mutex<HashMap<String, Arc<Mutex<Option<Counted>>>>>);
+
+struct Counted {
+    at: Instant,
+    took_ms: u128,
+    /// What the archive was like then.
+    stamp: (Facts, usize, usize),
+    sums: Arc<Statistics>,
+    at_ms: i64,
+}
+
+/// Sums, as the API tells them.
+#[derive(Clone, Debug, Serialize)]
+pub struct Told {
+    /// When they were counted.
+    pub counted: String,
+    /// Captures.
+    pub captures: u64,
+    /// Different URLs.
+    pub urls: u64,
+    /// Different hosts.
+    pub hosts: u64,
+    /// Captures whose payload differs from all earlier ones of their URL.
+    pub versions: u64,
+    /// Captures whose payload was there before.
+    pub duplicates: u64,
+    /// Revisit records.
+    pub revisits: u64,
+    /// Bytes of records.
+    pub bytes: u64,
+    /// The first capture.
+    pub earliest: Option<String>,
+    /// The last capture.
+    pub latest: Option<String>,
+    /// By host, those with most first.
+    pub by_host: Vec<Tally>,
+    /// By year, the first first.
+    pub by_year: Vec<Tally>,
+    /// By media type, the most frequent first.
+    pub by_type: Vec<Tally>,
+    /// By status, the most frequent first.
+    pub by_status: Vec<Tally>,
+}
+
+/// How many captures have a value.
+#[derive(Clone, Debug, Serialize)]
+pub struct Tally {
+    /// The value.
+    pub value: String,
+    /// Captures.
+    pub captures: u64,
+}
+
+/// Answers.
+pub fn tell(look: &Looking<'_>, asked: &Asked, _: &Visit) -> Result<Value, Trouble> {
+    let told = told(look, asked.get("host"))?;
+    Ok(serde_json::to_value(told).unwrap_or_default())
+}
+
+/// The sums of what is in scope, or of one host of it.
+pub fn told(look: &Looking<'_>, host: Option<&str>) -> Result<Told, Trouble> {
+    let (at_ms, sums) = counted(look, host)?;
+    let values = |rows: Vec<(String, u64)>, most: usize| -> Vec<Tally> {
+        rows.into_iter().take(most).map(|(value, captures)| Tally { value, captures }).collect()
+    };
+    let by_count = |mut rows: Vec<(String, u64)>| {
+        rows.sort_by(|a, b| b.1.cmp(&a.1).then_with(|| a.0.cmp(&b.0)));
+        values(rows, VALUES_TOLD_MAX)
+    };
+    let mut types: Vec<(String, u64)> = sums.mimes.seen.iter().map(|(mime, count)| (mime.clone(), *count)).collect();
+    if sums.mimes.others > 0 {
+        types.push(("(others)".to_owned(), sums.mimes.others));
+    }
+    let status = |status: u16| if status == 0 { "(none)".to_owned() } else { status.to_string() };
+    Ok(Told {
+        counted: date::rfc3339(at_ms),
+        captures: sums.captures,
+        urls: sums.urls,
+        hosts: sums.hosts,
+        versions: sums.versions,
+        duplicates: sums.duplicates,
+        revisits: sums.revisits,
+        bytes: sums.bytes,
+        earliest: sums.earliest_ms.map(date::rfc3339),
+        latest: sums.latest_ms.map(date::rfc3339),
+        by_host: values(
+            sums.largest_hosts.iter().map(|(host, count)| (plain_host(host), *count)).collect(),
+            HOSTS_TOLD_MAX,
+        ),
+        by_year: values(
+            sums.years.iter().map(|(year, count)| (format!("{year:04}"), *count)).collect(),
+            VALUES_TOLD_MAX,
+        ),
+        by_type: by_count(types),
+        by_status: by_count(sums.statuses.iter().map(|(code, count)| (status(*code), *count)).collect()),
+    })
+}
+
+/// `org,example:8080` → `example.org:8080`.
+pub fn plain_host(surt: &str) -> String {
+    let (name, port) = surt.split_once(':').map_or((surt, None), |(name, port)| (name, Some(port)));
+    let mut labels: Vec<&str> = name.split(',').collect();
+    labels.reverse();
+    let name = labels.join(".");
+    port.filter(|port| port.bytes().all(|b| b.is_ascii_digit())).map_or_else(
+        || if surt.contains(':') && !surt.contains(',') { surt.to_owned() } else { name.clone() },
+        |port| format!("{name}:{port}"),
+    )
+}
+
+fn counted(look: &Looking<'_>, host: Option<&str>) -> Result<(i64, Arc<Statistics>), Trouble> {
+    let views = look.portal.archive.views();
+    let stamp = (views.captures.facts(), views.hidden_records(), look.portal.archive.collections().files().len());
+    let administers = look.may >= May::Administer;
+    let name = format!("{administers} {} {}", look.scope.name(), host.unwrap_or_default());
+    let slot = look.portal.statistics.slot(name);
+    // Whoever asks for the same meanwhile waits for this answer.
+    let mut slot = slot.lock().unwrap_or_else(PoisonError::into_inner);
+    if let Some(kept) = slot.as_ref() {
+        let age_ms = kept.at.elapsed().as_millis();
+        let lasts_ms = if kept.stamp == stamp { KEPT_MS } else { kept.took_ms.saturating_mul(KEPT_TIMES) };
+        if age_ms < lasts_ms {
+            return Ok((kept.at_ms, kept.sums.clone()));
+        }
+    }
+    let at = Instant::now();
+    let matching = match host {
+        None => Match::All,
+        Some(host) => Match::Host(Key::of(&format!("http://{host}/"))),
+    };
+    let threads = std::thread::available_parallelism().map_or(1, usize::from);
+    let sums = Statistics::of(&views.captures, &matching, |row| look.counts(row), threads)?;
+    let counted = Counted { at, took_ms: at.elapsed().as_millis(), stamp, sums: Arc::new(sums), at_ms: look.now_ms };
+    let answer = (counted.at_ms, counted.sums.clone());
+    *slot = Some(counted);
+    Ok(answer)
+}
+
+impl Kept {
+    fn slot(&self, name: String) -> Arc<Mutex<Option<Counted>>> {
+        let mut slots = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+        if slots.len() >= KEPT_MAX && !slots.contains_key(&name) {
+            slots.clear();
+        }
+        slots.entry(name).or_default().clone()
+    }
+}
+
+impl Looking<'_> {
+    /// Whether a capture belongs and may be seen, read where it stands.
+    pub fn counts(&self, row: &Row<'_>) -> bool {
+        self.scope.holds_position(row.position(), self.portal)
+            && self.portal.access.shows_row(row, self.may, self.now_ms)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn hosts_are_told_as_people_write_them() {
+        for (surt, host) in [
+            ("org,example,www", "www.example.org"),
+            ("org,example:8080", "example.org:8080"),
+            ("192.0.2.1", "192.0.2.1"),
+            ("urn:uuid", "urn:uuid"),
+        ] {
+            assert_eq!(plain_host(surt), host);
+        }
+    }
+}

@@ -1,0 +1,85 @@
+//! Pages for people, made here and whole without a script. Each asks the same as the API does, in the same words.
+//!
+//! ```text
+//!  /                                  a box to look for a URL, and what is in the archive
+//!  /search?q=                         URLs that contain words
+//!  /COLLECTION/*/URL                  the calendar of a URL
+//!  /url?url=                          its versions, duplicates and captures
+//!  /compare?url=&a=&b=                two captures side by side
+//!  /completeness?url=&time=           the parts of a page and their times
+//!  /statistics                        counts and charts
+//!  /files  /files/FILE                the files of the archive, and what is in one
+//!  /api                               the API
+//! ```
+
+mod api;
+pub mod calendar;
+mod chart;
+mod compare;
+mod completeness;
+mod differences;
+mod files;
+mod frame;
+mod search;
+mod start;
+mod statistics;
+mod url;
+
+use crate::answer::{self, Answer};
+use crate::api::no_collection;
+use crate::cdx::params::Params;
+use crate::find::Looking;
+use crate::metrics::Route;
+use crate::portal::{EVERYTHING, Portal, Scope};
+use crate::routes;
+use crate::trouble::Trouble;
+use crate::visit::Visit;
+use axum::Router;
+use axum::body::Body;
+use axum::extract::State;
+use axum::http::{HeaderValue, Request, StatusCode, header};
+use axum::routing::get;
+use std::sync::Arc;
+
+type Make = fn(&Looking<'_>, &Params, &Visit) -> Result<Answer, Trouble>;
+
+/// What is answered here.
+pub fn routes() -> Router<Arc<Portal>> {
+    Router::new()
+        .route("/", get(|portal, request| respond(portal, request, start::page)))
+        .route("/search", get(|portal, request| respond(portal, request, search::page)))
+        .route("/url", get(|portal, request| respond(portal, request, url::page)))
+        .route("/compare", get(|portal, request| respond(portal, request, compare::page)))
+        .route("/completeness", get(|portal, request| respond(portal, request, completeness::page)))
+        .route("/statistics", get(|portal, request| respond(portal, request, statistics::page)))
+        .route("/files", get(|portal, request| respond(portal, request, files::list)))
+        .route("/files/{file}", get(|portal, request| respond(portal, request, files::one)))
+        .route("/api", get(|portal, request| respond(portal, request, api::page)))
+        .route("/-/style.css", get(style))
+}
+
+async fn respond(State(portal): State<Arc<Portal>>, request: Request<Body>, make: Make) -> Answer {
+    let (visit, _, _) = Visit::apart(&portal, request);
+    let params = Params::of(visit.target.split_once('?').map_or("", |(_, query)| query));
+    let scope = match params.get("collection") {
+        None | Some(EVERYTHING) => Some(Scope::Everything),
+        Some(name) => portal.scope(name),
+    };
+    let Some(scope) = scope else {
+        let trouble = no_collection(params.get("collection").unwrap_or_default());
+        return routes::counted(trouble.page(), Route::Page);
+    };
+    let work = move |look: &Looking<'_>, visit: &Visit, reply: crate::reply::Reply| {
+        reply.send(make(look, &params, visit).unwrap_or_else(|trouble| {
+            look.portal.note(&trouble);
+            trouble.page()
+        }));
+    };
+    routes::counted(routes::look(&portal, scope, visit, work).await, Route::Page)
+}
+
+async fn style() -> Answer {
+    let mut answer = answer::with(StatusCode::OK, "text/css; charset=utf-8", include_str!("../assets/style.css"));
+    answer.headers_mut().insert(header::CACHE_CONTROL, HeaderValue::from_static("max-age=300"));
+    routes::counted(answer, Route::Service)
+}
