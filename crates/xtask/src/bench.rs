@@ -7,6 +7,7 @@ mod lookup;
 mod registry;
 mod replay;
 mod served;
+mod stats;
 mod warc_read;
 
 use crate::limits;
@@ -46,6 +47,11 @@ pub const ALL: &[Entry] = &[
         run: replay::run,
     },
     Entry { name: "cdx", what: "look-ups per second over HTTP, beside pywb", run: replay::index },
+    Entry {
+        name: "stats",
+        what: "statistics, versions and duplicates of a million captures, from the start of a process",
+        run: stats::run,
+    },
 ];
 
 /// Runs a program several times; the run with the least CPU time counts.

@@ -31,6 +31,15 @@ pub const LOOKUP_BYTES_PER_CAPTURE_MAX: f64 = 60.0;
 /// Memory that looking up may hold.
 pub const LOOKUP_RSS_BYTES_MAX: u64 = 512_000_000;
 
+/// Captures of the collection that statistics are measured on, unless `--count` says otherwise.
+pub const STATS_CAPTURES: u64 = 1_000_000;
+
+/// How long statistics may take, from the start of a process.
+pub const STATS_MAX: Duration = Duration::from_millis(300);
+
+/// Of a file that made-up captures are said to be in: more than their offsets.
+pub const STATS_FILE_BYTES: u64 = 1 << 32;
+
 /// URLs that the registry knows when it is measured, unless `--count` says otherwise.
 pub const REGISTRY_URLS: u64 = 10_000_000;
 
