@@ -41,7 +41,7 @@ pub fn index(workspace: &Workspace, options: &Options) -> Result<()> {
     let exact = |path: &str| paths(&served, |_, url| format!("{path}?url={url}&output=json"));
     let closest =
         |path: &str| paths(&served, |time, url| format!("{path}?url={url}&closest={time}&limit=1&output=json"));
-    let skep = served.skep(workspace)?;
+    let skep = served.skep(workspace)?.portal();
     let (our_exact, our_closest) = (skep.load(workspace, &exact("/cdx"))?, skep.load(workspace, &closest("/cdx"))?);
     drop(skep);
     let pywb = served.pywb(workspace)?;

@@ -108,6 +108,12 @@ impl Served {
 }
 
 impl Server {
+    /// Asked under the portal's name, not under that of archived pages.
+    pub fn portal(mut self) -> Server {
+        self.host.clone_from(&self.address);
+        self
+    }
+
     /// Asks for these paths, round and round.
     pub fn load(&self, workspace: &Workspace, paths: &[String]) -> Result<Load> {
         let list = material::folder(workspace)?.join("served/paths");
