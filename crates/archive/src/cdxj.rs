@@ -129,19 +129,19 @@ impl Line {
             out.push('"');
             out.push_str(name);
             out.push_str("\": ");
-            push_json(&mut out, value);
+            quoted(&mut out, value);
             out.push_str(", ");
         }
         use std::fmt::Write;
         let _ = write!(out, "\"length\": \"{length}\", \"offset\": \"{offset}\", \"filename\": ");
-        push_json(&mut out, filename);
+        quoted(&mut out, filename);
         out.push('}');
         out
     }
 }
 
 /// A string with everything but ASCII escaped, as Python's `json` writes it.
-fn push_json(out: &mut String, text: &str) {
+pub fn quoted(out: &mut String, text: &str) {
     use std::fmt::Write;
     out.push('"');
     for c in text.chars() {
@@ -321,4 +321,14 @@ pub fn parse_line(line: &str) -> Result<Option<Imported>, String> {
         url,
     };
     Ok(Some(Imported { capture, filename }))
+}
+
+#[cfg(test)]
+mod tests {
+    #[test]
+    fn strings_are_ascii() {
+        let mut out = String::new();
+        super::quoted(&mut out, "a\"\\\u{e9}\u{1f41d}\u{1}\u{7f}");
+        assert_eq!(out, "\"a\\\"\\\\\\u00e9\\ud83d\\udc1d\\u0001\\u007f\"");
+    }
 }

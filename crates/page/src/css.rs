@@ -53,7 +53,7 @@ struct Sheet<'a> {
 }
 
 /// Bytes at which something may begin or end.
-const SIGNS: [bool; 256] = {
+pub(crate) const SIGNS: [bool; 256] = {
     let mut table = [false; 256];
     let signs = b"/\"'\\@(){};";
     let mut at = 0;

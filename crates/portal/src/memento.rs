@@ -3,7 +3,7 @@
 use crate::answer::{self, Answer};
 use crate::cdx::ask::Ask;
 use crate::cdx::line::{Field, Line};
-use crate::cdx::out::{Text, quoted};
+use crate::cdx::out::Text;
 use crate::cdx::pywb;
 use crate::find::Looking;
 use crate::portal::Scope;
@@ -11,6 +11,7 @@ use crate::reply::Reply;
 use crate::visit::Visit;
 use crate::{missing, replay, time};
 use axum::http::{HeaderMap, HeaderValue, StatusCode, header};
+use skep_archive::cdxj::quoted;
 use skep_archive::{Capture, Key};
 use skep_url::{Match, Scan};
 use std::ops::ControlFlow;

@@ -6,7 +6,7 @@ use memchr::memmem;
 use super::address::Addresses;
 use super::stream::{End, Step};
 use super::wide::Wide;
-use crate::css::{is_name, unescaped};
+use crate::css::{SIGNS, is_name, unescaped};
 use crate::limits::CSS_NAME_BYTES_MAX;
 use crate::value::is_space;
 
@@ -49,18 +49,6 @@ pub struct Sheet {
     /// The innermost `image-set(`, in which strings are addresses.
     image_set: Option<u32>,
 }
-
-/// Bytes at which something may begin or end.
-const SIGNS: [bool; 256] = {
-    let mut table = [false; 256];
-    let signs = b"/\"'\\@(){};";
-    let mut at = 0;
-    while at < signs.len() {
-        table[signs[at] as usize] = true;
-        at += 1;
-    }
-    table
-};
 
 impl Sheet {
     pub fn new(charset: &'static Encoding, xml: bool) -> Sheet {

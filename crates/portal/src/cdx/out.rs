@@ -81,37 +81,3 @@ impl Text {
         }
     }
 }
-
-/// A string as JSON, with everything but ASCII escaped, as the servers of the field write it.
-pub fn quoted(out: &mut String, text: &str) {
-    use std::fmt::Write;
-    out.push('"');
-    for c in text.chars() {
-        match c {
-            '"' => out.push_str("\\\""),
-            '\\' => out.push_str("\\\\"),
-            '\n' => out.push_str("\\n"),
-            '\r' => out.push_str("\\r"),
-            '\t' => out.push_str("\\t"),
-            '\u{8}' => out.push_str("\\b"),
-            '\u{c}' => out.push_str("\\f"),
-            ' '..='~' => out.push(c),
-            _ => {
-                for unit in c.encode_utf16(&mut [0; 2]) {
-                    let _ = write!(out, "\\u{unit:04x}");
-                }
-            }
-        }
-    }
-    out.push('"');
-}
-
-#[cfg(test)]
-mod tests {
-    #[test]
-    fn strings_are_ascii() {
-        let mut out = String::new();
-        super::quoted(&mut out, "a\"\\\u{e9}\u{1f41d}\u{1}\u{7f}");
-        assert_eq!(out, "\"a\\\"\\\\\\u00e9\\ud83d\\udc1d\\u0001\\u007f\"");
-    }
-}

@@ -4,7 +4,7 @@ use super::ask::{Ask, Order};
 use super::filter::{FILTERS_MAX, Filter};
 use super::internet_archive::collapse;
 use super::line::{Field, Line};
-use super::out::{Text, quoted};
+use super::out::Text;
 use super::params::Params;
 use crate::answer::{self, Answer};
 use crate::find::Looking;
@@ -14,6 +14,7 @@ use crate::trouble::Trouble;
 use crate::visit::Visit;
 use axum::http::StatusCode;
 use skep_archive::Key;
+use skep_archive::cdxj::quoted;
 use skep_url::{Match, Scan};
 use std::ops::ControlFlow;
 

@@ -264,9 +264,9 @@ fn kept_line(capture: &Capture, filename: &str) -> String {
     let mut out = format!("{} {} {{", capture.key.surt(), time::digits(capture.time_ms));
     for (index, (name, value)) in fields.iter().enumerate() {
         out.push_str(if index > 0 { ", " } else { "" });
-        super::out::quoted(&mut out, name);
+        skep_archive::cdxj::quoted(&mut out, name);
         out.push_str(": ");
-        super::out::quoted(&mut out, value);
+        skep_archive::cdxj::quoted(&mut out, value);
     }
     out.push_str("}\n");
     out
