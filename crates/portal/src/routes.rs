@@ -222,6 +222,9 @@ pub async fn look(
     portal
         .turns
         .take(move |reply| {
+            // What was acknowledged before the question belongs in the answer. Where the views can no longer follow, they answer for what they
+            // have seen; whoever writes hears of it.
+            let _behind = shared.archive.settle();
             let look = Looking { portal: &shared, scope: &scope, may: visit.may, now_ms: shared.now_ms() };
             work(&look, &visit, reply);
         })

@@ -130,6 +130,11 @@ fn json_and_going_on() {
     assert_eq!(site.get("/cdx/search/cdx?url=*.example.org&showNumPages=true").is(200).text(), "1\n");
     assert_eq!(archive(&site, "url=example.org&page=0").len(), 3);
     assert_eq!(archive(&site, "url=example.org&page=1").len(), 0);
+    // Behind the last page there is not even an empty list: clients that turn pages stop there.
+    let page =
+        |url: &str, page: u64| site.get(&format!("/cdx/search/cdx?url={url}&output=json&page={page}")).is(200).text();
+    assert_eq!((page("absent.example", 0), page("absent.example", 1)), ("[]\n".to_owned(), String::new()));
+    assert_eq!(page("example.org", 1), "");
 }
 
 #[test]

@@ -220,3 +220,18 @@ fn what_is_added_while_serving_is_there_and_what_is_removed_is_gone() {
     site.archive.remove(&skep_archive::Selector::Url("http://late.example/".into()), "a test").unwrap();
     site.get("/late/20200101000000id_/http://late.example/").is(404);
 }
+
+#[test]
+fn what_was_acknowledged_is_answered_at_once() {
+    let site = site();
+    for number in 0..200 {
+        let (url, time) = (format!("http://fresh.example/{number}"), "2021-01-01T00:00:00Z");
+        let bytes = Warc::new().page(&url, time, "text/plain", url.as_bytes()).bytes;
+        let append = skep_archive::Append {
+            site_hash: skep_archive::Key::of(&url).site_hash(),
+            records: vec![skep_archive::Encoded::describing(bytes).unwrap()],
+        };
+        site.archive.append(append).unwrap().wait().unwrap();
+        assert_eq!(site.get(&format!("/web/20210101000000id_/{url}")).is(200).text(), url);
+    }
+}

@@ -4,17 +4,18 @@
 mod driver;
 #[path = "site/nginx.rs"]
 mod nginx;
+#[path = "site/portal.rs"]
+mod portal;
 mod site;
 #[path = "../../portal/tests/browser/web.rs"]
 mod web;
 
 use driver::{Browser, pictures};
 use nginx::{Host, Nginx};
+use portal::Portal;
 use site::Site;
 use std::collections::BTreeSet;
-use std::io::{BufRead, BufReader};
 use std::path::PathBuf;
-use std::process::{Child, Stdio};
 
 /// Everything of the page that should show: whether it does.
 const PARTS: &str = "
@@ -23,30 +24,6 @@ const PARTS: &str = "
     const sheets = [...document.querySelectorAll('link[rel~=stylesheet]')].map((one) => Boolean(one.sheet && one.sheet.cssRules.length));
     return [images, drawn, sheets].map((all) => all.filter(Boolean).length + ' of ' + all.length).join(', ');
 ";
-
-/// `skep serve`; it ends with this.
-struct Served {
-    child: Child,
-    port: u16,
-}
-
-impl Served {
-    fn begin(site: &Site) -> Served {
-        let typed = ["serve", "--listen", "127.0.0.1:0"];
-        let mut child = site.command(&typed).stdout(Stdio::null()).stderr(Stdio::piped()).spawn().expect("skep starts");
-        let mut line = String::new();
-        BufReader::new(child.stderr.take().expect("its talk")).read_line(&mut line).expect("it talks");
-        let port = line.trim().trim_end_matches('/').rsplit(':').next().and_then(|port| port.parse().ok());
-        Served { child, port: port.unwrap_or_else(|| panic!("{line}")) }
-    }
-}
-
-impl Drop for Served {
-    fn drop(&mut self) {
-        let _killed = self.child.kill();
-        let _gone = self.child.wait();
-    }
-}
 
 #[test]
 fn documentation_that_was_crawled_can_be_read_through() {
@@ -69,9 +46,9 @@ fn documentation_that_was_crawled_can_be_read_through() {
     site.skep(&crawl).exits(0);
     live.stop().expect("a log");
 
-    let served = Served::begin(&site);
+    let served = Portal::begin(&site, &[]);
     let replay =
-        |path: &str| format!("http://replay.localhost:{}/web/2099mp_/http://postgres.test/{path}.html", served.port);
+        |path: &str| format!("http://replay.localhost:{}/web/2099mp_/http://postgres.test/{path}.html", served.port());
     for (name, parts) in [
         ("storage-page-layout", "0 of 0, 1 of 1, 1 of 1"),
         ("gin-implementation", "0 of 0, 1 of 1, 1 of 1"),

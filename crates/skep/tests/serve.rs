@@ -1,62 +1,13 @@
 //! `skep serve`: the real binary over real sockets, also while others write.
 
+#[path = "site/portal.rs"]
+mod portal;
 mod site;
 
+use portal::Portal;
 use site::Site;
 use site::files::{HOME, Warc, history, revisits};
-use std::io::{BufRead, BufReader, Read, Write};
 use std::net::TcpStream;
-use std::process::{Child, Stdio};
-
-/// A portal that was typed, and what it says.
-struct Portal {
-    child: Child,
-    address: String,
-    said: BufReader<std::process::ChildStderr>,
-}
-
-impl Portal {
-    fn begin(site: &Site, more: &[&str]) -> Portal {
-        let typed = [["serve", "--listen", "127.0.0.1:0"].as_slice(), more].concat();
-        let mut child =
-            site.command(&typed).stdout(Stdio::piped()).stderr(Stdio::piped()).spawn().expect("skep starts");
-        let mut said = BufReader::new(child.stderr.take().expect("its talk"));
-        let mut line = String::new();
-        said.read_line(&mut line).expect("it talks");
-        let address = line
-            .trim()
-            .strip_prefix("serving http://")
-            .unwrap_or_else(|| panic!("{line}"))
-            .trim_end_matches('/')
-            .to_owned();
-        Portal { child, address, said }
-    }
-
-    fn get(&self, target: &str) -> (u16, String) {
-        let mut stream = TcpStream::connect(&self.address).expect("somebody listens");
-        let host = &self.address;
-        write!(stream, "GET {target} HTTP/1.1\r\nHost: {host}\r\nConnection: close\r\n\r\n").expect("it is sent");
-        let mut bytes = Vec::new();
-        stream.read_to_end(&mut bytes).expect("an answer");
-        let text = String::from_utf8_lossy(&bytes).into_owned();
-        let (head, body) = text.split_once("\r\n\r\n").unwrap_or_else(|| panic!("{text}"));
-        (head.split(' ').nth(1).and_then(|status| status.parse().ok()).expect("a status"), body.to_owned())
-    }
-
-    fn signal(&self) {
-        let pid = rustix::process::Pid::from_child(&self.child);
-        rustix::process::kill_process(pid, rustix::process::Signal::INT).expect("it is told");
-    }
-
-    fn end(mut self) -> (i32, String, String) {
-        self.signal();
-        let mut log = String::new();
-        self.child.stdout.take().expect("its log").read_to_string(&mut log).expect("text");
-        let mut said = String::new();
-        self.said.read_to_string(&mut said).expect("text");
-        (self.child.wait().expect("it ends").code().unwrap_or(-1), log, said)
-    }
-}
 
 fn filled() -> Site {
     let site = Site::new();

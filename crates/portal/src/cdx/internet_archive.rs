@@ -134,11 +134,17 @@ fn prepare(look: &Looking<'_>, params: &Params, reply: &Reply) -> Result<Prepare
     let page = params.number("page")?.and_then(|page| u64::try_from(page).ok());
     let size =
         params.number("pageSize")?.filter(|size| *size > 0).map_or(PAGE_BLOCKS, i64::unsigned_abs).min(PAGE_BLOCKS);
+    let pages = || -> Result<u64, Trouble> { Ok(look.blocks(&ask, &|| reply.is_gone())?.div_ceil(size).max(1)) };
     if params.is("showNumPages") {
-        let pages = look.blocks(&ask, &|| reply.is_gone())?.div_ceil(size).max(1);
-        return Ok(Prepared::Told(answer::text(StatusCode::OK, &pages.to_string())));
+        return Ok(Prepared::Told(answer::text(StatusCode::OK, &pages()?.to_string())));
     }
     if let Some(page) = page {
+        // Whoever turns page after page stops where there is nothing at all, not even an empty list.
+        if page > 0 && page >= pages()? {
+            let json = params.get("output") == Some("json");
+            let kind = if json { "application/json" } else { "text/plain" };
+            return Ok(Prepared::Told(answer::with(StatusCode::OK, kind, "")));
+        }
         ask.blocks = Some((page.saturating_mul(size), page.saturating_add(1).saturating_mul(size)));
     }
     Ok(Prepared::Ask(Box::new(ask)))

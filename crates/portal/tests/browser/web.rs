@@ -97,6 +97,7 @@ fn answer(stream: TcpStream, files: &HashMap<String, File>, log: &Mutex<Vec<Stri
             file.media_type,
             file.body.len()
         );
-        stream.write_all(head.as_bytes()).and_then(|()| stream.write_all(&file.body)).ok()?;
+        let body = if verb == "HEAD" { &[] } else { file.body.as_slice() };
+        stream.write_all(head.as_bytes()).and_then(|()| stream.write_all(body)).ok()?;
     }
 }

@@ -1,6 +1,8 @@
 """What pywb shows of an archive: replay.py INDEX FOLDER...
 
-Reads URLs of pages from standard input, one a line; prints one JSON object a line, in the same order:
+INDEX is a file, or the address of an OutbackCDX server; FOLDERs hold the archive's files.
+Reads URLs of pages from standard input, one a line, a time and a space before it where a certain version is meant; prints one JSON object
+a line, in the same order:
   status    of the page as pywb rewrites it
   body      SHA-256 of its body as it was fetched
   embeds    [URL, kind, status, SHA-256 of the body as it was fetched] of every picture, style and script of this page, asked for where the
@@ -57,7 +59,11 @@ class Embeds(HTMLParser):
 
 def main(index, folders):
     answers, sys.stdout = sys.stdout, sys.stderr  # pywb's own talk must not stand between the answers
-    collection = {"index_paths": index, "archive_paths": [folder + "/" for folder in folders]}
+    if index.startswith("http:"):
+        # As pywb's manual says it for OutbackCDX: no address of replay, so that bodies come from the files.
+        ask = index + "?url={url}&closest={closest}&sort=closest"
+        index = {"type": "cdx", "api_url": ask, "replay_url": ""}
+    collection = {"index": index, "archive_paths": [folder + "/" for folder in folders]}
     with tempfile.NamedTemporaryFile("w", suffix=".yaml") as config:
         json.dump({"framed_replay": False, "collections": {"mirror": collection}}, config)
         config.flush()
@@ -73,13 +79,14 @@ def main(index, folders):
         return hashlib.sha256(body).hexdigest() if status == 200 else f"{status} for the body as it was fetched"
 
     for line in sys.stdin:
-        url = line.rstrip("\n")
-        page = f"/mirror/2/{url}"
+        time, _, url = line.rstrip("\n").rpartition(" ")
+        time = time or "2"
+        page = f"/mirror/{time}/{url}"
         status, body = get(page)
         embeds = Embeds(page)
         embeds.feed(body.decode("utf-8", "replace"))
         told = [[part, kind, get(place + part)[0], fetched(part, time)] for kind, part, place, time in embeds.found]
-        print(json.dumps({"status": status, "body": fetched(url, "2"), "embeds": told}), file=answers, flush=True)
+        print(json.dumps({"status": status, "body": fetched(url, time), "embeds": told}), file=answers, flush=True)
 
 
 main(sys.argv[1], sys.argv[2:])
