@@ -57,6 +57,7 @@ const NEEDS: &[Need] = &[
     Need { package: "wget", why: "archives that another crawler writes", present: || on_path("wget") },
     Need { package: "chromium", why: "archived pages in a real browser", present: || on_path("chromium") },
     Need { package: "chromium-driver", why: "the same", present: || on_path("chromedriver") },
+    Need { package: "npm", why: "ReplayWeb.page, which shows exported packages", present: || on_path("npm") },
 ];
 
 /// Installs the Debian packages whose commands are absent; says what to install where it may not.
@@ -185,6 +186,42 @@ impl Documentation {
 
 /// The packages of the test; the soak asks for more.
 pub const DOCUMENTATION: [&str; 2] = ["git-doc", "postgresql-doc-15"];
+
+/// ReplayWeb.page as it is published, and the hash that npm must find it to have.
+const REPLAYWEBPAGE: &str = "replaywebpage@2.4.6";
+const REPLAYWEBPAGE_INTEGRITY: &str =
+    "sha512-uG50jESRld0p+fY7+nUxIWl7hvfimreNjSmaNkc/a9a8gBdmb7PH4J42Iib+vgk9KrHd0HLScVT++LgqV5fwpQ==";
+
+/// ReplayWeb.page, unpacked: a page, its script and its service worker, complete as they are. Nothing is installed: what npm would install
+/// besides is for those who build them anew.
+pub fn replaywebpage(workspace: &Workspace) -> Result<PathBuf> {
+    let own = std::path::absolute(workspace.target().join(REPLAYWEBPAGE))?;
+    if own.is_dir() {
+        return Ok(own);
+    }
+    println!("fetching {REPLAYWEBPAGE}");
+    let part = own.with_extension("part");
+    if part.exists() {
+        std::fs::remove_dir_all(&part)?;
+    }
+    std::fs::create_dir_all(&part).with_context(|| format!("{} cannot be made", part.display()))?;
+    let mut pack = Command::new("npm");
+    pack.args(["pack", REPLAYWEBPAGE, "--json"]).current_dir(&part).stderr(Stdio::inherit());
+    let packed = pack.output().context("npm could not be started")?;
+    if !packed.status.success() {
+        bail!("npm pack failed ({}; it needs a registry within reach)", packed.status);
+    }
+    let told: serde_json::Value =
+        serde_json::from_slice(&packed.stdout).context("npm pack told something else than JSON")?;
+    if told[0]["integrity"] != REPLAYWEBPAGE_INTEGRITY {
+        bail!("{REPLAYWEBPAGE} is another file than it was: {}", told[0]["integrity"]);
+    }
+    let file = told[0]["filename"].as_str().context("npm pack names no file")?;
+    must(Command::new("tar").args(["-xzf", file]).current_dir(&part), "tar")?;
+    std::fs::rename(part.join("package"), &own)?;
+    std::fs::remove_dir_all(&part)?;
+    Ok(own)
+}
 
 /// The pins, beside the program that installs them.
 const REQUIREMENTS: &str = "crates/xtask/requirements.txt";

@@ -52,10 +52,12 @@ pub fn run(workspace: &Workspace, options: &Options) -> Result<()> {
     })?;
     let mut runner = Runner::CargoTest;
     let mut documentation = None;
+    let mut replaywebpage = PathBuf::new();
     log.step("what the tests need", || {
         runner = needs::runner(workspace);
         needs::system()?;
         needs::venv(workspace)?;
+        replaywebpage = needs::replaywebpage(workspace)?;
         documentation = needs::documentation(workspace, &needs::DOCUMENTATION)?;
         Ok(())
     })?;
@@ -66,6 +68,7 @@ pub fn run(workspace: &Workspace, options: &Options) -> Result<()> {
             Runner::CargoTest => tests.args(["test", "--release", "--tests"]),
         };
         tests.args(&scope).env("SKEP_PYTHON", absolute(workspace.python())?).env("SKEP_CHROMEDRIVER", "chromedriver");
+        tests.env("SKEP_REPLAYWEBPAGE", &replaywebpage);
         tests.envs(documentation.iter().flat_map(needs::Documentation::variables));
         match &corpora {
             Corpora::At(folder) => {
