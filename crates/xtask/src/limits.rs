@@ -101,6 +101,9 @@ pub const CRAWL_KILL_PAGES: u64 = 20_000;
 /// How long the soak of steadiness runs, unless `--minutes` says otherwise.
 pub const STEADY_MINUTES: f64 = 30.0;
 
+/// How long the soak of the portal under load runs, unless `--minutes` says otherwise.
+pub const SERVE_LOAD_MINUTES: f64 = 60.0;
+
 /// How long a crawl of the whole hostile web may take, unless `--minutes` says otherwise.
 pub const HOSTILE_MINUTES: f64 = 60.0;
 

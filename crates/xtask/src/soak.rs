@@ -7,6 +7,7 @@ mod kill;
 mod memory;
 mod mirror;
 mod polite;
+mod serve_load;
 mod steady;
 
 use crate::long::Entry;
@@ -38,6 +39,11 @@ pub const ALL: &[Entry] = &[
         name: "polite",
         what: "2,000 hosts on 300 sites and 50 addresses: an auditor finds no fault with how they are visited",
         run: polite::run,
+    },
+    Entry {
+        name: "serve-load",
+        what: "an hour of mixed load while a crawl writes: no error, no stale or torn answer, memory does not grow",
+        run: serve_load::run,
     },
     Entry {
         name: "steady",
