@@ -30,6 +30,17 @@ impl Chance {
         ((u128::from(self.0) * u128::from(below)) >> 64) as u64
     }
 
+    /// A number between 0 and 1, neither of them.
+    pub fn unit(self) -> f64 {
+        ((self.0 >> 12) as f64 + 0.5) / (1u64 << 52) as f64
+    }
+
+    /// A number of the standard normal distribution.
+    pub fn normal(self) -> f64 {
+        let angle = std::f64::consts::TAU * self.at(1).unit();
+        (-2.0 * self.at(2).unit().ln()).sqrt() * angle.cos()
+    }
+
     /// True in `permille` of a thousand cases.
     pub fn permille(self, permille: u32) -> bool {
         self.below(1000) < u64::from(permille)
@@ -79,5 +90,13 @@ mod tests {
             counts[Chance::new(7).at(n).below(10) as usize] += 1;
         }
         assert!(counts.iter().all(|c| (850..1150).contains(c)), "{counts:?}");
+    }
+
+    #[test]
+    fn normal_numbers_have_mean_zero_and_variance_one() {
+        let drawn: Vec<f64> = (0..20_000).map(|n| Chance::new(3).at(n).normal()).collect();
+        let mean = drawn.iter().sum::<f64>() / drawn.len() as f64;
+        let variance = drawn.iter().map(|x| x * x).sum::<f64>() / drawn.len() as f64;
+        assert!(mean.abs() < 0.03 && (variance - 1.0).abs() < 0.05, "{mean} {variance}");
     }
 }

@@ -63,6 +63,7 @@
 //! generated  answers, sitemaps, feeds              conditional  validators, ranges, encodings
 //! world      all hosts; truth tells all about it   policy     what counts as impolite
 //! hostile    the rows of the hostile web           proof      what the server knows of its misdeeds
+//! changing   a web without bytes that changes as the literature says, and a judge of how fresh copies of it are
 //! ---------- below here are files, processes, sockets and threads ----------
 //! folder, history    hosts from files and from git
 //! server, answering, connection, handshake, sending, playing, control, tls, dns, pits
@@ -75,6 +76,7 @@ mod answering;
 mod audit;
 mod behaviour;
 mod chance;
+pub mod changing;
 mod clock;
 mod conditional;
 mod connection;
