@@ -7,6 +7,7 @@
 //! - [`pace`]: the gap between two requests to a site, `Retry-After`, backing off
 //! - [`retry`]: what becomes of a URL whose visit failed
 //! - [`budget`]: how much a crawl, and each site in it, may take
+//! - [`revisit`]: when a page that was captured is looked at again, so that a budget of visits keeps the copies fresh
 //! - [`trap`]: webs without end, and how little of them is fetched
 //! - [`bundle`]: what travels to whoever fetches, and back
 //!
@@ -18,6 +19,7 @@ pub mod id;
 pub mod limits;
 pub mod pace;
 pub mod retry;
+pub mod revisit;
 pub mod schedule;
 pub mod trap;
 

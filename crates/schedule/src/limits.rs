@@ -189,3 +189,108 @@ pub const TRAP_ENTRIES_MAX: usize = 131_072;
 pub const TRAP_SWEEP_VISITS: u32 = 4_096;
 
 const _: () = assert!(SUSPECT_RUN_SLOW <= SUSPECT_RUN && PROBES_SLOW <= PROBES && MAZE_GENERATIONS <= PROBES_SLOW);
+
+/// Days that an observation counts for at least: two visits in the same second saw something of the page's time.
+pub const OBSERVED_DAYS_MIN: f32 = 1.0 / 86_400.0;
+
+/// Days after which half of what was seen of a page's changes is forgotten …
+pub const FADE_DAYS: f32 = 720.0;
+
+/// … but one visit never makes more than this share of the earlier ones forgotten.
+pub const FADE_LEAST: f32 = 0.8;
+
+/// Pages of the web at large that a site's own pages are weighed against, where a page's rate is guessed.
+pub const SITE_PRIOR_PAGES: f32 = 6.0;
+
+/// Pages that must be known before the first guess about the web at large is worth as little as they.
+pub const FIRST_PRIOR_PAGES: f32 = 100.0;
+
+/// `ln` of changes per day where nothing at all can be said: once in thirty days, within a factor of a hundred.
+pub const RATE_LN_UNKNOWN: f32 = -3.4;
+
+/// Its deviation.
+pub const SPREAD_UNKNOWN: f32 = 2.3;
+
+/// Days between two visits of the same page: five minutes at least …
+pub const INTERVAL_DAYS_MIN: f32 = 300.0 / 86_400.0;
+
+/// … and three years at most.
+pub const INTERVAL_DAYS_MAX: f32 = 1_095.0;
+
+/// Days after which a page that waits is looked at by the price of the day.
+pub const REVIEW_DAYS: f32 = 7.0;
+
+/// Mean revisit periods after which it is, where that is sooner.
+pub const REVIEW_PERIODS: f32 = 0.25;
+
+/// Days after which a page whose visit brought nothing may be visited again.
+pub const GIVEN_BACK_DAYS: f32 = 1.0 / 24.0;
+
+/// Of a hundred visits, those to new pages as long as there are any.
+pub const DISCOVERY_PERCENT: u32 = 12;
+
+/// The same by Anansi's rule.
+pub const DISCOVERY_PERCENT_ANANSI: u32 = 90;
+
+/// Of a hundred visits, those to any page whatever, by which the others are judged.
+pub const AUDIT_PERCENT: u32 = 2;
+
+/// Days after which half of what is known of a host's hints is forgotten.
+pub const TRUST_FADE_DAYS: f32 = 90.0;
+
+/// The price of a visit on the first day, times visits per page and day.
+pub const PRICE_GUESS: f32 = 0.05;
+
+/// The least price.
+pub const PRICE_MIN: f32 = 1e-9;
+
+/// The highest price.
+pub const PRICE_MAX: f32 = 1e9;
+
+/// The first step from the last price, in its logarithm.
+pub const PRICE_STEP: f32 = 0.25;
+
+/// How precisely a price is found, in its logarithm.
+pub const PRICE_PRECISION: f32 = 0.01;
+
+/// Pages of the sample on which the price is found.
+pub const PRICE_SAMPLE: usize = 2_048;
+
+/// Mean revisit periods between two prices …
+pub const EPOCH_PERIODS: f32 = 1.0 / 8.0;
+
+/// … in days, at least …
+pub const EPOCH_DAYS_MIN: f32 = 1.0 / 48.0;
+
+/// … and at most.
+pub const EPOCH_DAYS_MAX: f32 = 2.0;
+
+/// Mean revisit periods by which a visit is late when all is well: work that lies ready for every idle moment.
+pub const LATE_WANTED: f32 = 0.01;
+
+/// The most lateness, in mean revisit periods, that counts as lasting.
+pub const LATE_SEEN_MAX: f32 = 0.1;
+
+/// How the price answers to lateness at once, in its logarithm per mean revisit period.
+pub const TRIM_NOW: f32 = 2.0;
+
+/// How it answers to lateness that stays, in each mean revisit period.
+pub const TRIM_LATE: f32 = 2.0;
+
+/// How it answers to idleness, in each mean revisit period of it.
+pub const TRIM_IDLE: f32 = 3.0;
+
+/// The most that this can make of the price, in its logarithm.
+pub const TRIM_MAX: f32 = 3.0;
+
+/// Steps in which a rate of visits is found where there is no formula for it.
+pub const SOLVE_STEPS_MAX: u32 = 16;
+
+/// URLs that are looked at together when the first of them is due.
+pub const BLOCK_URLS: u32 = 128;
+
+/// Seconds of unused budget that may be caught up with.
+pub const CREDIT_S: f64 = 600.0;
+
+const _: () = assert!(FIRST_PRIOR_PAGES > 0.0 && SITE_PRIOR_PAGES > 0.0); // a prior always has weight
+const _: () = assert!(AUDIT_PERCENT + DISCOVERY_PERCENT_ANANSI < 100);

@@ -2,6 +2,7 @@
 //! is compared, because it is what the machine's other work disturbs least.
 
 mod crawl;
+mod freshness;
 mod index;
 mod lookup;
 mod registry;
@@ -51,6 +52,16 @@ pub const ALL: &[Entry] = &[
         name: "stats",
         what: "statistics, versions and duplicates of a million captures, from the start of a process",
         run: stats::run,
+    },
+    Entry {
+        name: "freshness",
+        what: "how fresh a budget of visits keeps copies of a changing web, policy by policy, beside one that knows all rates",
+        run: freshness::run,
+    },
+    Entry {
+        name: "revisit-cost",
+        what: "CPU time and bytes of deciding when a URL is looked at again",
+        run: freshness::cost,
     },
 ];
 

@@ -114,3 +114,10 @@ pub const SERVED_PAGES: usize = 1_000;
 /// How long each server is asked before anything counts, and then.
 pub const SERVED_WARM_SECONDS: u64 = 4;
 pub const SERVED_SECONDS: u64 = 10;
+
+/// Webs on which policies of revisiting are compared.
+pub const FRESHNESS_SEEDS: u64 = 10;
+/// Pages of each, unless `--count` says otherwise.
+pub const FRESHNESS_PAGES: u64 = 100_000;
+/// URLs about which decisions are measured, unless `--count` says otherwise.
+pub const REVISIT_COST_URLS: u64 = 1_000_000;

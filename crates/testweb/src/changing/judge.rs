@@ -18,8 +18,8 @@ pub struct Judge<'w> {
     web: &'w Changing,
     pages: Vec<Page>,
     weights: Vec<f32>,
-    /// When the copy was made, and when the page changes after that.
-    copies: Vec<(f64, f64)>,
+    /// When the copy was made, when the page changes after that, and how much change there had been.
+    copies: Vec<(f64, f64, f64)>,
     from: f64,
     to: f64,
     fresh: f64,
@@ -53,7 +53,7 @@ impl<'w> Judge<'w> {
     pub fn new(web: &'w Changing, equal: bool, from: f64, to: f64) -> Judge<'w> {
         let pages: Vec<Page> = (0..web.pages()).map(|page| web.page(page)).collect();
         let weights = pages.iter().map(|page| if equal { 1.0 } else { page.importance as f32 }).collect();
-        let copies = pages.iter().map(|page| (0.0, page.next_change(0.0))).collect();
+        let copies = pages.iter().map(|page| (0.0, page.next_change(0.0), 0.0)).collect();
         let hours = ((to - from) * 24.0).ceil() as usize;
         Judge {
             web,
@@ -91,11 +91,11 @@ impl<'w> Judge<'w> {
         if self.web.fails(page, t) {
             return Seen::Failed;
         }
-        self.close(page, t, SOON_DAYS);
+        let then = self.close(page, t, true);
         let changed = self.copies[page as usize].1 <= t;
         // A copy of what has not changed since is good for as long as the old one.
         let next = if changed { self.pages[page as usize].next_change(t) } else { self.copies[page as usize].1 };
-        self.copies[page as usize] = (t, next);
+        self.copies[page as usize] = (t, next, then);
         if changed { Seen::Changed } else { Seen::Same }
     }
 
@@ -103,7 +103,7 @@ impl<'w> Judge<'w> {
     pub fn finish(mut self) -> Freshness {
         for page in 0..self.pages.len() as u32 {
             // What changed since the last visit may or may not be seen soon: it is not counted.
-            self.close(page, self.to, f64::NAN);
+            self.close(page, self.to, false);
         }
         let weight: f64 = self.weights.iter().map(|weight| f64::from(*weight)).sum();
         let mean = self.visits as f64 / self.by_hour.len().max(1) as f64;
@@ -117,18 +117,22 @@ impl<'w> Judge<'w> {
         }
     }
 
-    /// Accounts for the time between the last capture and this moment.
-    fn close(&mut self, page: u32, t: f64, soon_days: f64) {
-        let (made, changes) = self.copies[page as usize];
+    /// Accounts for the time between the last capture and this moment. Returns how much change there has been by then.
+    fn close(&mut self, page: u32, t: f64, captured: bool) -> f64 {
+        let (made, changes, before) = self.copies[page as usize];
         let weight = f64::from(self.weights[page as usize]);
         let within = |t: f64| t.clamp(self.from, self.to);
         self.fresh += weight * (within(changes.min(t)) - within(made));
-        let (since, until) = (within(made), within(t));
-        if until > since && !soon_days.is_nan() {
-            let law = &self.pages[page as usize];
-            self.events += weight * law.expected(since, until);
-            self.events_soon += weight * law.expected(within((t - soon_days).max(made)), until);
+        if !captured || t < self.from {
+            return 0.0;
         }
+        let law = &self.pages[page as usize];
+        let then = law.change(t);
+        let begun = if made < self.from { law.change(self.from) } else { before };
+        self.events += weight * (then - begun);
+        let soon = if t - SOON_DAYS > made.max(self.from) { law.change(t - SOON_DAYS) } else { begun };
+        self.events_soon += weight * (then - soon);
+        then
     }
 }
 

@@ -185,7 +185,7 @@ impl Changing {
                 let still = percent(draw.at(2), self.model.static_percent);
                 rates.push((from, self.rate(host_part, draw.at(3).normal(), still)));
             }
-            let season = Season { day: of_host.at(2).unit(), week: of_host.at(3).unit() };
+            let season = Season::new(of_host.at(2).unit(), of_host.at(3).unit());
             (timing, Some(season), Course::new(&rates, age))
         };
         Page { host, importance, timing, season, course, chance: chance.at(8) }
@@ -243,21 +243,17 @@ impl Page {
 
     /// The first change after a moment.
     pub fn next_change(&self, t: f64) -> f64 {
-        self.back(self.timing.after(self.chance, self.forth(t))).max(t)
+        self.back(self.timing.after(self.chance, self.change(t))).max(t)
     }
 
     /// The last change up to a moment; nothing where the page is as it was when the web began.
     pub fn last_change(&self, t: f64) -> Option<f64> {
-        let found = self.timing.before(self.chance, self.forth(t))?;
+        let found = self.timing.before(self.chance, self.change(t))?;
         Some(self.back(found).min(t))
     }
 
-    /// How many changes were to be expected between two moments.
-    pub fn expected(&self, from: f64, to: f64) -> f64 {
-        self.forth(to) - self.forth(from)
-    }
-
-    fn forth(&self, t: f64) -> f64 {
+    /// How many changes were to be expected since the web began.
+    pub fn change(&self, t: f64) -> f64 {
         self.course.forth(self.season.map_or(t, |season| season.forth(t)))
     }
 
@@ -281,12 +277,13 @@ mod tests {
             100.0 * changed as f64 / pages.len() as f64
         };
         let (day, week, month, year) = (share(1.0), share(7.0), share(30.0), share(365.0));
-        let text = format!("changed within a day {day:.1} %, a week {week:.1} %, a month {month:.1} %, a year {year:.1} %");
+        let text =
+            format!("changed within a day {day:.1} %, a week {week:.1} %, a month {month:.1} %, a year {year:.1} %");
         assert!((day - 12.0).abs() < 2.0, "{text}");
         assert!((week - 25.5).abs() < 2.5, "{text}");
         assert!((month - 36.0).abs() < 3.0, "{text}");
         assert!((100.0 - year - 47.5).abs() < 3.0, "{text}");
-        let mean = pages.iter().map(|page| page.expected(0.0, 1.0)).sum::<f64>() / pages.len() as f64;
+        let mean = pages.iter().map(|page| page.change(1.0)).sum::<f64>() / pages.len() as f64;
         assert!((0.4..0.8).contains(&mean), "{mean} changes per page and day");
     }
 

@@ -19,10 +19,11 @@ const ARTICLE_MEAN: f64 = 0.1543;
 /// Day and week of a host: changes come 1.6 times as often at the best hour, 0.4 times at the worst.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Season {
-    /// Where in the day, in turns.
-    pub day: f64,
-    /// Where in the week, in turns.
-    pub week: f64,
+    /// Where in the day, and where in the week, in turns.
+    day: f64,
+    week: f64,
+    /// What makes the even time of moment zero zero.
+    begin: f64,
 }
 
 const DAY_SWING: f64 = 0.4;
@@ -30,24 +31,25 @@ const WEEK_SWING: f64 = 0.2;
 const WEEK_DAYS: f64 = 7.0;
 
 impl Season {
+    /// A host whose day and week begin so many turns late.
+    pub fn new(day: f64, week: f64) -> Season {
+        let season = Season { day, week, begin: 0.0 };
+        Season { begin: season.at(0.0).0, ..season }
+    }
+
     /// Even time that has passed at a moment.
     pub fn forth(self, t: f64) -> f64 {
-        let swing = |share: f64, days: f64, phase: f64| {
-            share * days / TAU * ((TAU * phase).cos() - (TAU * (t / days + phase)).cos())
-        };
-        t + swing(DAY_SWING, 1.0, self.day) + swing(WEEK_SWING, WEEK_DAYS, self.week)
+        self.at(t).0 - self.begin
     }
 
     /// The moment at which so much even time has passed.
     pub fn back(self, s: f64) -> f64 {
-        let slope = |t: f64| {
-            1.0 + DAY_SWING * (TAU * (t + self.day)).sin() + WEEK_SWING * (TAU * (t / WEEK_DAYS + self.week)).sin()
-        };
         // Newton's steps from a start less than half a day off; the slope is between 0.4 and 1.6.
-        let (mut low, mut high) = (s - 0.6, s + 0.6);
+        let (mut low, mut high) = (s - 1.0, s + 1.0);
         let mut t = s;
         for _ in 0..24 {
-            let off = self.forth(t) - s;
+            let (there, slope) = self.at(t);
+            let off = there - self.begin - s;
             if off.abs() < 1e-9 {
                 break;
             }
@@ -56,10 +58,18 @@ impl Season {
             } else {
                 low = t;
             }
-            let next = t - off / slope(t);
+            let next = t - off / slope;
             t = if next > low && next < high { next } else { 0.5 * (low + high) };
         }
         t
+    }
+
+    /// Even time, up to its begin, and how fast it passes.
+    fn at(self, t: f64) -> (f64, f64) {
+        let (day_sin, day_cos) = (TAU * (t + self.day)).sin_cos();
+        let (week_sin, week_cos) = (TAU * (t / WEEK_DAYS + self.week)).sin_cos();
+        let swung = DAY_SWING / TAU * day_cos + WEEK_SWING * WEEK_DAYS / TAU * week_cos;
+        (t - swung, 1.0 + DAY_SWING * day_sin + WEEK_SWING * week_sin)
     }
 }
 
@@ -76,8 +86,7 @@ pub struct Course {
 impl Course {
     /// Rates per day with the time at which each begins; the first begins at zero, whatever it says.
     pub fn new(rates: &[(f64, f64)], article_age: Option<f64>) -> Course {
-        let mut course =
-            Course { stretches: [(0.0, rates[0].1, 0.0); STRETCHES_MAX], count: 1, article_age };
+        let mut course = Course { stretches: [(0.0, rates[0].1, 0.0); STRETCHES_MAX], count: 1, article_age };
         for (from, rate) in rates.iter().skip(1).take(STRETCHES_MAX - 1) {
             let there = course.forth(*from);
             course.stretches[usize::from(course.count)] = (*from, *rate, there);
@@ -140,7 +149,7 @@ mod tests {
 
     #[test]
     fn seasons_go_forth_and_back() {
-        let season = Season { day: 0.3, week: 0.8 };
+        let season = Season::new(0.3, 0.8);
         assert_eq!(season.forth(0.0), 0.0);
         for step in 0..2_000 {
             let t = f64::from(step) * 0.037;

@@ -1,0 +1,225 @@
+//! When a page that was captured is looked at again.
+//!
+//! ```text
+//!   a visit: same or changed ──▶ memory (28 bytes per URL) ──▶ belief: changes per day, and how sure
+//!                                                                │  policy, price
+//!   budget ──▶ price: one number, on a sample, trimmed ──────────┤
+//!                                                                ▼
+//!   calendar: blocks of URLs by the earliest that is due ──▶ look ──▶ due: out to be fetched, or back to wait
+//! ```
+//! - [`memory`]: what is remembered of one URL
+//! - [`belief`]: how often it changes, by Bayes' rule; what is known of a site is shared by its pages
+//! - [`policy`]: how often it is visited at a price
+//! - [`price`]: the price that makes all visits together the budget
+//! - [`calendar`]: which block of URLs is looked at next
+//! - [`hint`]: what sitemaps and feeds say, believed as far as it was right before
+//! - [`shares`]: who gets the next visit: a new page, a page that is due, any page whatever
+//! - [`plan`]: what a budget would bring
+//!
+//! [`Revisits`] holds the price and what all pages have in common. URLs are the caller's, in blocks; their memories come in as
+//! arguments, from an array or from a disk.
+
+pub mod belief;
+pub mod calendar;
+pub mod hint;
+pub mod memory;
+pub mod plan;
+pub mod policy;
+pub mod price;
+pub mod shares;
+
+use serde::{Deserialize, Serialize};
+
+pub use belief::{Belief, Pool, Prior};
+pub use calendar::Calendar;
+pub use memory::{Found, Memory, Moment, importance};
+pub use policy::Policy;
+pub use price::Price;
+
+use crate::limits;
+
+/// How much looking again there is.
+#[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
+#[serde(rename_all = "lowercase")]
+pub enum Budget {
+    /// So many visits a day, over all pages.
+    PerDay(f64),
+    /// Every page after so many days, however many there are.
+    EveryDays(f32),
+}
+
+/// The price, the budget, and what is known of all pages together.
+#[derive(Clone, Debug)]
+pub struct Revisits {
+    policy: Policy,
+    budget: Budget,
+    pages: u64,
+    price: Price,
+    all: Pool,
+    prior: Prior,
+    epoch_began: Moment,
+}
+
+impl Revisits {
+    /// Nothing known yet.
+    pub fn new(policy: Policy, budget: Budget, now: Moment) -> Revisits {
+        let mut revisits = Revisits {
+            policy,
+            budget,
+            pages: 0,
+            price: Price::new(1.0),
+            all: Pool::default(),
+            prior: Prior::default(),
+            epoch_began: now,
+        };
+        revisits.price = Price::new(revisits.visits_per_page());
+        revisits
+    }
+
+    /// The policy.
+    pub fn policy(&self) -> Policy {
+        self.policy
+    }
+
+    /// The budget.
+    pub fn budget(&self) -> Budget {
+        self.budget
+    }
+
+    /// What one visit costs now.
+    pub fn price(&self) -> f32 {
+        self.price.get()
+    }
+
+    /// Pages that are visited again.
+    pub fn pages(&self) -> u64 {
+        self.pages
+    }
+
+    /// Visits per page and day that the budget allows.
+    pub fn visits_per_page(&self) -> f32 {
+        match self.budget {
+            Budget::PerDay(visits) => (visits / self.pages.max(1) as f64) as f32,
+            Budget::EveryDays(days) => 1.0 / days.max(limits::INTERVAL_DAYS_MIN),
+        }
+    }
+
+    /// Another policy or budget. It holds from now on: let every block be looked at whole, with the price of the sample.
+    pub fn set(&mut self, policy: Policy, budget: Budget, sample: &[Memory]) {
+        (self.policy, self.budget) = (policy, budget);
+        self.price.forget();
+        self.price.solve(policy, sample, self.visits_per_page());
+    }
+
+    /// A page was captured for the first time.
+    pub fn first(&mut self, importance: f32, site: &Pool, now: Moment, chance: f32) -> Memory {
+        self.pages += 1;
+        let mut memory = Memory::first(now, importance, &self.prior_in(site));
+        self.plan(&mut memory, now, chance);
+        memory
+    }
+
+    /// A page was visited again.
+    pub fn visited(&mut self, memory: &mut Memory, site: &mut Pool, found: Found, now: Moment, chance: f32) {
+        if !self.policy.believes() {
+            memory.observe(found, now);
+            self.plan(memory, now, chance);
+            return;
+        }
+        if memory.is_counted() {
+            let belief = memory.belief().spread_out();
+            site.take(&belief);
+            self.all.take(&belief);
+        }
+        memory.observe(found, now);
+        memory.believe(Belief::of(memory, &self.prior_in(site)));
+        memory.set_counted();
+        let belief = memory.belief().spread_out();
+        site.add(&belief);
+        self.all.add(&belief);
+        self.plan(memory, now, chance);
+    }
+
+    /// A page whose visit brought nothing waits again, for a while at least.
+    pub fn given_back(&self, memory: &mut Memory, now: Moment) {
+        memory.given_back();
+        memory.due = now.plus_days(limits::GIVEN_BACK_DAYS);
+    }
+
+    /// A page is gone for good, or nobody's business any more.
+    pub fn dropped(&mut self, memory: &mut Memory, site: &mut Pool) {
+        if memory.is_counted() {
+            let belief = memory.belief().spread_out();
+            site.take(&belief);
+            self.all.take(&belief);
+        }
+        self.pages = self.pages.saturating_sub(u64::from(memory.last().is_some()));
+        *memory = Memory::UNKNOWN;
+    }
+
+    /// A memory that comes back from the disk.
+    pub fn recalled(&mut self, memory: &Memory, site: &mut Pool) {
+        self.pages += u64::from(memory.last().is_some());
+        if memory.is_counted() {
+            let belief = memory.belief().spread_out();
+            site.add(&belief);
+            self.all.add(&belief);
+        }
+    }
+
+    /// Is the page due by the price of now? If it is, it is out until it was visited or given back; if not, it waits on.
+    pub fn look(&self, memory: &mut Memory, now: Moment, chance: f32) -> bool {
+        if memory.is_out() || memory.last().is_none() {
+            return false;
+        }
+        if self.due(memory, chance) <= now {
+            memory.set_out();
+            return true;
+        }
+        self.plan(memory, now, chance);
+        false
+    }
+
+    /// When the page is due by the price of now.
+    pub fn due(&self, memory: &Memory, chance: f32) -> Moment {
+        let days = match self.budget {
+            Budget::EveryDays(days) => days,
+            Budget::PerDay(_) => self.policy.interval_days(memory, self.price.get(), chance),
+        };
+        let told = memory.evidence();
+        let sooner = if told > 0.0 { told / memory.belief().rate() } else { 0.0 };
+        memory.last.plus_days((days - sooner).max(0.0))
+    }
+
+    /// When the next price is to be found.
+    pub fn epoch_ends(&self) -> Moment {
+        let days = limits::EPOCH_PERIODS / self.visits_per_page().max(f32::MIN_POSITIVE);
+        self.epoch_began.plus_days(days.clamp(limits::EPOCH_DAYS_MIN, limits::EPOCH_DAYS_MAX))
+    }
+
+    /// A new price, by a sample of pages, by the share of the budget that was used since the last one, and by how many pages are
+    /// due and not yet visited.
+    pub fn end_epoch(&mut self, sample: &[Memory], used: f32, waiting: u64, now: Moment) {
+        let days = now.days_since(self.epoch_began);
+        self.epoch_began = now;
+        let per_page = self.visits_per_page();
+        self.prior = self.all.prior(&Prior::default(), limits::FIRST_PRIOR_PAGES);
+        self.price.solve(self.policy, sample, per_page);
+        let late = waiting as f32 / self.pages.max(1) as f32;
+        self.price.trim(used, late, days * per_page);
+    }
+
+    /// Days after which a block of waiting pages is looked at whole, by the price of the day: who was parked at a high price is not
+    /// forgotten at a low one.
+    pub fn review_days(&self) -> f32 {
+        (limits::REVIEW_PERIODS / self.visits_per_page().max(f32::MIN_POSITIVE)).min(limits::REVIEW_DAYS)
+    }
+
+    fn prior_in(&self, site: &Pool) -> Prior {
+        site.prior(&self.prior, limits::SITE_PRIOR_PAGES)
+    }
+
+    fn plan(&self, memory: &mut Memory, now: Moment, chance: f32) {
+        memory.due = self.due(memory, chance).max(Moment(now.0.saturating_add(1)));
+    }
+}
