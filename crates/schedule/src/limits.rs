@@ -232,6 +232,9 @@ pub const DISCOVERY_PERCENT: u32 = 12;
 /// The same by Anansi's rule.
 pub const DISCOVERY_PERCENT_ANANSI: u32 = 90;
 
+/// What Anansi's change ratio counts for at least: what did not change comes last, not never.
+pub const CHANGE_RATIO_LEAST: f32 = 1.0 / 256.0;
+
 /// Of a hundred visits, those to any page whatever, by which the others are judged.
 pub const AUDIT_PERCENT: u32 = 2;
 

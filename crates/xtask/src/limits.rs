@@ -115,6 +115,8 @@ pub const SERVED_PAGES: usize = 1_000;
 pub const SERVED_WARM_SECONDS: u64 = 4;
 pub const SERVED_SECONDS: u64 = 10;
 
+/// How long all policies may take on all webs.
+pub const FRESHNESS_RUN_MAX: Duration = Duration::from_secs(3 * 3600);
 /// Webs on which policies of revisiting are compared.
 pub const FRESHNESS_SEEDS: u64 = 10;
 /// Pages of each, unless `--count` says otherwise.

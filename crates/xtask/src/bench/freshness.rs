@@ -7,6 +7,7 @@ use super::best;
 use crate::limits;
 use crate::long::{self, Options};
 use crate::material;
+use crate::measure;
 use crate::table::{Table, count};
 use crate::workspace::Workspace;
 use anyhow::{Context, Result};
@@ -73,7 +74,7 @@ pub fn run(workspace: &Workspace, options: &Options) -> Result<()> {
     let mut command = Command::new(&program);
     command.args(["--pages", &pages.to_string(), "--seeds", &limits::FRESHNESS_SEEDS.to_string()]);
     command.args(["--threads", &threads.to_string()]);
-    let run = best(&command, 1, None)?;
+    let run = measure::measure(&command, limits::FRESHNESS_RUN_MAX, None)?.ok()?;
     let folder = material::folder(workspace)?;
     std::fs::write(folder.join("freshness.jsonl"), &run.stdout)?;
     let means = Means::read(&run.stdout)?;
