@@ -221,6 +221,22 @@ impl Captures {
         self.each_row(Bounds { start: start.to_vec(), end: end.map(<[u8]>::to_vec) }, look).map(|_| ())
     }
 
+    /// The same, many at a time: with each span come the positions that are hidden.
+    pub(crate) fn each_span(
+        &self,
+        start: &[u8],
+        end: Option<&[u8]>,
+        mut look: impl FnMut(&Span<CapturesCodec>, &HashSet<Position>),
+    ) -> Result<()> {
+        let hidden = self.hidden.now();
+        let bounds = Bounds { start: start.to_vec(), end: end.map(<[u8]>::to_vec) };
+        let mut walk = self.set.walk(bounds, Direction::Forward);
+        while let Some(span) = walk.next_span()? {
+            look(&span, &hidden);
+        }
+        Ok(())
+    }
+
     fn each_row(&self, bounds: Bounds, mut look: impl FnMut(&Row<'_>) -> ControlFlow<()>) -> Result<ControlFlow<()>> {
         let hidden = self.hidden.now();
         let mut walk = self.set.walk(bounds, Direction::Forward);

@@ -7,7 +7,7 @@ use std::path::{Path, PathBuf};
 
 use serde::{Deserialize, Serialize};
 
-use crate::capture::WriterKey;
+use crate::capture::{Position, WriterKey};
 use crate::error::{Error, Result};
 use crate::layout::{Layout, SegmentId, SegmentName};
 use crate::settings;
@@ -85,6 +85,23 @@ pub enum Verdict {
     New(u32),
 }
 
+/// The files of one collection, for asking of many captures whether they belong to it.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct Members(Vec<u32>);
+
+impl Members {
+    /// Whether the record at a position is in one of them.
+    #[inline]
+    pub fn hold(&self, position: Position) -> bool {
+        position.writer == WriterKey::FOREIGN && self.0.binary_search(&position.segment).is_ok()
+    }
+
+    /// Whether there is none.
+    pub fn is_empty(&self) -> bool {
+        self.0.is_empty()
+    }
+}
+
 /// All files of all collections.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Collections {
@@ -114,6 +131,14 @@ impl Collections {
     /// All files.
     pub fn files(&self) -> &[CollectionFile] {
         &self.files
+    }
+
+    /// The files of one collection.
+    pub fn members(&self, collection: &str) -> Members {
+        let files = self.files.iter().filter(|file| file.collection == collection);
+        let mut numbers: Vec<u32> = files.map(|file| file.number).collect();
+        numbers.sort_unstable();
+        Members(numbers)
     }
 
     /// The file of this number.

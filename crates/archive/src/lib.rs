@@ -50,7 +50,7 @@ pub use captures::Captures;
 pub use catalog::{Segment, State};
 pub use closing::Closing;
 pub use collect::{Added, Adding, Addition, Additions};
-pub use collections::{Candidate, CollectionFile, Collections};
+pub use collections::{Candidate, CollectionFile, Collections, Members};
 pub use commit::{Acknowledged, Append, Waiter};
 pub use describe::{PRIVATE, capture as describe_capture, describe};
 pub use digests::Digests;

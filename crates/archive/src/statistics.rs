@@ -2,12 +2,12 @@
 //!
 //! Captures come in the order of their keys, so that only the payloads of one URL and the count of one host are in memory at a time.
 //! A key begins with the hash of its site: the view is cut between hashes into stretches that share neither URL nor host, and
-//! threads count them apart.
+//! threads count them apart. What rows of a block share (key, status, media type) is taken once for all of them.
 
 use crate::captures::{Captures, Match};
-use crate::limits::{STATISTICS_HOSTS_MAX, STATISTICS_STRETCHES, STATISTICS_VALUES_MAX};
-use crate::runs::Row;
-use crate::{CaptureKind, Result};
+use crate::limits::{BLOCK_ROWS_MAX, STATISTICS_HOSTS_MAX, STATISTICS_STRETCHES, STATISTICS_VALUES_MAX};
+use crate::runs::{AnyBlock, CapturesBlock, CapturesCodec, Row, Span};
+use crate::{CaptureKind, Position, Result};
 use std::collections::{BTreeMap, HashMap, HashSet};
 use std::ops::ControlFlow;
 use std::sync::atomic::{AtomicUsize, Ordering};
@@ -76,7 +76,9 @@ impl Statistics {
         if *matching != Match::All || threads < 2 {
             let mut count = Count::default();
             captures.each(matching, |row| {
-                count.add(row, &belongs);
+                if belongs(row) {
+                    count.add(row);
+                }
                 ControlFlow::Continue(())
             })?;
             return Ok(count.ended());
@@ -92,13 +94,10 @@ impl Statistics {
                 let edge = |stretch: usize| ((stretch << 16) / STATISTICS_STRETCHES) as u16;
                 let end = (stretch + 1 < STATISTICS_STRETCHES).then(|| edge(stretch + 1).to_be_bytes());
                 let mut count = Count::default();
-                let done = captures.each_between(
+                let done = captures.each_span(
                     &edge(stretch).to_be_bytes(),
                     end.as_ref().map(|end| end.as_slice()),
-                    |row| {
-                        count.add(row, &belongs);
-                        ControlFlow::Continue(())
-                    },
+                    |span, hidden| count.add_span(span, hidden, &belongs),
                 );
                 let mut total = total.lock().unwrap_or_else(PoisonError::into_inner);
                 match (&mut *total, done) {
@@ -155,61 +154,168 @@ fn year_of(time_ms: i64) -> i64 {
     era * 400 + year + i64::from(of_year >= 306)
 }
 
-/// A stretch of captures being counted.
+/// Payloads of one URL. Most have few, and these are told apart without hashing.
 #[derive(Default)]
+struct Payloads {
+    few: Vec<u64>,
+    many: HashSet<u64>,
+}
+
+impl Payloads {
+    const FEW: usize = 32;
+
+    /// Whether it is new.
+    fn insert(&mut self, payload: u64) -> bool {
+        if !self.many.is_empty() {
+            return self.many.insert(payload);
+        }
+        if self.few.contains(&payload) {
+            return false;
+        }
+        self.few.push(payload);
+        if self.few.len() > Self::FEW {
+            self.many.extend(self.few.drain(..));
+        }
+        true
+    }
+
+    fn clear(&mut self) {
+        self.few.clear();
+        if !self.many.is_empty() {
+            self.many = HashSet::new();
+        }
+    }
+}
+
+/// Years that nearly all captures are of, each counted in a place of its own.
+const USUAL_YEARS: std::ops::Range<i64> = 1970..2226;
+
+/// A stretch of captures being counted.
 struct Count {
     sums: Statistics,
     mimes: HashMap<String, u64>,
+    years: [u64; (USUAL_YEARS.end - USUAL_YEARS.start) as usize],
     key: Vec<u8>,
     host: String,
     in_host: u64,
-    payloads: HashSet<u64>,
+    payloads: Payloads,
+}
+
+impl Default for Count {
+    fn default() -> Count {
+        Count {
+            sums: Statistics::default(),
+            mimes: HashMap::new(),
+            years: [0; (USUAL_YEARS.end - USUAL_YEARS.start) as usize],
+            key: Vec::new(),
+            host: String::new(),
+            in_host: 0,
+            payloads: Payloads::default(),
+        }
+    }
+}
+
+/// Eight bytes of a digest tell the payloads of one URL apart.
+fn payload_of(row: &Row<'_>) -> Option<u64> {
+    row.digest().and_then(|digest| digest.bytes().first_chunk::<8>().map(|bytes| u64::from_le_bytes(*bytes)))
 }
 
 impl Count {
-    fn add(&mut self, row: &Row<'_>, belongs: &(impl Fn(&Row<'_>) -> bool + Sync)) {
-        if !belongs(row) {
-            return;
+    fn add_span(
+        &mut self,
+        span: &Span<CapturesCodec>,
+        hidden: &HashSet<Position>,
+        belongs: &(impl Fn(&Row<'_>) -> bool + Sync),
+    ) {
+        let counts = |row: &Row<'_>| (hidden.is_empty() || !hidden.contains(&row.position())) && belongs(row);
+        match &span.block {
+            AnyBlock::Packed(block) => self.add_block(block, span.rows.clone(), counts),
+            AnyBlock::Fresh(_) => {
+                let rows = span.rows.clone().filter_map(|index| span.block.row(index));
+                rows.filter(counts).for_each(|row| self.add(&row));
+            }
         }
-        let (time_ms, kind) = (row.time_ms(), row.kind());
+    }
+
+    fn add_block(&mut self, block: &CapturesBlock, rows: std::ops::Range<usize>, counts: impl Fn(&Row<'_>) -> bool) {
+        let mut with_note = [0u64; BLOCK_ROWS_MAX];
+        for (key, rows) in block.keys_in(rows) {
+            let mut begun = false;
+            for index in rows {
+                let row = Row::packed(block, index);
+                if !counts(&row) {
+                    continue;
+                }
+                if !begun {
+                    self.begin_url(key, row.surt());
+                    begun = true;
+                }
+                let note = block.note_of(index);
+                with_note[note] += 1;
+                let revisit = || block.kind_of_note(note) == CaptureKind::Revisit;
+                self.see(block.time_ms(index), block.length(index), payload_of(&row), revisit);
+            }
+        }
+        for (note, count) in with_note.into_iter().enumerate().take(block.notes()).filter(|(_, count)| *count > 0) {
+            let note = block.note(note);
+            self.note(note.kind, note.status, note.mime, count);
+        }
+    }
+
+    fn add(&mut self, row: &Row<'_>) {
+        let kind = row.kind();
+        self.begin_url(row.url_key(), row.surt());
+        self.see(row.time_ms(), row.length(), payload_of(row), || kind == CaptureKind::Revisit);
+        self.note(kind, row.status(), row.mime(), 1);
+    }
+
+    /// What each capture has of its own.
+    fn see(&mut self, time_ms: i64, bytes: u64, payload: Option<u64>, is_revisit: impl Fn() -> bool) {
         self.sums.captures += 1;
-        self.sums.bytes += row.length();
-        self.sums.revisits += u64::from(kind == CaptureKind::Revisit);
-        if row.url_key() != self.key {
-            self.next_url(row);
-        }
+        self.sums.bytes += bytes;
         self.in_host += 1;
-        // Eight bytes of a digest tell the payloads of one URL apart.
-        let payload = row.digest().and_then(|digest| digest.bytes().first_chunk::<8>().map(|b| u64::from_le_bytes(*b)));
         match payload {
             Some(payload) if !self.payloads.insert(payload) => self.sums.duplicates += 1,
-            None if kind == CaptureKind::Revisit => self.sums.duplicates += 1,
+            None if is_revisit() => self.sums.duplicates += 1,
             _ => self.sums.versions += 1,
         }
-        let mime = match row.mime() {
-            "" if kind == CaptureKind::Revisit => "(revisit)",
-            "" => "(none)",
-            mime => mime,
-        };
-        if let Some(count) = self.mimes.get_mut(mime) {
-            *count += 1;
-        } else if self.mimes.len() < STATISTICS_VALUES_MAX {
-            self.mimes.insert(mime.to_owned(), 1);
-        } else {
-            self.sums.mimes.others += 1;
+        let year = year_of(time_ms);
+        match USUAL_YEARS.contains(&year) {
+            true => self.years[(year - USUAL_YEARS.start) as usize] += 1,
+            false => *self.sums.years.entry(year).or_default() += 1,
         }
-        *self.sums.statuses.entry(row.status()).or_default() += 1;
-        *self.sums.years.entry(year_of(time_ms)).or_default() += 1;
         self.sums.earliest_ms = Some(self.sums.earliest_ms.map_or(time_ms, |earliest| earliest.min(time_ms)));
         self.sums.latest_ms = self.sums.latest_ms.max(Some(time_ms));
     }
 
-    fn next_url(&mut self, row: &Row<'_>) {
+    /// What so many captures have in common.
+    fn note(&mut self, kind: CaptureKind, status: u16, mime: &str, count: u64) {
+        if kind == CaptureKind::Revisit {
+            self.sums.revisits += count;
+        }
+        let mime = match mime {
+            "" if kind == CaptureKind::Revisit => "(revisit)",
+            "" => "(none)",
+            mime => mime,
+        };
+        if let Some(known) = self.mimes.get_mut(mime) {
+            *known += count;
+        } else if self.mimes.len() < STATISTICS_VALUES_MAX {
+            self.mimes.insert(mime.to_owned(), count);
+        } else {
+            self.sums.mimes.others += count;
+        }
+        *self.sums.statuses.entry(status).or_default() += count;
+    }
+
+    fn begin_url(&mut self, key: &[u8], surt: &str) {
+        if key == self.key && self.sums.urls > 0 {
+            return;
+        }
         self.sums.urls += 1;
         self.key.clear();
-        self.key.extend_from_slice(row.url_key());
+        self.key.extend_from_slice(key);
         self.payloads.clear();
-        let surt = row.surt();
         let host = surt.split(')').next().unwrap_or(surt);
         if host != self.host || self.sums.urls == 1 {
             self.end_host();
@@ -234,6 +340,8 @@ impl Count {
         let mut mimes: Vec<(String, u64)> = self.mimes.into_iter().collect();
         mimes.sort_unstable();
         mimes.iter().for_each(|(mime, count)| self.sums.mimes.add(mime, *count));
+        let usual = USUAL_YEARS.zip(self.years).filter(|(_, count)| *count > 0);
+        usual.for_each(|(year, count)| *self.sums.years.entry(year).or_default() += count);
         self.sums
     }
 }

@@ -9,8 +9,8 @@ use serde::{Deserialize, Serialize};
 use serde_json::{Value, json};
 use skep_archive::captures::Match;
 use skep_archive::runs::Row;
-use skep_archive::{Archive, Statistics, WriterKey};
-use std::collections::{BTreeMap, HashSet};
+use skep_archive::{Archive, Members, Statistics};
+use std::collections::BTreeMap;
 
 /// Count captures, URLs, hosts, versions, duplicates, bytes, media types, statuses and years
 #[derive(Args)]
@@ -43,34 +43,31 @@ pub fn run(typed: Typed, place: &Place) -> Result<Exit> {
 
 pub fn perform(archive: &Archive, job: &Job, tell: &mut dyn Tell) -> Result<Exit> {
     archive.settle()?;
-    let files = match &job.collection {
-        None => None,
-        Some(name) => {
-            let all = archive.collections();
-            let numbers: HashSet<u32> =
-                all.files().iter().filter(|f| &f.collection == name).map(|f| f.number).collect();
-            if numbers.is_empty() {
-                let mut names: Vec<&str> = all.files().iter().map(|f| f.collection.as_str()).collect();
-                names.dedup();
-                let hint = if names.is_empty() {
-                    "`skep add --collection NAME FILE…` makes one".to_owned()
-                } else {
-                    format!("there are: {}", names.join(", "))
-                };
-                return Err(Failure::new(format!("there is no collection {name:?}")).hint(hint));
-            }
-            Some(numbers)
-        }
-    };
+    let files = job.collection.as_deref().map(|name| members(archive, name)).transpose()?;
     let threads = std::thread::available_parallelism().map_or(1, usize::from);
-    let belongs = |row: &Row<'_>| {
-        let position = row.position();
-        files.as_ref().is_none_or(|files| position.writer == WriterKey::FOREIGN && files.contains(&position.segment))
-    };
+    let belongs = |row: &Row<'_>| files.as_ref().is_none_or(|files| files.hold(row.position()));
     let stats = Statistics::of(&archive.views().captures, &Match::All, belongs, threads)?;
     let captures = stats.captures;
     tell.line(object(stats))?;
     Ok(if captures == 0 { Exit::No } else { Exit::Done })
+}
+
+/// The files of a collection, which must be there.
+pub fn members(archive: &Archive, name: &str) -> Result<Members> {
+    let all = archive.collections();
+    let members = all.members(name);
+    if !members.is_empty() {
+        return Ok(members);
+    }
+    let mut names: Vec<&str> = all.files().iter().map(|f| f.collection.as_str()).collect();
+    names.sort_unstable();
+    names.dedup();
+    let hint = if names.is_empty() {
+        "`skep add --collection NAME FILE…` makes one".to_owned()
+    } else {
+        format!("there are: {}", names.join(", "))
+    };
+    Err(Failure::new(format!("there is no collection {name:?}")).hint(hint))
 }
 
 fn object(stats: Statistics) -> Value {

@@ -23,6 +23,7 @@ use super::{text, url_form};
 use crate::limits::{BLOCK_BYTES_MAX, BLOCK_ROWS_MAX, KEY_BYTES_MAX, MIME_BYTES_MAX};
 use crate::{Capture, CaptureKind, Digest, Position, WriterKey};
 use std::cmp::Ordering;
+use std::ops::Range;
 
 /// Runs of captures.
 pub struct Captures;
@@ -38,7 +39,7 @@ impl Codec for Captures {
     }
 
     fn row(block: &CapturesBlock, index: usize) -> Row<'_> {
-        Row(Place::Packed(block, index))
+        Row::packed(block, index)
     }
 
     fn alone<'a>(key: &'a [u8], value: &'a [u8]) -> Option<Row<'a>> {
@@ -55,6 +56,11 @@ enum Place<'a> {
 }
 
 impl<'a> Row<'a> {
+    /// A row of a block.
+    pub(crate) fn packed(block: &'a CapturesBlock, row: usize) -> Row<'a> {
+        Row(Place::Packed(block, row))
+    }
+
     /// The bytes of the URL's key: site hash and SURT.
     pub fn url_key(&self) -> &[u8] {
         match &self.0 {
@@ -87,7 +93,7 @@ impl<'a> Row<'a> {
     /// The type of the record.
     pub fn kind(&self) -> CaptureKind {
         match &self.0 {
-            Place::Packed(block, row) => block.note(*row).kind,
+            Place::Packed(block, row) => block.kind_of_note(block.note_of(*row)),
             Place::Alone(entry) => entry.kind,
         }
     }
@@ -95,7 +101,7 @@ impl<'a> Row<'a> {
     /// The HTTP status; 0 where there is none.
     pub fn status(&self) -> u16 {
         match &self.0 {
-            Place::Packed(block, row) => block.note(*row).status,
+            Place::Packed(block, row) => block.note(block.note_of(*row)).status,
             Place::Alone(entry) => entry.status,
         }
     }
@@ -103,7 +109,7 @@ impl<'a> Row<'a> {
     /// The flags of a [`Capture`].
     pub fn flags(&self) -> u8 {
         match &self.0 {
-            Place::Packed(block, row) => block.note(*row).flags,
+            Place::Packed(block, row) => block.flags_of_note(block.note_of(*row)),
             Place::Alone(entry) => entry.flags,
         }
     }
@@ -111,7 +117,7 @@ impl<'a> Row<'a> {
     /// The media type; empty where there is none.
     pub fn mime(&self) -> &str {
         match &self.0 {
-            Place::Packed(block, row) => block.note(*row).mime,
+            Place::Packed(block, row) => block.note(block.note_of(*row)).mime,
             Place::Alone(entry) => entry.mime,
         }
     }
@@ -363,10 +369,6 @@ impl CapturesBlock {
         self.table[..self.key_count].partition_point(|first| *first as usize <= row).saturating_sub(1)
     }
 
-    fn time_ms(&self, row: usize) -> i64 {
-        unsortable(self.time_base.wrapping_add(self.number(TIME, row).wrapping_mul(self.time_unit)))
-    }
-
     fn position(&self, row: usize) -> Position {
         let writer = self.writers_at + 4 * self.referred(WRITER, row, self.writer_count);
         Position {
@@ -380,10 +382,14 @@ impl CapturesBlock {
         Moment { time_ms: self.time_ms(row), position: self.position(row) }
     }
 
-    fn note(&self, row: usize) -> Note<'_> {
+    /// The bytes of a note and of what follows it.
+    fn note_bytes(&self, note: usize) -> &[u8] {
         let notes = &self.table[2 * self.key_count + self.form_count + 2..];
-        let begin = notes[self.referred(NOTE, row, self.note_count)] as usize;
-        read_note(&mut Bytes(&self.text[begin..])).unwrap_or_default()
+        &self.text[notes[note] as usize..]
+    }
+
+    fn flags_of_note(&self, note: usize) -> u8 {
+        self.note_bytes(note).get(3).copied().unwrap_or(0)
     }
 
     fn url_form(&self, row: usize) -> &[u8] {
@@ -401,27 +407,69 @@ impl CapturesBlock {
     }
 }
 
-/// Kind, status, flags and media type: few different ones in a block.
+/// What counting takes from a block without going through its rows one by one.
+impl CapturesBlock {
+    /// The keys of URLs among these rows, each with those of the rows that are its own.
+    pub fn keys_in(&self, rows: Range<usize>) -> impl Iterator<Item = (&[u8], Range<usize>)> {
+        let keys = if rows.is_empty() { 0..0 } else { self.key_of(rows.start)..self.key_of(rows.end - 1) + 1 };
+        keys.map(move |key| (self.key(key), self.first_row(key).max(rows.start)..self.first_row(key + 1).min(rows.end)))
+    }
+
+    /// The number of a row's note in its block; below [`CapturesBlock::notes`].
+    #[inline]
+    pub fn note_of(&self, row: usize) -> usize {
+        self.referred(NOTE, row, self.note_count)
+    }
+
+    /// How many different notes the block has: never more than rows.
+    pub fn notes(&self) -> usize {
+        self.note_count
+    }
+
+    /// A note by its number.
+    pub fn note(&self, note: usize) -> Note<'_> {
+        read_note(&mut Bytes(self.note_bytes(note))).unwrap_or_default()
+    }
+
+    /// The type of record in a note.
+    pub fn kind_of_note(&self, note: usize) -> CaptureKind {
+        let kind = self.note_bytes(note).first();
+        kind.and_then(|kind| CaptureKind::from_number(*kind)).unwrap_or(CaptureKind::Other)
+    }
+
+    /// Milliseconds since 1970.
+    #[inline]
+    pub fn time_ms(&self, row: usize) -> i64 {
+        unsortable(self.time_base.wrapping_add(self.number(TIME, row).wrapping_mul(self.time_unit)))
+    }
+
+    /// How many bytes a record takes in its file.
+    #[inline]
+    pub fn length(&self, row: usize) -> u64 {
+        self.number(LENGTH, row)
+    }
+}
+
+/// Kind, status and media type: few different ones in a block.
 #[derive(Clone, Copy)]
-struct Note<'a> {
-    kind: CaptureKind,
-    status: u16,
-    flags: u8,
-    mime: &'a str,
+pub struct Note<'a> {
+    pub kind: CaptureKind,
+    pub status: u16,
+    pub mime: &'a str,
 }
 
 impl Default for Note<'_> {
     fn default() -> Self {
-        Note { kind: CaptureKind::Other, status: 0, flags: 0, mime: "" }
+        Note { kind: CaptureKind::Other, status: 0, mime: "" }
     }
 }
 
 fn read_note<'a>(text: &mut Bytes<'a>) -> Option<Note<'a>> {
     let kind = CaptureKind::from_number(text.u8()?)?;
-    let (status, flags) = (text.u16()?, text.u8()?);
+    let (status, _flags) = (text.u16()?, text.u8()?);
     let length = text.count(MIME_BYTES_MAX)?;
     let mime = std::str::from_utf8(text.take(length)?).ok()?;
-    Some(Note { kind, status, flags, mime })
+    Some(Note { kind, status, mime })
 }
 
 /// Compares the entries of one URL key with a bound: equal if the bound lies among them.

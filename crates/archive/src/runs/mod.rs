@@ -19,8 +19,8 @@ mod url_form;
 pub use captures_block::Row;
 pub use scan::Direction;
 
-pub(crate) use captures_block::Captures as CapturesCodec;
+pub(crate) use captures_block::{Captures as CapturesCodec, CapturesBlock};
 pub(crate) use entry::{Moment, write as write_entry, write_key};
 pub(crate) use pairs_block::{LookedFor, Pair, Pairs};
-pub(crate) use scan::{Bounds, Span, Walk};
+pub(crate) use scan::{AnyBlock, Bounds, Span, Walk};
 pub(crate) use set::{Bulk, RunSet, Staged, table_options};

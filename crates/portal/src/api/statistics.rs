@@ -4,6 +4,7 @@ use super::asked::Asked;
 use crate::access::May;
 use crate::find::Looking;
 use crate::limits::{HOSTS_TOLD_MAX, KEPT_MAX, KEPT_MS, KEPT_TIMES, VALUES_TOLD_MAX};
+use crate::portal::Scope;
 use crate::trouble::Trouble;
 use crate::visit::Visit;
 use serde::Serialize;
@@ -149,7 +150,16 @@ fn counted(look: &Looking<'_>, host: Option<&str>) -> Result<(i64, Arc<Statistic
         Some(host) => Match::Host(Key::of(&format!("http://{host}/"))),
     };
     let threads = std::thread::available_parallelism().map_or(1, usize::from);
-    let sums = Statistics::of(&views.captures, &matching, |row| look.counts(row), threads)?;
+    // Asked once for all captures, not once for each.
+    let members = match look.scope {
+        Scope::Everything => None,
+        Scope::Collection(name) => Some(look.portal.archive.collections().members(name)),
+    };
+    let counts = |row: &Row<'_>| {
+        members.as_ref().is_none_or(|members| members.hold(row.position()))
+            && look.portal.access.shows_row(row, look.may, look.now_ms)
+    };
+    let sums = Statistics::of(&views.captures, &matching, counts, threads)?;
     let counted = Counted { at, took_ms: at.elapsed().as_millis(), stamp, sums: Arc::new(sums), at_ms: look.now_ms };
     let answer = (counted.at_ms, counted.sums.clone());
     *slot = Some(counted);
