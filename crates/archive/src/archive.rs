@@ -249,6 +249,11 @@ impl Archive {
         self.shared.file(position.into()).map(|(path, _, _)| path)
     }
 
+    /// The sidecar of a segment or file from elsewhere, and the name in it.
+    pub fn sidecar(&self, id: SegmentId) -> Result<(PathBuf, SegmentName)> {
+        self.shared.file(id).map(|(_, sidecar, name)| (sidecar, name))
+    }
+
     /// Seals what is open, waits for the views, and lets go of the archive.
     pub fn close(mut self) -> Result<()> {
         self.finish_opening();

@@ -9,6 +9,7 @@
 
 use std::collections::HashMap;
 use std::path::{Path, PathBuf};
+use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
 
 use fjall::{Database, Keyspace};
@@ -106,6 +107,7 @@ pub struct Views {
     named: Mutex<HashMap<String, Keyspace>>,
     hidden: Arc<Hidden>,
     registered: Vec<Box<dyn View>>,
+    commits: AtomicU64,
     /// Captures by URL and time.
     pub captures: Captures,
     /// Payloads by digest.
@@ -124,6 +126,7 @@ impl Views {
             named: Mutex::new(HashMap::new()),
             hidden: hidden.clone(),
             registered,
+            commits: AtomicU64::new(0),
             captures: Captures::open_with_cache(&store, &folder.join(captures::KEYSPACE), hidden.clone(), cache_bytes)?,
             digests: Digests::open(&store, &folder.join(digests::KEYSPACE), hidden.clone())?,
             store,
@@ -157,6 +160,11 @@ impl Views {
     /// The same for many records that no view has seen yet: captures and digests go into sorted runs at once.
     pub fn bulk(&self) -> Batch<'_> {
         Batch { bulk: Some((self.captures.bulk(), self.digests.bulk())), ..self.batch() }
+    }
+
+    /// How many batches were committed since the views were opened: as long as it stays the same, nothing is new.
+    pub fn commits(&self) -> u64 {
+        self.commits.load(Ordering::SeqCst)
     }
 
     /// How far the views got in a segment.
@@ -333,6 +341,7 @@ impl Batch<'_> {
             digests.publish();
         }
         self.views.hidden.hide(self.hide);
+        self.views.commits.fetch_add(1, Ordering::SeqCst);
         Ok(())
     }
 }

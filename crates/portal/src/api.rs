@@ -14,6 +14,7 @@ mod register;
 mod schemas;
 pub mod statistics;
 pub mod table;
+pub mod texts;
 pub mod url;
 pub mod urls;
 

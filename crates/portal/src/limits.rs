@@ -77,6 +77,8 @@ pub const CURSOR_DIGITS_MAX: usize = 2 * (skep_archive::limits::KEY_BYTES_MAX + 
 pub const REGISTRATION_BYTES_MAX: usize = 64 << 10;
 /// Captures looked at for one page of a search.
 pub const SEARCH_ROWS_MAX: usize = 3_000_000;
+/// Results of a search in texts on one page, unless asked otherwise.
+pub const TEXTS_ROWS: usize = 20;
 /// Captures of one URL that are looked at.
 pub const CAPTURES_OF_URL_MAX: usize = 200_000;
 /// Versions of one URL that are told.

@@ -3,6 +3,7 @@
 //! ```text
 //!  /                                  a box to look for a URL, and what is in the archive
 //!  /search?q=                         URLs that contain words
+//!  /search?in=text&q=&at=             pages by the words of their texts
 //!  /COLLECTION/*/URL                  the calendar of a URL
 //!  /url?url=                          its versions, duplicates and captures
 //!  /compare?url=&a=&b=                two captures side by side
@@ -23,6 +24,7 @@ mod frame;
 mod search;
 mod start;
 mod statistics;
+mod texts;
 mod url;
 
 use crate::answer::{self, Answer};

@@ -7,6 +7,7 @@ use crate::metrics::Metrics;
 use crate::reply::Turns;
 use crate::settings::Lines;
 use skep_archive::{Archive, Capture, Clock, Position, WriterKey};
+use skep_search::Text;
 use std::collections::{BTreeSet, HashMap};
 use std::sync::{Arc, PoisonError, RwLock};
 use tokio::sync::Semaphore;
@@ -56,6 +57,8 @@ pub struct Portal {
     pub bodies: Semaphore,
     /// What was counted lately.
     pub statistics: Kept,
+    /// The texts of the archive.
+    pub text: Option<Arc<Text>>,
     names: RwLock<Arc<Names>>,
 }
 
@@ -121,6 +124,7 @@ impl Portal {
         origin: Origin,
         scripts: bool,
         turns: Turns,
+        text: Option<Arc<Text>>,
     ) -> Portal {
         let names = RwLock::new(Arc::new(Names::of(&archive)));
         let bodies = Semaphore::new(BODIES_AT_ONCE_MAX);
@@ -135,6 +139,7 @@ impl Portal {
             turns,
             bodies,
             statistics: Kept::default(),
+            text,
             names,
         }
     }

@@ -138,6 +138,7 @@ pub fn serve(archive: Arc<Archive>, settings: Settings) -> Result<Serving, Error
         replay.clone(),
         settings.scripts.unwrap_or(loopback),
         Turns::new(READS_AT_ONCE_MAX),
+        settings.text.clone(),
     );
     let portal = Arc::new(portal);
     let (per_second, everybody) = settings.pace();

@@ -3,6 +3,7 @@
 use crate::access::Access;
 use crate::limits::REQUESTS_PER_SECOND;
 use skep_archive::{Clock, system_clock};
+use skep_search::Text;
 use std::net::SocketAddr;
 use std::path::PathBuf;
 use std::sync::Arc;
@@ -32,6 +33,8 @@ pub struct Settings {
     pub log: Option<Lines>,
     /// Takes what whoever runs the portal should know.
     pub talk: Lines,
+    /// The texts of the archive, where they can be looked through.
+    pub text: Option<Arc<Text>>,
     /// The time.
     pub clock: Clock,
 }
@@ -49,6 +52,7 @@ impl Settings {
             requests_per_second: None,
             log: None,
             talk: Arc::new(|_| ()),
+            text: None,
             clock: Arc::new(system_clock),
         }
     }

@@ -49,6 +49,22 @@ impl Trouble {
     }
 }
 
+impl From<skep_search::Error> for Trouble {
+    fn from(error: skep_search::Error) -> Trouble {
+        let hint = error.hint().map_or(String::new(), |hint| format!(" ({hint})"));
+        match error {
+            skep_search::Error::Off => Trouble::missing(format!("Texts cannot be looked through: {error}{hint}.")),
+            skep_search::Error::Query(what) => Trouble::bad(format!("This cannot be looked for: {what}{hint}.")),
+            skep_search::Error::Archive(error) => error.into(),
+            skep_search::Error::Index(_) => Trouble {
+                status: StatusCode::INTERNAL_SERVER_ERROR,
+                told: "The index of texts could not answer; the reason is in the log.".into(),
+                log: Some(error.to_string()),
+            },
+        }
+    }
+}
+
 impl From<Error> for Trouble {
     fn from(error: Error) -> Trouble {
         let log = Some(error.to_string());

@@ -2,7 +2,8 @@
 
 use crate::failure::{Failure, Result};
 use crate::job::{self, Exit, Tell};
-use crate::owner::{self, Place};
+use crate::owner::{self, Owned, Place};
+use crate::search;
 use crate::show::{self, Column, Screen};
 use clap::Args;
 use serde::{Deserialize, Serialize};
@@ -17,7 +18,8 @@ use std::path::{Path, PathBuf};
 #[command(after_help = "\
 Files stay where they are and are never changed; --copy puts copies into the archive. A folder stands for all archive files below it.
 A CDXJ index brings in the captures it lists, without reading the WARC files it names (they must be where the index is). Adding a file again
-does nothing. Exit code 3 if something was left out.
+does nothing. --text makes the archive keep an index of the texts of all its pages, from now on, for `skep search`. Exit code 3 if something
+was left out.
 Examples:
   skep add crawl.warc.gz
   skep add --collection elections-2019 /srv/crawls/2019/
@@ -32,6 +34,9 @@ pub struct Typed {
     /// Copy the files into the archive
     #[arg(long)]
     copy: bool,
+    /// Keep an index of the texts of all pages in the archive
+    #[arg(long)]
+    text: bool,
 }
 
 /// As meant: absolute paths of files.
@@ -40,6 +45,8 @@ pub struct Job {
     files: Vec<PathBuf>,
     collection: String,
     copy: bool,
+    #[serde(default)]
+    text: bool,
 }
 
 const COLUMNS: &[Column] = &[
@@ -77,7 +84,7 @@ pub fn run(typed: Typed, place: &Place) -> Result<Exit> {
             Failure::new("there is no archive file").hint(format!("archive files end in .{}", ENDINGS.join(", .")))
         );
     }
-    let job = Job { files, collection: typed.collection, copy: typed.copy };
+    let job = Job { files, collection: typed.collection, copy: typed.copy, text: typed.text };
     let mut screen = Screen::new(place.json, COLUMNS);
     let exit = owner::perform(&place.archive, true, &job::Job::Add(job), &mut screen);
     screen.finish()?;
@@ -113,7 +120,16 @@ fn find_below(folder: &Path, archive: &Path, files: &mut Vec<PathBuf>) -> Result
     Ok(())
 }
 
-pub fn perform(archive: &Archive, job: &Job, tell: &mut dyn Tell) -> Result<Exit> {
+pub fn perform(owned: &Owned, job: &Job, tell: &mut dyn Tell) -> Result<Exit> {
+    if job.text {
+        owned.text.keep()?;
+    }
+    let exit = add(&owned.archive, job, tell)?;
+    search::read_texts(owned, tell)?;
+    Ok(exit)
+}
+
+fn add(archive: &Archive, job: &Job, tell: &mut dyn Tell) -> Result<Exit> {
     let total: u64 = job.files.iter().filter_map(|p| p.metadata().ok()).map(|m| m.len()).sum();
     let mut additions = archive.additions()?;
     let mut exit = Exit::Done;

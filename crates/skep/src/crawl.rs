@@ -10,7 +10,7 @@ pub use job::Job;
 use crate::failure::{Result, say};
 use crate::job::{self as jobs, Exit, Tell};
 use crate::owner::{self, Owned, Place};
-use crate::{report, signals};
+use crate::{report, search, signals};
 use clap::Args;
 use live::Live;
 use serde_json::{Value, json};
@@ -45,6 +45,9 @@ pub struct Typed {
     /// Take everything that no flag says from this TOML file
     #[arg(long, value_name = "FILE")]
     config: Option<PathBuf>,
+    /// Keep an index of the texts of all pages in the archive, for `skep search`
+    #[arg(long)]
+    text: bool,
 }
 
 pub fn run(typed: Typed, place: &Place) -> Result<Exit> {
@@ -52,7 +55,8 @@ pub fn run(typed: Typed, place: &Place) -> Result<Exit> {
         Some(path) => typed.wishes.over(Wishes::load(path)?),
         None => typed.wishes,
     };
-    let job = wishes.meant(&place.archive.join("settings"), place.json)?;
+    let mut job = wishes.meant(&place.archive.join("settings"), place.json)?;
+    job.text = typed.text;
     let name = job.settings.name.clone();
     let mut live = Live::new(place.json);
     let _watch = {
@@ -105,6 +109,9 @@ fn conclude(ended: &Value, name: &str) -> Result<()> {
 pub fn perform(owned: &Owned, job: &Job, tell: &mut dyn Tell) -> Result<Exit> {
     let name = &job.settings.name;
     let run = job.run()?;
+    if job.text {
+        owned.text.keep()?;
+    }
     let running = owned.crawls.begin(name)?;
     raise_open_files();
     let mut failed = None;
@@ -153,6 +160,7 @@ pub fn perform(owned: &Owned, job: &Job, tell: &mut dyn Tell) -> Result<Exit> {
             Exit::Undone
         }
     };
+    search::read_texts(owned, tell)?;
     tell.line(ended)?;
     Ok(exit)
 }

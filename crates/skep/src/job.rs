@@ -1,7 +1,7 @@
 //! What a command asks of an archive, so that it can be done by this process or by the one that owns the archive already.
 
 use crate::owner::Owned;
-use crate::{add, captures, check, crawl, export, failure, get, queue, remove, report, serve, stats, why};
+use crate::{add, captures, check, crawl, export, failure, get, queue, remove, report, search, serve, stats, why};
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
@@ -18,6 +18,7 @@ pub enum Job {
     Queue(queue::Job),
     Remove(remove::Job),
     Report(report::Job),
+    Search(search::Job),
     Serve(Box<serve::Job>),
     Stats(stats::Job),
     /// The crawl of this name is to finish what is in flight and to end.
@@ -75,7 +76,7 @@ pub trait Tell {
 pub fn perform(owned: &Owned, job: &Job, tell: &mut dyn Tell) -> failure::Result<Exit> {
     let archive = &*owned.archive;
     match job {
-        Job::Add(job) => add::perform(archive, job, tell),
+        Job::Add(job) => add::perform(owned, job, tell),
         Job::Captures(job) => captures::perform(archive, job, tell),
         Job::Check(job) => check::perform(archive, job, tell),
         Job::Crawl(job) => crawl::perform(owned, job, tell),
@@ -84,6 +85,7 @@ pub fn perform(owned: &Owned, job: &Job, tell: &mut dyn Tell) -> failure::Result
         Job::Queue(job) => queue::perform(owned, job, tell),
         Job::Remove(job) => remove::perform(archive, job, tell),
         Job::Report(job) => report::perform(owned, job, tell),
+        Job::Search(job) => search::perform(owned, job, tell),
         Job::Serve(job) => serve::perform(owned, job, tell),
         Job::Stats(job) => stats::perform(archive, job, tell),
         Job::Stop { name } => Ok(if owned.crawls.stop(name) { Exit::Done } else { Exit::No }),

@@ -18,6 +18,7 @@ mod queue;
 mod rebuild;
 mod remove;
 mod report;
+mod search;
 mod seeds;
 mod serve;
 mod show;
@@ -57,6 +58,7 @@ A first look, with files that you have:
   skep add crawl-2019/*.warc.gz                 index them where they are
   skep captures example.org --match host        what is there of a host
   skep get https://example.org/ --at 2019-06    the page as it was then
+  skep rebuild --text; skep search 'woven hive'  pages by the words of their texts
   skep stats                                    what all of it amounts to
   skep export --format wacz -o site.wacz        a part of it, or all, for others
   skep serve                                    all of it in a browser
@@ -71,6 +73,7 @@ enum Command {
     Add(add::Typed),
     Index(index::Typed),
     Captures(captures::Typed),
+    Search(search::Typed),
     Get(get::Typed),
     Export(export::Typed),
     Check(check::Typed),
@@ -98,6 +101,7 @@ fn main() -> ExitCode {
         Command::Add(typed) => add::run(typed, &place),
         Command::Index(typed) => index::run(typed),
         Command::Captures(typed) => captures::run(typed, &place),
+        Command::Search(typed) => search::run(typed, &place),
         Command::Get(typed) => get::run(typed, &place),
         Command::Export(typed) => export::run(typed, &place),
         Command::Check(typed) => check::run(typed, &place),

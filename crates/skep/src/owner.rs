@@ -9,6 +9,7 @@ use serde_json::{Value, json};
 use skep_archive::control::{self, Answer, Answering, Ask};
 use skep_archive::{Archive, OpenOptions};
 use skep_crawl::Question;
+use skep_search::Text;
 use std::path::{Path, PathBuf};
 use std::sync::{Arc, Condvar, Mutex, PoisonError};
 use std::time::{Duration, Instant};
@@ -24,6 +25,7 @@ pub struct Owned {
     pub archive: Arc<Archive>,
     pub crawls: Crawls,
     pub portals: Portals,
+    pub text: Arc<Text>,
 }
 
 impl Owned {
@@ -64,7 +66,9 @@ pub fn as_owner(archive: Archive, work: impl FnOnce(&Owned) -> Result<Exit>) -> 
         say(&format!("note: {finding}"));
     }
     let socket = archive.layout().control();
-    let owned = Arc::new(Owned { archive: Arc::new(archive), crawls: Crawls::default(), portals: Portals::default() });
+    let archive = Arc::new(archive);
+    let text = Arc::new(Text::open(archive.clone())?);
+    let owned = Arc::new(Owned { archive, crawls: Crawls::default(), portals: Portals::default(), text });
     let guests = Arc::new(Guests::default());
     let (shared, counted) = (Arc::clone(&owned), Arc::clone(&guests));
     let server = control::serve(
@@ -77,8 +81,13 @@ pub fn as_owner(archive: Archive, work: impl FnOnce(&Owned) -> Result<Exit>) -> 
     }
     guests.wait();
     server.finish(READERS_WAIT);
+    owned.text.stop();
     // A request under way may still hold the archive; closing waits for what was appended either way.
-    match Arc::try_unwrap(owned).map(|owned| Arc::try_unwrap(owned.archive)) {
+    let archive = Arc::try_unwrap(owned).map(|Owned { archive, text, .. }| {
+        drop(text);
+        Arc::try_unwrap(archive)
+    });
+    match archive {
         Ok(Ok(archive)) => archive.close()?,
         Ok(Err(archive)) => archive.settle()?,
         Err(shared) => shared.archive.settle()?,

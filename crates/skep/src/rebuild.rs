@@ -3,6 +3,7 @@
 use crate::failure::{Result, say};
 use crate::job::{Exit, Tell};
 use crate::owner::{self, Place};
+use crate::search;
 use crate::show::{self, Column, Screen};
 use clap::Args;
 use serde_json::json;
@@ -15,22 +16,29 @@ use std::ops::ControlFlow;
 #[command(after_help = "\
 The views (what is found where) hold nothing that is not in the segments and collections. They are built again from the sidecars
 beside the files; --reparse reads the files themselves and writes the sidecars again, which takes longer. What was added by a CDXJ index
-stays as the index had it.")]
+stays as the index had it. An index of texts, where the archive keeps one, is built again too; --text makes the archive keep one from now on.")]
 pub struct Typed {
     /// Read every record again instead of the sidecars
     #[arg(long)]
     pub reparse: bool,
+    /// Keep an index of the texts of all pages, for `skep search`
+    #[arg(long)]
+    pub text: bool,
 }
 
 const COLUMNS: &[Column] = &[("rebuilt", |v| {
     let [captures, segments, files] = ["captures", "segments", "files"].map(|name| show::text(v, name));
-    format!("{captures} captures of {segments} segments and {files} added files")
+    let texts = v["texts"].as_u64().map_or(String::new(), |texts| format!(", {texts} texts"));
+    format!("{captures} captures of {segments} segments and {files} added files{texts}")
 })];
 
 pub fn run(typed: &Typed, place: &Place) -> Result<Exit> {
     let archive = Archive::rebuild(&place.archive, OpenOptions::default(), typed.reparse)?;
     owner::as_owner(archive, |owned| {
         let archive = &*owned.archive;
+        if typed.text {
+            owned.text.keep()?;
+        }
         archive.settle()?;
         let mut captures: u64 = 0;
         archive.views().captures.each(&Match::All, |_| {
@@ -43,7 +51,12 @@ pub fn run(typed: &Typed, place: &Place) -> Result<Exit> {
         }
         let (segments, files) = (archive.segments().len(), archive.collections().files().len());
         let mut screen = Screen::new(place.json, COLUMNS);
-        screen.line(json!({ "captures": captures, "segments": segments, "files": files }))?;
+        search::read_texts(owned, &mut screen)?;
+        let mut rebuilt = json!({ "captures": captures, "segments": segments, "files": files });
+        if owned.text.is_kept() {
+            rebuilt["texts"] = json!(owned.text.documents()?);
+        }
+        screen.line(rebuilt)?;
         screen.finish()?;
         Ok(if undone.iter().all(|f| f.mended) { Exit::Done } else { Exit::Undone })
     })

@@ -120,6 +120,22 @@ pub fn urls() -> Value {
     object(&[("urls", list(hit)), ("next", perhaps(text()))])
 }
 
+pub fn texts() -> Value {
+    let piece = object(&[("text", text()), ("found", truth())]);
+    let result = object(&[
+        ("url", text()),
+        ("time", time()),
+        ("timestamp", digits()),
+        ("title", text()),
+        ("passage", list(piece)),
+        ("first", time()),
+        ("last", time()),
+        ("captures", number()),
+        ("links", object(&[("replay", address()), ("calendar", address())])),
+    ]);
+    object(&[("results", list(result)), ("cut", truth()), ("next", perhaps(text()))])
+}
+
 pub fn url() -> Value {
     let version = object(&[
         ("digest", perhaps(text())),

@@ -1,10 +1,10 @@
 //! Every question of the API: where it is asked, with which parameters, what comes back, and who answers.
 
 use super::asked::Asked;
-use super::{collections, completeness, files, openapi, records, register, schemas, statistics, url, urls};
+use super::{collections, completeness, files, openapi, records, register, schemas, statistics, texts, url, urls};
 use crate::access::May;
 use crate::find::Looking;
-use crate::limits::{CURSOR_DIGITS_MAX, PAGE_ROWS, PAGE_ROWS_MAX, QUERY_CHARS_MAX, URL_CHARS_MAX};
+use crate::limits::{CURSOR_DIGITS_MAX, PAGE_ROWS, PAGE_ROWS_MAX, QUERY_CHARS_MAX, TEXTS_ROWS, URL_CHARS_MAX};
 use crate::reply::Reply;
 use crate::trouble::Trouble;
 use crate::visit::Visit;
@@ -173,7 +173,7 @@ const AFTER: Parameter =
     query("after", Kind::Cursor(CURSOR_DIGITS_MAX), "go on behind the page before: what `next` said there");
 const FILE: Parameter = in_path("file", Kind::File, "a file of the archive, as lists name it");
 const KINDS: Kind = Kind::Choice(&["response", "revisit", "resource", "metadata", "conversion"]);
-const _: () = assert!(PAGE_ROWS == 100 && PAGE_ROWS <= PAGE_ROWS_MAX);
+const _: () = assert!(PAGE_ROWS == 100 && PAGE_ROWS <= PAGE_ROWS_MAX && TEXTS_ROWS == 20);
 
 /// All questions, in the order in which they are read about.
 pub const ENDPOINTS: &[Endpoint] = &[
@@ -211,6 +211,31 @@ pub const ENDPOINTS: &[Endpoint] = &[
         gives: Gives::Json(schemas::urls),
         needs: May::Read,
         work: Work::Tell(urls::search),
+    },
+    Endpoint {
+        method: "GET",
+        path: "/search/text",
+        id: "searchTexts",
+        summary: "Pages by the words of their titles and texts, also as of a date; each URL once, the best first",
+        parameters: &[
+            wanted(
+                "q",
+                Kind::Text(QUERY_CHARS_MAX),
+                "words, \"a phrase\", title:word, site:example.org, host:news.example.org, -word",
+            ),
+            query("at", Kind::Moment, "only what was current at the end of this time"),
+            query("url_prefix", Kind::Url(URL_CHARS_MAX), "only URLs that begin with this"),
+            COLLECTION,
+            query(
+                "limit",
+                Kind::Number { least: 1, most: skep_search::limits::RESULTS_MAX as u64 },
+                "at most so many on one page; 20 without it",
+            ),
+            AFTER,
+        ],
+        gives: Gives::Json(schemas::texts),
+        needs: May::Read,
+        work: Work::Tell(texts::search),
     },
     Endpoint {
         method: "GET",

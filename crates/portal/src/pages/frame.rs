@@ -33,6 +33,10 @@ pub fn asking(look: &Looking<'_>, title: &str, asked: &str, body: &str, frames: 
             format!("<input type=\"hidden\" name=\"collection\" value=\"{}\">", escape(name)),
         ),
     };
+    let texts = match look.portal.text.as_ref().is_some_and(|text| text.is_kept()) {
+        true => format!("<a href=\"{}\">Texts</a>", escape(&format!("/search?in=text{}", and_scope(look)))),
+        false => String::new(),
+    };
     let within = escape(&within);
     let page = format!(
         "<!doctype html>\n<html lang=\"en\"><head><meta charset=\"utf-8\"><title>{shown} – Skep</title>\
@@ -42,7 +46,7 @@ pub fn asking(look: &Looking<'_>, title: &str, asked: &str, body: &str, frames: 
          <form action=\"/search\" role=\"search\"><label class=\"unseen\" for=\"q\">A URL, a host or words of a URL</label>\
          <input id=\"q\" name=\"q\" type=\"search\" value=\"{asked}\" maxlength=\"2000\" placeholder=\"A URL, a host or words of a URL\" autocomplete=\"off\" \
          autocapitalize=\"none\" spellcheck=\"false\" required>{hidden}<button>Find</button></form>\
-         <nav aria-label=\"Main\"><a href=\"/statistics{within}\">Statistics</a><a href=\"/files{within}\">Files</a><a href=\"/api\">API</a></nav></header>\n\
+         <nav aria-label=\"Main\">{texts}<a href=\"/statistics{within}\">Statistics</a><a href=\"/files{within}\">Files</a><a href=\"/api\">API</a></nav></header>\n\
          <main id=\"main\"><h1>{shown}</h1>\n{body}</main>\n\
          <footer class=\"bottom\">An archive kept with Skep. Every page here can also be asked for through the <a href=\"/api\">API</a>.</footer></body></html>\n"
     );

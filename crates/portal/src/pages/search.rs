@@ -18,6 +18,9 @@ const ROWS: usize = 50;
 
 /// URLs that contain words; a whole URL leads to its calendar at once, if it has one.
 pub fn page(look: &Looking<'_>, params: &Params, _: &Visit) -> Result<Answer, Trouble> {
+    if params.get("in") == Some("text") {
+        return super::texts::page(look, params);
+    }
     let typed = params.get("q").unwrap_or_default().trim();
     if typed.is_empty() {
         return Ok(answer::redirect(StatusCode::FOUND, "/"));
@@ -75,6 +78,10 @@ pub fn page(look: &Looking<'_>, params: &Params, _: &Visit) -> Result<Answer, Tr
             }
             body.push_str("</tbody></table></div>\n");
         }
+    }
+    if look.portal.text.as_ref().is_some_and(|text| text.is_kept()) {
+        let there = format!("/search?in=text&q={}{}", encoded(&shortened), and_scope(look));
+        body.push_str(&format!("<p>{}</p>\n", link(&there, "Look for it in the texts of pages")));
     }
     let next = found.next.map(|next| format!("/search?q={}{}&after={next}", encoded(&shortened), and_scope(look)));
     body.push_str(&more(next));

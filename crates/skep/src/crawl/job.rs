@@ -15,6 +15,9 @@ pub struct Job {
     pub fetch: Fetch,
     /// Every visit is told of, not only how it stands.
     pub each: bool,
+    /// The archive is to keep the texts of its pages.
+    #[serde(default)]
+    pub text: bool,
 }
 
 /// How it fetches: what is not kept in the archive, because it holds secrets or speaks of this machine.

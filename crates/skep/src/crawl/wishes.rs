@@ -274,7 +274,7 @@ impl Wishes {
         fetch.headers.extend(
             seeds.credentials.iter().map(|(host, credentials)| Header::from(HeaderRule::basic(host, credentials))),
         );
-        Ok(Job { settings, fetch, each })
+        Ok(Job { settings, fetch, each, text: false })
     }
 
     fn change(&self, settings: &mut Settings) -> Result<()> {
