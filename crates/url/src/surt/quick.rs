@@ -1,7 +1,9 @@
 //! The key of a URL that is nearly canonical already, in one pass.
 //!
-//! Most URLs of most archives are: plain ASCII, an ordinary name, no escapes, no dot segments. This pass gives up on
-//! everything else; where it answers, it answers what the thorough way answers.
+//! Most URLs of most archives are: plain ASCII, an ordinary name or address, no escapes, no dot segments. This pass gives up
+//! on everything else; where it answers, it answers what the thorough way answers.
+
+use std::net::Ipv4Addr;
 
 use super::{host, query};
 
@@ -15,19 +17,20 @@ pub(super) fn key_into(url: &[u8], out: &mut Vec<u8>) -> bool {
         return false;
     };
     let Some(rest) = host_into(rest, out) else { return false };
-    let rest = rest.strip_prefix(default_port).unwrap_or(rest);
+    let Some(rest) = port_into(rest, default_port, out) else { return false };
+    out.push(b')');
     let Some(rest) = path_into(rest, out) else { return false };
     query_into(rest, out)
 }
 
-/// Appends `org,example)` and gives back what follows the host.
+/// Appends `org,example` and gives back what follows the host.
 fn host_into<'a>(rest: &'a [u8], out: &mut Vec<u8>) -> Option<&'a [u8]> {
     let end =
         rest.iter().position(|b| !b.is_ascii_alphanumeric() && !matches!(b, b'.' | b'-' | b'_')).unwrap_or(rest.len());
     let (name, rest) = rest.split_at(end);
-    // Without a letter it may be an address in one of its odd forms.
+    // Without a letter it may be an address in one of its odd forms; only the plain one, `127.0.0.1`, is for this pass.
     if !name.iter().any(u8::is_ascii_alphabetic) {
-        return None;
+        std::str::from_utf8(name).ok()?.parse::<Ipv4Addr>().ok()?;
     }
     let mut lower = [0u8; 255];
     let lower = lower.get_mut(..name.len())?;
@@ -46,8 +49,23 @@ fn host_into<'a>(rest: &'a [u8], out: &mut Vec<u8>) -> Option<&'a [u8]> {
         }
         out.extend_from_slice(label);
     }
-    out.push(b')');
     Some(rest)
+}
+
+/// Appends `:8080`, or nothing for the port of the scheme, and gives back what follows.
+fn port_into<'a>(rest: &'a [u8], default_port: &[u8], out: &mut Vec<u8>) -> Option<&'a [u8]> {
+    let Some(digits) = rest.strip_prefix(b":") else { return Some(rest) };
+    let length = digits.iter().take_while(|b| b.is_ascii_digit()).count();
+    let (port, rest) = rest.split_at(1 + length);
+    if port == default_port {
+        return Some(rest);
+    }
+    // A port that would be written otherwise than it stands, or that is none, is not for this pass.
+    let plain = matches!(port, [b':', b'1'..=b'9', ..]) && std::str::from_utf8(&port[1..]).ok()?.parse::<u16>().is_ok();
+    plain.then(|| {
+        out.extend_from_slice(port);
+        rest
+    })
 }
 
 /// Appends the path and gives back what follows: nothing, `?…` or `#…`.
@@ -108,4 +126,35 @@ fn lower_into(bytes: &[u8], out: &mut Vec<u8>) {
     let start = out.len();
     out.extend_from_slice(bytes);
     out[start..].make_ascii_lowercase();
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn addresses_and_ports_are_for_this_pass_where_they_are_plain() {
+        let plain = [
+            "http://127.0.0.1/a",
+            "http://127.0.0.1:8080/",
+            "https://www.a.example:8443/x?b=1&a=2",
+            "http://a.example:80/x",
+        ];
+        let odd = [
+            "http://127.1/a",
+            "http://0127.0.0.1/a",
+            "http://127.0.0.1./a",
+            "http://256.0.0.1/a",
+            "http://a.example:080/",
+            "http://a.example:0/",
+            "http://a.example:65536/",
+            "http://a.example:/",
+            "http://a.example:80a/",
+        ];
+        for (url, is_plain) in plain.iter().map(|url| (url, true)).chain(odd.iter().map(|url| (url, false))) {
+            assert_eq!(key_into(url.as_bytes(), &mut Vec::new()), is_plain, "{url}");
+            crate::surt::assert_ways_agree(url.as_bytes());
+        }
+        assert_eq!(crate::surt::key("http://127.0.0.1:8080/A"), "1,0,0,127:8080)/a");
+    }
 }
