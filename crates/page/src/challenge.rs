@@ -42,8 +42,9 @@ const TITLES: &[&str] = &[
 
 /// Whether the beginning of a page may have one of [`TITLES`], without reading its markup.
 fn has_such_a_title(body: &[u8]) -> bool {
+    static TAGS: LazyLock<Option<Searcher>> = LazyLock::new(|| Searcher::new(["<ti", "<tI", "<Ti", "<TI"]));
     let beginning = &body[..body.len().min(TITLE_WITHIN_BYTES)];
-    memchr::memchr_iter(b'<', beginning).any(|at| {
+    let is_such = |at: usize| {
         let tag = &beginning[at + 1..];
         tag.get(..5).is_some_and(|name| name.eq_ignore_ascii_case(b"title")) && {
             let text = tag.split(|byte| *byte == b'>').nth(1).unwrap_or_default();
@@ -52,7 +53,12 @@ fn has_such_a_title(body: &[u8]) -> bool {
             let title = String::from_utf8_lossy(text).split_whitespace().collect::<Vec<_>>().join(" ").to_lowercase();
             title.contains('&') || TITLES.contains(&title.as_str())
         }
-    })
+    };
+    match &*TAGS {
+        Some(tags) => tags.find_iter(beginning).any(|tag| is_such(tag.start())),
+        // A processor without wide registers.
+        None => memchr::memchr_iter(b'<', beginning).any(is_such),
+    }
 }
 
 /// Titles of tests stand near the beginning.
