@@ -21,8 +21,10 @@ pub struct Novelty {
     hosts: (u32, u32),
     /// The page it was found on.
     via: Option<String>,
-    /// Known URLs that it links to, and in how many of its folders they lie: pages that others had led to. Not the way back.
+    /// Known URLs that it links to, pages that others had led to: where each ends in the text behind it, and in how many of its
+    /// folders they lie. Not the way back.
     met: Vec<(u32, u8)>,
+    met_text: String,
     /// The shapes of the page, and how many new URLs of one of them it links to.
     shapes: Vec<u64>,
     alike: u32,
@@ -38,7 +40,8 @@ impl Novelty {
             ends,
             hosts: (0, 0),
             via: via.map(str::to_owned),
-            met: Vec::with_capacity(limits::MET_PER_PAGE_MAX / 2),
+            met: Vec::new(),
+            met_text: String::new(),
             shapes: shape::keys(page).collect(),
             alike: 0,
         }
@@ -49,7 +52,7 @@ impl Novelty {
         if url == self.page {
             return;
         }
-        let same = url.bytes().zip(self.page.bytes()).take_while(|(a, b)| a == b).count();
+        let same = shared_bytes(url.as_bytes(), self.page.as_bytes());
         let mut inside = 0;
         for (end, (fresh, all)) in self.ends.iter().zip(&mut self.folders) {
             if same >= *end {
@@ -67,13 +70,20 @@ impl Novelty {
         }
         let way_back = same == url.len() || self.via.as_deref() == Some(url);
         if !new && !way_back && self.met.len() < limits::MET_PER_PAGE_MAX {
-            self.met.push((hash(url.bytes()) as u32, inside));
+            // Hashed when somebody asks, which is seldom.
+            self.met_text.push_str(url);
+            self.met.push((self.met_text.len() as u32, inside));
         }
     }
 
     /// Known URLs that the page links to and that lie in at least so many of its folders.
     pub(super) fn met(&self, folders: usize) -> impl Iterator<Item = u32> {
-        self.met.iter().filter(move |(_, inside)| usize::from(*inside) >= folders).map(|(url, _)| *url)
+        let mut from = 0;
+        self.met.iter().filter_map(move |(end, inside)| {
+            let url = &self.met_text[from..*end as usize];
+            from = *end as usize;
+            (usize::from(*inside) >= folders).then(|| hash(url.bytes()) as u32)
+        })
     }
 
     /// Does the page lead to new URLs of its own shape?
@@ -95,6 +105,12 @@ impl Novelty {
     pub(super) fn floods(&self) -> bool {
         deepens(self.hosts)
     }
+}
+
+/// With how many bytes both begin.
+fn shared_bytes(one: &[u8], other: &[u8]) -> usize {
+    let words = one.as_chunks::<8>().0.iter().zip(other.as_chunks::<8>().0).take_while(|(a, b)| a == b).count() * 8;
+    words + one[words..].iter().zip(&other[words..]).take_while(|(a, b)| a == b).count()
 }
 
 fn deepens((new, all): (u32, u32)) -> bool {
