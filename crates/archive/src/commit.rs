@@ -271,7 +271,7 @@ impl Committer {
         // A failed view is told to the next append; these records are safe.
         let _failure_is_kept_in_the_lane = self.following.put(commits, tell);
         if self.live.len() > OPEN_FILES_MAX {
-            self.live.values_mut().for_each(|live| live.file = None);
+            self.live.values_mut().for_each(|live| (live.file, live.pending) = (None, Vec::new()));
         }
     }
 
@@ -370,9 +370,13 @@ impl Live {
         if self.pending.is_empty() {
             return Ok(());
         }
-        let pending = std::mem::take(&mut self.pending);
+        let mut pending = std::mem::take(&mut self.pending);
         self.hasher.update(&pending);
         let written = self.file().and_then(|file| file.write_all_at(&pending, end - pending.len() as u64));
+        // The room is needed again at once, except what a large record took.
+        pending.clear();
+        pending.shrink_to(PENDING_BYTES_MAX);
+        self.pending = pending;
         written.map_err(|error| Error::io("cannot write", &self.path, error))
     }
 
