@@ -62,7 +62,8 @@ const HEX: &[u8; 16] = b"0123456789ABCDEF";
 
 /// Whether a text is a word as it stands.
 pub fn is_word(text: &str) -> bool {
-    !text.is_empty() && text.bytes().all(|b| b.is_ascii_graphic())
+    // Looking at all bytes is quicker than stopping at the first that does not fit: nearly all do.
+    !text.is_empty() && text.bytes().fold(true, |all, b| all & b.is_ascii_graphic())
 }
 
 /// Appends a number in base 10.

@@ -60,6 +60,11 @@ impl FromStr for LinksDigest {
 
 /// The links that a record has room for: a prefix of what the page has.
 pub fn kept<'a, 'l>(links: &'l [Link<'a>]) -> &'l [Link<'a>] {
+    // Mostly there is room even if every byte had to be escaped.
+    let most: usize = links.iter().map(|link| LINE_FRAME_BYTES + 3 * (link.url.len() + link.code.len())).sum();
+    if links.len() <= LINKS_MAX && most <= LINK_LINES_BYTES_MAX {
+        return links;
+    }
     let mut bytes = 0;
     let fits = |link: &&Link<'_>| {
         bytes += line_bytes(link);
@@ -72,8 +77,11 @@ pub fn kept<'a, 'l>(links: &'l [Link<'a>]) -> &'l [Link<'a>] {
 /// What the line of a link takes, at most.
 fn line_bytes(link: &Link<'_>) -> usize {
     let word = |text: &str| if is_word(text) { text.len() } else { text.len() * 3 };
-    "outlink:   nofollow\r\n".len() + word(link.url) + word(link.code)
+    LINE_FRAME_BYTES + word(link.url) + word(link.code)
 }
+
+/// What stands in the line of a link beside its words, at most.
+const LINE_FRAME_BYTES: usize = "outlink:   nofollow\r\n".len();
 
 /// Appends `URL code` or `URL code nofollow`.
 pub fn push_link(out: &mut Vec<u8>, link: &Link<'_>) {

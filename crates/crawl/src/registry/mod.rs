@@ -27,6 +27,7 @@ mod codec;
 #[cfg(test)]
 mod crash_tests;
 mod error;
+mod familiar;
 mod filter;
 mod fingerprint;
 mod hosts;
@@ -54,6 +55,7 @@ pub use options::Options;
 pub use states::{Class, State};
 pub use taking::Taken;
 
+use familiar::Familiar;
 use fingerprint::Fingerprints;
 use hosts::Hosts;
 use pages::Pages;
@@ -209,6 +211,7 @@ struct Crawl {
 pub struct Registry {
     folder: PathBuf,
     fingerprints: Fingerprints,
+    familiar: Familiar,
     seen_urls: Seen,
     seen_hosts: Seen,
     urls: Urls,
@@ -260,8 +263,14 @@ impl Registry {
 
     /// The entry that is recognised by this form in a crawl, if there is one.
     pub fn known(&mut self, crawl: u16, known_as: &str) -> Result<Option<EntryNumber>> {
-        let fingerprint = self.fingerprints.of_url(crawl, known_as);
-        self.doing(|registry| registry.seen_urls.find(fingerprint))
+        self.doing(|registry| {
+            if let Some(entry) = registry.familiar.find(crawl, known_as) {
+                return Ok(Some(entry));
+            }
+            let found = registry.seen_urls.find(registry.fingerprints.of_url(crawl, known_as))?;
+            found.inspect(|entry| registry.familiar.put(crawl, known_as, *entry));
+            Ok(found)
+        })
     }
 
     /// The entry with a fingerprint, if it is known.
@@ -324,7 +333,8 @@ impl Registry {
 
     /// Bytes of memory that it holds.
     pub fn memory_bytes(&self) -> usize {
-        self.seen_urls.memory_bytes()
+        self.familiar.memory_bytes()
+            + self.seen_urls.memory_bytes()
             + self.seen_hosts.memory_bytes()
             + self.urls.memory_bytes()
             + self.hosts.names.memory_bytes()

@@ -2,6 +2,7 @@
 
 use super::checkpoint::{self, Checkpoint, Image, Mark};
 use super::error::{Error, Result};
+use super::familiar::Familiar;
 use super::fingerprint::Fingerprints;
 use super::hosts::Hosts;
 use super::pages::Pages;
@@ -32,6 +33,7 @@ impl Registry {
         let mut registry = Registry {
             folder: folder.to_owned(),
             fingerprints,
+            familiar: Familiar::default(),
             seen_urls,
             seen_hosts,
             urls: Urls::open(folder, image.urls)?,

@@ -53,7 +53,8 @@ pub(super) struct Seen {
     fresh_id: u64,
     fresh_sum: Xxh3Default,
     /// By fingerprint: index into the table plus one, in the low bits, and above them bits of the fingerprint, so that another one is
-    /// mostly told apart without a look into the table; zero is free. Its length is a power of two.
+    /// mostly told apart without a look into the table; zero is free. Its length is a power of two and grows with the table, so that
+    /// what little a small crawl knows stays close together.
     slots: Vec<u32>,
     index_mask: u32,
     /// Fingerprints found in runs lately, each with its number plus one. All zeros at first, which costs nothing until it is used.
@@ -74,6 +75,9 @@ type Recent = [u64; 3];
 /// A merge goes on after this many were added: often enough to be unnoticed, seldom enough to cost nothing itself.
 const STEP_EVERY: usize = 16;
 
+/// Slots of an empty table; a power of two.
+const SLOTS_FIRST: usize = 1 << 12;
+
 impl Seen {
     /// Opens what a checkpoint says.
     pub fn open(folder: &Path, name: &'static str, room: Room, written: &Written) -> Result<Seen> {
@@ -91,7 +95,7 @@ impl Seen {
             fresh: Append::open(fresh_path(folder, name, fresh_id), fresh_bytes)?,
             fresh_id,
             fresh_sum: Xxh3Default::new(),
-            slots: vec![0; (active_keys * 3 / 2).next_power_of_two()],
+            slots: vec![0; SLOTS_FIRST],
             index_mask: (active_keys as u32 + 1).next_power_of_two() - 1,
             recent: vec![[0; 3]; room.recent_keys.next_power_of_two().max(1)],
             runs: Vec::new(),
@@ -229,9 +233,24 @@ impl Seen {
     }
 
     fn put(&mut self, key: Fingerprint) {
+        if (self.active.len() + 1) * 3 / 2 > self.slots.len() {
+            self.grow();
+        }
         let slot = self.slot(key).0;
         self.active.push(key);
         self.slots[slot] = self.active.len() as u32 | self.tag(key);
+    }
+
+    /// Twice as many slots.
+    fn grow(&mut self) {
+        let count = self.slots.len() * 2;
+        self.slots.clear();
+        self.slots.resize(count, 0);
+        for index in 0..self.active.len() {
+            let key = self.active[index];
+            let slot = self.slot(key).0;
+            self.slots[slot] = (index as u32 + 1) | self.tag(key);
+        }
     }
 
     /// Writes the table as a run and empties it.
