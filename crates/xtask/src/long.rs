@@ -56,15 +56,36 @@ pub fn run(chore: &str, all: &[Entry], workspace: &Workspace, options: &Options)
     done
 }
 
-/// Builds a program of ours in the one profile and says where it is: `("skep", "--bin", "skep")`.
+/// Builds a program of ours in the profile of the tests and says where it is: `("skep", "--bin", "skep")`.
 pub fn build(workspace: &Workspace, package: &str, kind: &str, name: &str) -> Result<PathBuf> {
+    build_as(workspace, "release", package, kind, name, &[])
+}
+
+/// The same in the profile in which programs are given away, which is the one to measure.
+pub fn build_dist(workspace: &Workspace, package: &str, kind: &str, name: &str) -> Result<PathBuf> {
+    build_as(workspace, "dist", package, kind, name, &[])
+}
+
+/// An example of the chores' own with the parts of the field, which nobody else has a use for.
+pub fn build_field(workspace: &Workspace, name: &str) -> Result<PathBuf> {
+    build_as(workspace, "dist", "xtask", "--example", name, &["--features", "field"])
+}
+
+fn build_as(
+    workspace: &Workspace,
+    profile: &str,
+    package: &str,
+    kind: &str,
+    name: &str,
+    more: &[&str],
+) -> Result<PathBuf> {
     let mut build = workspace.cargo();
-    build.args(["build", "--release", "--quiet", "--package", package, kind, name]);
+    build.args(["build", "--profile", profile, "--quiet", "--package", package, kind, name]).args(more);
     if !build.status().context("cargo could not be started")?.success() {
         bail!("{name} could not be built; the compiler's messages are above");
     }
-    let folder = workspace.target().join(if kind == "--example" { "release/examples" } else { "release" });
-    Ok(folder.join(name))
+    let folder = workspace.target().join(profile);
+    Ok(if kind == "--example" { folder.join("examples") } else { folder }.join(name))
 }
 
 /// One test of a package under `cargo test`, which sets it no time limit and shows what it prints: a soak is a test that is asked

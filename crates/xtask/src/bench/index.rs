@@ -18,7 +18,7 @@ const ASKED_INDEX: f64 = 15.0;
 const ASKED_ADD: f64 = 1.5;
 
 pub fn run(workspace: &Workspace, options: &Options) -> Result<()> {
-    let skep = long::build(workspace, "skep", "--bin", "skep")?;
+    let skep = long::build_dist(workspace, "skep", "--bin", "skep")?;
     needs::venv(workspace)?;
     let both = material::both(workspace, options, limits::PAGES_BYTES_MIN)?;
     versions(workspace, &["cdxj-indexer", "warcio", "surt"])?;

@@ -16,7 +16,7 @@ use std::process::Command;
 const ASKED: f64 = 20.0;
 
 pub fn run(workspace: &Workspace, options: &Options) -> Result<()> {
-    let lookup = long::build(workspace, "skep-archive", "--example", "lookup")?;
+    let lookup = long::build_dist(workspace, "skep-archive", "--example", "lookup")?;
     needs::venv(workspace)?;
     let captures = options.count.unwrap_or(limits::LOOKUP_CAPTURES);
     let folder = material::folder(workspace)?.join(format!("lookup-{captures}"));

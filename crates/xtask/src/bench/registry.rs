@@ -11,7 +11,7 @@ use anyhow::{Context, Result};
 use std::process::Command;
 
 pub fn run(workspace: &Workspace, options: &Options) -> Result<()> {
-    let program = long::build(workspace, "skep-crawl", "--example", "registry")?;
+    let program = long::build_dist(workspace, "skep-crawl", "--example", "registry")?;
     let urls = options.count.unwrap_or(limits::REGISTRY_URLS);
     let folder = material::folder(workspace)?.join("registry");
     let measured = |peer: Option<&str>| -> Result<Run> {

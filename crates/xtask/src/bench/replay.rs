@@ -3,10 +3,10 @@
 
 use super::best;
 use super::served::{self, Load, Served};
-use crate::long::Options;
+use crate::long::{self, Options};
 use crate::table::{Table, count, megabytes, ratio, verdict};
 use crate::workspace::Workspace;
-use anyhow::{Result, bail};
+use anyhow::Result;
 use std::process::Command;
 
 /// What is asked: times pywb, and times lol_html at most.
@@ -78,12 +78,7 @@ fn compare(rows: &[(&str, Load, Load)]) {
 }
 
 fn rewriting(workspace: &Workspace, served: &Served) -> Result<()> {
-    let mut build = workspace.cargo();
-    build.args(["build", "--release", "--quiet", "--package", "xtask", "--example", "rewrite", "--features", "field"]);
-    if !build.status()?.success() {
-        bail!("the example `rewrite` could not be built; the compiler's messages are above");
-    }
-    let mut rewrite = Command::new(workspace.target().join("release/examples/rewrite"));
+    let mut rewrite = Command::new(long::build_field(workspace, "rewrite")?);
     let run = best(rewrite.arg(&served.warc).arg("5"), 1, None)?;
     let (ours, bytes) = (run.figure("ours_us")? as f64, run.figure("bytes")? as f64);
     println!("\nrewriting {:.0} MB per CPU second", bytes / ours);

@@ -49,7 +49,7 @@ impl Served {
     pub fn make(workspace: &Workspace, options: &Options) -> Result<Served> {
         needs::venv(workspace)?;
         needs::programs(&[("wrk", "wrk")])?;
-        let skep = long::build(workspace, "skep", "--bin", "skep")?;
+        let skep = long::build_dist(workspace, "skep", "--bin", "skep")?;
         let warc = material::pages(workspace, options, limits::SERVED_BYTES)?;
         let folder = material::folder(workspace)?.join("served");
         let ready = folder.join("complete");
@@ -72,7 +72,7 @@ impl Served {
 
     /// Ours.
     pub fn skep(&self, workspace: &Workspace) -> Result<Server> {
-        let skep = long::build(workspace, "skep", "--bin", "skep")?;
+        let skep = long::build_dist(workspace, "skep", "--bin", "skep")?;
         let mut command = Command::new(skep);
         command.args(["serve", "--listen", "127.0.0.1:0", "--json", "--archive"]).arg(self.folder.join("archive"));
         let mut child = command.stdout(Stdio::piped()).stderr(Stdio::null()).spawn().context("skep serve")?;

@@ -19,7 +19,7 @@ use std::time::{Duration, Instant};
 const COLLECTION: &str = "counted";
 
 pub fn run(workspace: &Workspace, options: &Options) -> Result<()> {
-    let skep = long::build(workspace, "skep", "--bin", "skep")?;
+    let skep = long::build_dist(workspace, "skep", "--bin", "skep")?;
     let captures = options.count.unwrap_or(limits::STATS_CAPTURES);
     let (archive, url) = archive(workspace, &skep, captures)?;
     let command = |arguments: &[&str]| {
@@ -79,7 +79,7 @@ fn archive(workspace: &Workspace, skep: &Path, captures: u64) -> Result<(PathBuf
         std::fs::remove_dir_all(&folder)?;
     }
     std::fs::create_dir_all(&folder)?;
-    let lookup = long::build(workspace, "skep-archive", "--example", "lookup")?;
+    let lookup = long::build_dist(workspace, "skep-archive", "--example", "lookup")?;
     let index = folder.join("captures.cdxj");
     let mut make = Command::new(lookup);
     make.arg(folder.join("view")).args(["--captures", &captures.to_string(), "--look-ups", "1"]);

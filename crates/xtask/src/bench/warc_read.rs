@@ -21,7 +21,7 @@ const ASKED_WARCIO: f64 = 10.0;
 const ASKED_CORES: f64 = 1.7;
 
 pub fn run(workspace: &Workspace, options: &Options) -> Result<()> {
-    let readbench = long::build(workspace, "skep-warc", "--example", "readbench")?;
+    let readbench = long::build_dist(workspace, "skep-warc", "--example", "readbench")?;
     needs::venv(workspace)?;
     let both = material::both(workspace, options, limits::PAGES_BYTES_MIN)?;
     versions(workspace, &["FastWARC", "warcio"])?;
