@@ -68,7 +68,7 @@ impl Means {
 }
 
 pub fn run(workspace: &Workspace, options: &Options) -> Result<()> {
-    let program = long::build(workspace, "skep-schedule", "--example", "freshness")?;
+    let program = long::build_dist(workspace, "skep-schedule", "--example", "freshness")?;
     let pages = options.count.unwrap_or(limits::FRESHNESS_PAGES);
     let threads = std::thread::available_parallelism().map_or(1, usize::from);
     let mut command = Command::new(&program);
@@ -153,7 +153,7 @@ fn plot_series(means: &Means) -> Result<Vec<plot::Series>> {
 
 /// `cargo xtask bench revisit-cost`.
 pub fn cost(workspace: &Workspace, options: &Options) -> Result<()> {
-    let program = long::build(workspace, "skep-schedule", "--example", "decisions")?;
+    let program = long::build_dist(workspace, "skep-schedule", "--example", "decisions")?;
     let urls = options.count.unwrap_or(limits::REVISIT_COST_URLS);
     let mut command = Command::new(&program);
     command.args(["--urls", &urls.to_string()]);
