@@ -72,7 +72,7 @@ pub(crate) struct Stream {
     spare: Option<Box<GzipStream>>,
     inflater: Inflater,
     zstd: Option<zstd_safe::DCtx<'static>>,
-    probe: flate2::Decompress,
+    probe: Option<flate2::Decompress>,
     heads_first: bool,
 }
 
@@ -115,7 +115,7 @@ impl Stream {
             spare: None,
             inflater: Inflater::new(),
             zstd: None,
-            probe: flate2::Decompress::new(false),
+            probe: None,
             heads_first: false,
         }
     }
@@ -388,9 +388,10 @@ impl Stream {
         let got = match sniff(window) {
             Container::Gzip => {
                 let Some(header) = gzip_header(window) else { return Ok(false) };
-                self.probe.reset(false);
-                let _ = self.probe.decompress(&window[header.length..], &mut first, flate2::FlushDecompress::None);
-                self.probe.total_out() as usize
+                let probe = self.probe.get_or_insert_with(|| flate2::Decompress::new(false));
+                probe.reset(false);
+                let _ = probe.decompress(&window[header.length..], &mut first, flate2::FlushDecompress::None);
+                probe.total_out() as usize
             }
             Container::Zstd => {
                 let context = self.zstd.get_or_insert_with(new_zstd);

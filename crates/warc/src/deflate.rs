@@ -15,6 +15,9 @@ use libdeflate_sys as c;
 /// Room tried first when the output buffer brings none of its own, in bytes.
 const FIRST_ROOM_BYTES: usize = 64 * 1024;
 
+/// The same in times of all that is at hand, where that is less.
+const FIRST_ROOM_TIMES: usize = 8;
+
 /// How much the room grows when a member did not fit: each retry inflates from the start, so few large steps.
 const ROOM_GROWTH: usize = 4;
 
@@ -82,7 +85,7 @@ impl Inflater {
         out: &mut Vec<u8>,
         max_out: usize,
     ) -> Result<Inflated, InflateError> {
-        self.grow_until_it_fits(out, max_out, |d, room, space, consumed, produced| {
+        self.grow_until_it_fits(input.len(), out, max_out, |d, room, space, consumed, produced| {
             // SAFETY: `input` and the `space` bytes at `room` are valid for the call; libdeflate reads only the first and
             // reads back from the second only what it wrote there.
             unsafe {
@@ -102,7 +105,7 @@ impl Inflater {
     /// Inflates a raw DEFLATE stream at the start of `input`, as [`inflate_gzip_member`](Self::inflate_gzip_member) does
     /// for a gzip member. No checksum is involved.
     pub fn inflate_raw(&mut self, input: &[u8], out: &mut Vec<u8>, max_out: usize) -> Result<Inflated, InflateError> {
-        self.grow_until_it_fits(out, max_out, |d, room, space, consumed, produced| {
+        self.grow_until_it_fits(input.len(), out, max_out, |d, room, space, consumed, produced| {
             // SAFETY: as above.
             unsafe {
                 c::libdeflate_deflate_decompress_ex(
@@ -120,11 +123,14 @@ impl Inflater {
 
     fn grow_until_it_fits(
         &mut self,
+        input_bytes: usize,
         out: &mut Vec<u8>,
         max_out: usize,
         call: impl Fn(*mut c::libdeflate_decompressor, *mut u8, usize, *mut usize, *mut usize) -> c::libdeflate_result,
     ) -> Result<Inflated, InflateError> {
-        let mut wanted = (out.capacity() - out.len()).max(FIRST_ROOM_BYTES).min(max_out);
+        // A short record that is read by its place asks for little.
+        let first = input_bytes.saturating_mul(FIRST_ROOM_TIMES).clamp(FIRST_ROOM_BYTES / 64, FIRST_ROOM_BYTES);
+        let mut wanted = (out.capacity() - out.len()).max(first).min(max_out);
         loop {
             out.reserve(wanted);
             let room = out.spare_capacity_mut();

@@ -39,7 +39,7 @@ impl Source {
     }
 
     fn new(inner: Inner, offset: u64, limit: u64) -> Source {
-        Source { inner, buffer: vec![0; READ_BYTES], start: 0, end: 0, offset, limit, ended: false, reread: 0 }
+        Source { inner, buffer: Vec::new(), start: 0, end: 0, offset, limit, ended: false, reread: 0 }
     }
 
     pub fn window(&self) -> &[u8] {
@@ -68,21 +68,25 @@ impl Source {
     /// Fills the window to at least `wanted` bytes, or to the end of the file.
     pub fn fill(&mut self, wanted: usize) -> io::Result<()> {
         while self.end - self.start < wanted && !self.ended {
+            let held = self.end - self.start;
+            let left = usize::try_from(self.limit.saturating_sub(self.offset + held as u64)).unwrap_or(usize::MAX);
+            if left == 0 {
+                self.ended = true;
+                break;
+            }
             if self.start > 0 && self.buffer.len() - self.end < READ_BYTES / 4 {
                 self.buffer.copy_within(self.start..self.end, 0);
-                self.end -= self.start;
-                self.start = 0;
+                (self.start, self.end) = (0, held);
             }
-            let room = wanted.max(READ_BYTES);
+            // No more room than there are bytes: most of what is read by its place is one short record.
+            let room = wanted.max(READ_BYTES).min(held.saturating_add(left));
             if self.buffer.len() < room || self.end == self.buffer.len() {
-                let size = (self.end + READ_BYTES).max(room);
+                let size = (self.end + READ_BYTES.min(left)).max(room);
                 self.buffer.resize(size, 0);
             }
-            let left = self.limit - self.offset - (self.end - self.start) as u64;
-            let most = usize::try_from(left).unwrap_or(usize::MAX).min(self.buffer.len() - self.end);
+            let most = left.min(self.buffer.len() - self.end);
             let into = &mut self.buffer[self.end..self.end + most];
             let read = match &mut self.inner {
-                _ if most == 0 => 0,
                 Inner::File(file) => read_retrying(file, into)?,
                 Inner::Stream(stream) => read_retrying(stream, into)?,
             };
