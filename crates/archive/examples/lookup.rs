@@ -11,6 +11,8 @@
 //! so that another index can be measured with the same.
 
 use skep_archive::captures::{Captures, Match};
+use skep_archive::limits::FRESH_ENTRIES_MAX;
+use skep_archive::memory::Room;
 use skep_archive::{Capture, CaptureKind, Digest, FLAG_HTTP, Hidden, Key, Position, WriterKey};
 use std::error::Error;
 use std::fs::File;
@@ -278,7 +280,8 @@ fn main() -> Result<(), Box<dyn Error>> {
     let world = World::new(arguments.captures, arguments.versions_max);
     let runs = arguments.folder.join("captures");
     let store = fjall::Database::builder(arguments.folder.join("store")).open()?;
-    let captures = Captures::open_with_cache(&store, &runs, Arc::new(Hidden::default()), arguments.cache_bytes)?;
+    let room = Room { block_bytes: arguments.cache_bytes, fresh_entries: FRESH_ENTRIES_MAX };
+    let captures = Captures::open(&store, &runs, Arc::new(Hidden::default()), room)?;
 
     let (mut build_s, mut build_cpu_s) = (0.0, 0.0);
     if captures.facts().in_runs == 0 {

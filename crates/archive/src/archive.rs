@@ -17,11 +17,12 @@ use crate::identity::Identity;
 use crate::keeper::Keeper;
 use crate::layout::{Layout, SegmentId, SegmentName, sidecar_of};
 use crate::limits::{
-    APPEND_RECORDS_MAX, BLOCK_CACHE_BYTES, DISK_RESERVE_BYTES, ROOM_AMPLE_BYTES, ROOM_LOOK_EVERY, SEGMENT_BYTES_MAX,
+    APPEND_RECORDS_MAX, CACHE_BYTES, DISK_RESERVE_BYTES, ROOM_AMPLE_BYTES, ROOM_LOOK_EVERY, SEGMENT_BYTES_MAX,
 };
 use crate::lock::Lock;
+use crate::places::Places;
 use crate::queue::Lane;
-use crate::read::{Stored, Tables};
+use crate::read::Stored;
 use crate::rewrite::RewritePlan;
 use crate::views::{View, Views};
 
@@ -40,7 +41,8 @@ pub struct OpenOptions {
     pub segment_bytes_max: u64,
     /// Space left free on the disk.
     pub disk_reserve_bytes: u64,
-    /// Memory for decoded blocks of the captures view: what a busy server has more of than a command.
+    /// Memory for what is kept at hand, in all; a busy server has more of it than a command. Half of it is left to others:
+    /// [`Archive::others_bytes`].
     pub cache_bytes: u64,
     /// The time.
     pub clock: Clock,
@@ -58,7 +60,7 @@ impl Default for OpenOptions {
             bits: 0,
             segment_bytes_max: SEGMENT_BYTES_MAX,
             disk_reserve_bytes: DISK_RESERVE_BYTES,
-            cache_bytes: BLOCK_CACHE_BYTES,
+            cache_bytes: CACHE_BYTES,
             clock: Arc::new(system_clock),
             secret: None,
             views: Vec::new(),
@@ -105,7 +107,9 @@ pub(crate) struct Shared {
     pub lane: Arc<Lane<Work>>,
     pub following: Arc<Following>,
     pub views: Arc<Views>,
-    pub tables: Mutex<Tables>,
+    pub places: Places,
+    /// Memory left to others beside the archive.
+    pub others_bytes: u64,
     /// Held while segments are rewritten: by a removal, or by the keeper that finishes one.
     pub rewriting: Mutex<()>,
     /// Held by whoever adds files to collections.
@@ -149,6 +153,11 @@ impl Archive {
     /// The paths of this archive.
     pub fn layout(&self) -> &Layout {
         &self.shared.layout
+    }
+
+    /// Of the memory that may be kept at hand, the half that the archive leaves to whoever folds its records beside it.
+    pub fn others_bytes(&self) -> u64 {
+        self.shared.others_bytes
     }
 
     /// What opening it found and mended.
@@ -367,8 +376,7 @@ impl Shared {
     pub fn place(&self, position: Position) -> Result<Place> {
         let find = || -> Result<Option<Place>> {
             let (path, sidecar, name) = self.file(position.into())?;
-            let mut tables = self.tables.lock().unwrap_or_else(PoisonError::into_inner);
-            let found = tables.find(&sidecar, name, position.record)?;
+            let found = self.places.find(&sidecar, name, position.record)?;
             Ok(found.map(|(offset, length, nth)| Place { path, offset, length, nth }))
         };
         if let Some(place) = find()? {

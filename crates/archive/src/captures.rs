@@ -4,7 +4,7 @@
 //! order (key, time, position), and a key begins with the hash of its site: everything about one site stands together,
 //! and sites stand in the order of their hashes.
 
-use crate::limits::BLOCK_CACHE_BYTES;
+use crate::memory::Room;
 use crate::runs::{self, Bounds, CapturesCodec, Direction, Moment, Row, RunSet, Span, Walk};
 use crate::{Capture, CaptureKind, Hidden, Key, Position, Result};
 use fjall::{Database, OwnedWriteBatch};
@@ -81,13 +81,8 @@ pub struct Captures {
 
 impl Captures {
     /// Opens the view: fresh entries in `store`, runs in `folder`.
-    pub fn open(store: &Database, folder: &Path, hidden: Arc<Hidden>) -> Result<Captures> {
-        Captures::open_with_cache(store, folder, hidden, BLOCK_CACHE_BYTES)
-    }
-
-    /// Opens the view with another bound on the memory for decoded blocks.
-    pub fn open_with_cache(store: &Database, folder: &Path, hidden: Arc<Hidden>, cache_bytes: u64) -> Result<Captures> {
-        Ok(Captures { set: RunSet::open(store, KEYSPACE, folder, cache_bytes)?, hidden })
+    pub fn open(store: &Database, folder: &Path, hidden: Arc<Hidden>, room: Room) -> Result<Captures> {
+        Ok(Captures { set: RunSet::open(store, KEYSPACE, folder, room)?, hidden })
     }
 
     /// Key and value to put into the keyspace [`KEYSPACE`] for a capture. Putting the same capture twice is harmless;

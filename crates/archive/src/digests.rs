@@ -8,7 +8,7 @@
 //! Every capture with a body has its own entry, so that nothing has to be read before one is put, the order in which
 //! records arrive does not matter, and when the earliest is removed the next one is there.
 
-use crate::limits::BLOCK_CACHE_BYTES;
+use crate::memory::Room;
 use crate::runs::{self, Bounds, Direction, LookedFor, Moment, Pair, Pairs, RunSet};
 use crate::{Capture, Digest, Error, Hidden, Key, Position, Result};
 use fjall::{Database, OwnedWriteBatch};
@@ -49,8 +49,8 @@ pub struct Digests {
 
 impl Digests {
     /// Opens the view: fresh entries in `store`, runs in `folder`.
-    pub fn open(store: &Database, folder: &Path, hidden: Arc<Hidden>) -> Result<Digests> {
-        Ok(Digests { set: RunSet::open(store, KEYSPACE, folder, BLOCK_CACHE_BYTES / 4)?, hidden })
+    pub fn open(store: &Database, folder: &Path, hidden: Arc<Hidden>, room: Room) -> Result<Digests> {
+        Ok(Digests { set: RunSet::open(store, KEYSPACE, folder, room)?, hidden })
     }
 
     /// Key and value to put into the keyspace [`KEYSPACE`]; `None` for a capture without body or digest.

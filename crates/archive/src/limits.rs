@@ -55,8 +55,10 @@ pub const REPLAY_ENTRIES_MAX: usize = 1 << 20;
 pub const FRAME_BYTES_MAX: usize = 16 << 20;
 /// The block of a Skep metadata record that a sidecar repeats; a longer one stays in the segment alone.
 pub const NOTE_BYTES_MAX: usize = 4 << 20;
-/// Memory for tables that say where the records of a segment begin.
-pub const TABLES_BYTES_MAX: usize = 64 << 20;
+/// Entries of a sidecar from one remembered to the next: what a look-up of a record reads …
+pub const STRETCH_ENTRIES: u32 = 64;
+/// … and their bytes, from which on they are fewer.
+pub const STRETCH_BYTES: u64 = 32 << 10;
 
 // --- runs of sorted entries -----------------------------------------------------------------------------------------
 
@@ -80,18 +82,27 @@ pub const KEY_BYTES_MAX: usize = 4 + skep_url::limits::KEY_SURT_BYTES_MAX;
 pub const URL_BYTES_MAX: usize = 512 << 10;
 /// The media type of a capture; a longer one is cut.
 pub const MIME_BYTES_MAX: usize = 1 << 10;
-/// Entries kept in the store before they move into a run.
+/// Entries kept in the store before they move into a run, however much memory there is …
 pub const FRESH_ENTRIES_MAX: u64 = 1 << 16;
+/// … and however little.
+pub const FRESH_ENTRIES_MIN: u64 = 1 << 10;
+/// Memory that a fresh entry takes in the store: key, value, what holds them, and later the mark that it has moved.
+pub const FRESH_ENTRY_BYTES: u64 = 256;
 /// Encoded entries sorted in memory at once when many are added.
 pub const BULK_CHUNK_BYTES: usize = 64 << 20;
-/// Memory for entries of one table of the store before they go to its disk, dead ones included: not much more than the fresh ones need.
-pub const TABLE_MEMORY_BYTES: u64 = 16 << 20;
+/// Memory for fresh entries of one view, dead ones included, after which the store writes them to its disk, wherever they are: not
+/// much more than the most of them need.
+pub const FRESH_TABLE_BYTES_MAX: u64 = 16 << 20;
+/// The same for the small tables of the store, whose few values change again and again.
+pub const SMALL_TABLE_BYTES_MAX: u64 = 1 << 20;
 /// Runs of one size that are merged into one of the next size.
 pub const TIER_RUNS: usize = 4;
 /// Runs merged in one pass.
 pub const MERGE_RUNS_MAX: usize = 64;
-/// Decoded blocks and pages kept in memory by one view, unless opened with another bound.
-pub const BLOCK_CACHE_BYTES: u64 = 64 << 20;
+/// Memory for what is kept at hand, in all, unless opened with another bound; `memory.rs` shares it out.
+pub const CACHE_BYTES: u64 = 256 << 20;
+/// More than this is not used, whatever is asked for.
+pub const CACHE_BYTES_MAX: u64 = 16 << 30;
 
 // --- statistics -----------------------------------------------------------------------------------------------------
 
@@ -118,6 +129,7 @@ pub const CDX_HTML_BYTES_MAX: usize = 5 << 20;
 /// The part of a record's block that is read to describe it: HTTP status line and headers.
 pub const HTTP_HEAD_BYTES_MAX: usize = 1 << 20;
 
+const _: () = assert!(FRESH_ENTRIES_MAX * FRESH_ENTRY_BYTES <= FRESH_TABLE_BYTES_MAX);
 const _: () = assert!(COMMIT_BYTES_MAX <= QUEUE_BYTES_MAX);
 const _: () = assert!(NOTE_BYTES_MAX < FRAME_BYTES_MAX);
 // A removal is repeated in the sidecar, or a rebuild would miss it; a selector may be a long URL.

@@ -16,8 +16,9 @@ use crate::identity::{self, Identity};
 use crate::layout::{self, Found, Layout, SegmentName, sidecar_of};
 use crate::limits::{COMMIT_BYTES_MAX, QUEUE_BYTES_MAX};
 use crate::lock::Lock;
+use crate::memory::Shares;
+use crate::places::Places;
 use crate::queue::Lane;
-use crate::read::Tables;
 use crate::recover::{Recovered, covered, recover};
 use crate::replay::Replay;
 use crate::segment::Book;
@@ -58,7 +59,8 @@ impl Archive {
     fn open_locked(layout: Layout, lock: Lock, options: OpenOptions) -> Result<Archive> {
         let settings = settings_of(&layout, &options)?;
         let identity = Arc::new(identity_of(&layout, &options)?);
-        let views = Arc::new(Views::open(&layout.views(), options.views, options.cache_bytes)?);
+        let shares = Shares::of(options.cache_bytes);
+        let views = Arc::new(Views::open(&layout.views(), options.views, &shares)?);
         let mut findings = Vec::new();
         let mut replay = Replay::new(&views);
         let writer = (!options.read_only).then(|| identity.writer());
@@ -83,7 +85,8 @@ impl Archive {
             lane: Arc::new(Lane::new(QUEUE_BYTES_MAX)),
             following: Arc::new(Following::default()),
             views,
-            tables: Mutex::new(Tables::default()),
+            places: Places::new(shares.places_bytes as usize),
+            others_bytes: shares.others_bytes,
             rewriting: Mutex::new(()),
             adding: Mutex::new(()),
             room: Mutex::new(None),

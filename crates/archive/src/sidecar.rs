@@ -20,6 +20,7 @@
 
 use std::fs::File;
 use std::io::{BufReader, Read, Write};
+use std::ops::ControlFlow;
 use std::path::{Path, PathBuf};
 
 use xxhash_rust::xxh3::xxh3_64;
@@ -34,6 +35,10 @@ const MAGIC: &[u8; 8] = b"skep-idx";
 const VERSION: u16 = 1;
 /// Length of the header of every sidecar.
 pub const HEADER_BYTES: u64 = 32;
+/// Length and count at the beginning of every frame.
+const FRAME_HEAD_BYTES: usize = 8;
+/// Its end.
+const FRAME_CHECK_BYTES: usize = 8;
 const REBUILD: &str = "`skep rebuild --reparse` writes the sidecars again";
 
 /// What is known of a record without reading it.
@@ -203,10 +208,13 @@ impl<'b> Fields<'b> {
         std::str::from_utf8(self.bytes()?).ok()
     }
 
+    /// Which record, where it begins, how long it is: what every entry begins with.
+    fn place(&mut self) -> Option<(u32, u64, u64)> {
+        Some((u32::try_from(self.number()?).ok()?, self.number()?, self.number()?))
+    }
+
     fn entry(&mut self, id: SegmentId) -> Option<Entry> {
-        let record = u32::try_from(self.number()?).ok()?;
-        let offset = self.number()?;
-        let length = self.number()?;
+        let (record, offset, length) = self.place()?;
         let note = match self.byte()? {
             0 => Note::Plain,
             1 => Note::Capture(Box::new(self.capture()?)),
@@ -218,6 +226,26 @@ impl<'b> Fields<'b> {
             _ => return None,
         };
         Some(Entry::place(id, record, offset, length, note))
+    }
+
+    /// Goes past a note without reading it.
+    fn skip_note(&mut self) -> Option<()> {
+        match self.byte()? {
+            0 | 5 | 6 => {}
+            1 => {
+                self.take(4)?;
+                let _passed =
+                    (self.bytes()?, self.bytes()?, self.number()?, self.byte()?, self.number()?, self.bytes()?);
+                match self.byte()? {
+                    0 => {}
+                    algorithm => drop(self.take(Digest::width(algorithm)?)?),
+                }
+                self.byte()?;
+            }
+            2..=4 => drop(self.bytes()?),
+            _ => return None,
+        }
+        Some(())
     }
 
     fn capture(&mut self) -> Option<Capture> {
@@ -248,6 +276,11 @@ impl<'b> Fields<'b> {
     }
 }
 
+/// What a frame holds, without its head and check.
+fn body_of(frame: &[u8]) -> &[u8] {
+    &frame[FRAME_HEAD_BYTES..frame.len() - FRAME_CHECK_BYTES]
+}
+
 /// Reads the entries of a frame's payload.
 fn decode_frame(id: SegmentId, count: u32, payload: &[u8]) -> Option<Vec<Entry>> {
     let mut fields = Fields { rest: payload };
@@ -256,6 +289,45 @@ fn decode_frame(id: SegmentId, count: u32, payload: &[u8]) -> Option<Vec<Entry>>
         entries.push(fields.entry(id)?);
     }
     fields.rest.is_empty().then_some(entries)
+}
+
+/// Where a record stands, and where the sidecar says so.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Placed {
+    /// Its ordinal in the segment.
+    pub record: u32,
+    /// Where it begins.
+    pub offset: u64,
+    /// How many bytes it has.
+    pub length: u64,
+    /// The byte of the sidecar at which its entry begins.
+    pub at: u64,
+    /// Entries of the same frame from there on, this one included.
+    pub left: u32,
+}
+
+/// Reads where records stand from a stretch of a sidecar that begins at `at` with an entry, of whose frame so many are `left`, and
+/// that verified when it was read whole. `false` if this is not what stands there any more.
+pub fn each_placed(stretch: &[u8], at: u64, mut left: u32, mut look: impl FnMut(&Placed) -> ControlFlow<()>) -> bool {
+    let mut fields = Fields { rest: stretch };
+    while !fields.rest.is_empty() {
+        if left == 0 {
+            // The check of this frame; length and count of the next.
+            let Some(frame) = fields.take(FRAME_CHECK_BYTES + FRAME_HEAD_BYTES) else { return false };
+            left = u32::from_le_bytes([frame[12], frame[13], frame[14], frame[15]]);
+            continue;
+        }
+        let at = at + (stretch.len() - fields.rest.len()) as u64;
+        let Some((record, offset, length)) = fields.place() else { return false };
+        if look(&Placed { record, offset, length, at, left }).is_break() {
+            return true;
+        }
+        left -= 1;
+        if fields.skip_note().is_none() {
+            return false;
+        }
+    }
+    true
 }
 
 /// Reads a sidecar frame by frame, up to the first that does not verify.
@@ -307,13 +379,39 @@ impl SidecarReader {
 
     /// The entries of the next frame; `None` at the end, or where the sidecar stops to verify.
     pub fn next_frame(&mut self) -> Result<Option<Vec<Entry>>> {
+        let Some((count, frame)) = self.next_whole()? else { return Ok(None) };
+        let Some(entries) = decode_frame(self.name.id, count, body_of(&frame)) else {
+            return self.tear("a frame holds something that is no entry");
+        };
+        self.valid += frame.len() as u64;
+        Ok(Some(entries))
+    }
+
+    /// Shows where the records of the next frame stand; `false` at the end, or where the sidecar stops to verify.
+    pub fn next_placed(&mut self, mut look: impl FnMut(&Placed)) -> Result<bool> {
+        let Some((count, frame)) = self.next_whole()? else { return Ok(false) };
+        let mut shown = 0;
+        let whole = each_placed(body_of(&frame), self.valid + FRAME_HEAD_BYTES as u64, count, |placed| {
+            shown += 1;
+            look(placed);
+            ControlFlow::Continue(())
+        });
+        if !whole || shown != count {
+            return self.tear("a frame holds something that is no entry").map(|_: Option<()>| false);
+        }
+        self.valid += frame.len() as u64;
+        Ok(true)
+    }
+
+    /// The next frame that verifies, and how many entries it says it has.
+    fn next_whole(&mut self) -> Result<Option<(u32, Vec<u8>)>> {
         if self.torn.is_some() {
             return Ok(None);
         }
-        let mut frame = vec![0; 8];
+        let mut frame = vec![0; FRAME_HEAD_BYTES];
         match self.fill(&mut frame)? {
             0 => return Ok(None),
-            8 => {}
+            FRAME_HEAD_BYTES => {}
             _ => return self.tear("the last frame is cut short"),
         }
         let number = |at: usize| u32::from_le_bytes([frame[at], frame[at + 1], frame[at + 2], frame[at + 3]]);
@@ -321,19 +419,15 @@ impl SidecarReader {
         if length > FRAME_BYTES_MAX {
             return self.tear("a frame says it is longer than frames are");
         }
-        frame.resize(8 + length + 8, 0);
-        if self.fill(&mut frame[8..])? < length + 8 {
+        frame.resize(FRAME_HEAD_BYTES + length + FRAME_CHECK_BYTES, 0);
+        if self.fill(&mut frame[FRAME_HEAD_BYTES..])? < length + FRAME_CHECK_BYTES {
             return self.tear("the last frame is cut short");
         }
-        let (body, check) = frame.split_at(8 + length);
-        if xxh3_64(body).to_le_bytes() != check {
+        let (checked, check) = frame.split_at(FRAME_HEAD_BYTES + length);
+        if xxh3_64(checked).to_le_bytes() != check {
             return self.tear("a frame does not match its check");
         }
-        let Some(entries) = decode_frame(self.name.id, count, &body[8..]) else {
-            return self.tear("a frame holds something that is no entry");
-        };
-        self.valid += frame.len() as u64;
-        Ok(Some(entries))
+        Ok(Some((count, frame)))
     }
 
     /// The length up to which the sidecar verified so far; always a frame boundary.
@@ -346,7 +440,7 @@ impl SidecarReader {
         self.torn.as_ref().map(|what| Error::damaged(&self.path, self.valid, what, REBUILD))
     }
 
-    fn tear(&mut self, what: &str) -> Result<Option<Vec<Entry>>> {
+    fn tear<T>(&mut self, what: &str) -> Result<Option<T>> {
         self.torn = Some(what.to_string());
         Ok(None)
     }

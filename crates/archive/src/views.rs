@@ -20,10 +20,11 @@ use crate::digests::{self, Digests};
 use crate::error::{Error, Result};
 use crate::hidden::Hidden;
 use crate::layout::SegmentId;
+use crate::memory::Shares;
 use crate::own;
 use crate::read::Stored;
 use crate::remove::{self, Removal};
-use crate::runs::table_options;
+use crate::runs::small_table;
 use crate::sidecar::{Entry, Note};
 
 /// The keyspace of records that removals hide.
@@ -115,20 +116,20 @@ pub struct Views {
 }
 
 impl Views {
-    /// Opens the store in `folder`, making it if need be. The captures view keeps at most `cache_bytes` of decoded blocks in memory.
-    pub fn open(folder: &Path, registered: Vec<Box<dyn View>>, cache_bytes: u64) -> Result<Views> {
+    /// Opens the store in `folder`, making it if need be. Views keep their shares of memory.
+    pub fn open(folder: &Path, registered: Vec<Box<dyn View>>, shares: &Shares) -> Result<Views> {
         let making = begin_making(folder)?;
-        let store = Database::builder(folder.join("store")).worker_threads(2).open()?;
+        let store = Database::builder(folder.join("store")).worker_threads(2).cache_size(shares.store_bytes).open()?;
         let hidden = Arc::new(Hidden::default());
         let views = Views {
             folder: folder.to_path_buf(),
-            applied: store.keyspace("applied", table_options)?,
+            applied: store.keyspace("applied", small_table)?,
             named: Mutex::new(HashMap::new()),
             hidden: hidden.clone(),
             registered,
             commits: AtomicU64::new(0),
-            captures: Captures::open_with_cache(&store, &folder.join(captures::KEYSPACE), hidden.clone(), cache_bytes)?,
-            digests: Digests::open(&store, &folder.join(digests::KEYSPACE), hidden.clone())?,
+            captures: Captures::open(&store, &folder.join(captures::KEYSPACE), hidden.clone(), shares.captures)?,
+            digests: Digests::open(&store, &folder.join(digests::KEYSPACE), hidden.clone(), shares.digests)?,
             store,
         };
         for item in views.keyspace(HIDDEN)?.iter() {
@@ -211,7 +212,7 @@ impl Views {
         if let Some(keyspace) = named.get(name) {
             return Ok(keyspace.clone());
         }
-        let keyspace = self.store.keyspace(&format!("view-{name}"), table_options)?;
+        let keyspace = self.store.keyspace(&format!("view-{name}"), small_table)?;
         named.insert(name.to_string(), keyspace.clone());
         Ok(keyspace)
     }

@@ -2,6 +2,8 @@
 
 use fjall::Database;
 use skep_archive::captures::{Match, Query};
+use skep_archive::limits::CACHE_BYTES;
+use skep_archive::memory::Shares;
 use skep_archive::runs::Direction;
 use skep_archive::{Capture, CaptureKind, Captures, Digest, Digests, Hidden, Key, Position, WriterKey};
 use std::collections::{BTreeMap, BTreeSet};
@@ -90,8 +92,9 @@ impl World {
         self.store = None;
         let views = self.folder.path();
         let store = Database::builder(views.join("store")).open().unwrap();
-        self.captures = Some(Captures::open(&store, &views.join("captures"), self.hidden.clone()).unwrap());
-        self.digests = Some(Digests::open(&store, &views.join("digests"), self.hidden.clone()).unwrap());
+        let room = Shares::of(CACHE_BYTES).captures;
+        self.captures = Some(Captures::open(&store, &views.join("captures"), self.hidden.clone(), room).unwrap());
+        self.digests = Some(Digests::open(&store, &views.join("digests"), self.hidden.clone(), room).unwrap());
         self.store = Some(store);
     }
 
@@ -323,7 +326,7 @@ fn fresh_captures_move_into_a_run_when_they_are_many() {
     let mut world = World::new();
     let mut next = 0;
     let mut chance = Chance(3);
-    let most = skep_archive::limits::FRESH_ENTRIES_MAX as u32;
+    let most = Shares::of(CACHE_BYTES).captures.fresh_entries as u32;
     while next <= most {
         world.put(batch_of(&mut chance, 4_096, &mut next));
     }
@@ -402,7 +405,9 @@ fn a_missing_or_damaged_run_is_named_and_rebuild_is_the_hint() {
     std::fs::remove_file(&path).unwrap();
     (world.captures, world.digests) = (None, None);
     let store = world.store.take().unwrap();
-    let Err(error) = Captures::open(&store, &folder, Arc::default()) else { panic!("a missing run was not noticed") };
+    let Err(error) = Captures::open(&store, &folder, Arc::default(), Shares::of(CACHE_BYTES).captures) else {
+        panic!("a missing run was not noticed")
+    };
     assert!(error.to_string().contains("missing") && error.hint().unwrap().contains("skep rebuild"));
 }
 

@@ -57,7 +57,8 @@ impl Ledger {
     /// Opens the registry of an archive and brings it up to date with the records.
     pub fn open(archive: &Archive, key: &RegistryKey, patience: Patience) -> Result<Ledger> {
         let folder = archive.layout().views().join("registry");
-        let (registry, checkpoint) = Registry::open(&folder, registry::Options::new(key.0))?;
+        let options = registry::Options::within(key.0, usize::try_from(archive.others_bytes()).unwrap_or(usize::MAX));
+        let (registry, checkpoint) = Registry::open(&folder, options)?;
         let checkpoint = checkpoint.unwrap_or_default();
         let traps = Traps::load(&checkpoint.extra);
         let marks = checkpoint.marks.iter().map(|mark| (mark.segment, mark.records)).collect();

@@ -86,7 +86,7 @@ pub fn run(typed: Typed, place: &Place) -> Result<Exit> {
     }
     let job = Job { files, collection: typed.collection, copy: typed.copy, text: typed.text };
     let mut screen = Screen::new(place.json, COLUMNS);
-    let exit = owner::perform(&place.archive, true, &job::Job::Add(job), &mut screen);
+    let exit = owner::perform(place, true, &job::Job::Add(job), &mut screen);
     screen.finish()?;
     exit
 }

@@ -104,7 +104,7 @@ pub fn run(typed: Typed, place: &Place) -> Result<Exit> {
     };
     let mut screen = Screen::new(place.json, COLUMNS);
     let what = format!("no capture of {}", job.url);
-    let exit = owner::perform(&place.archive, false, &job::Job::Captures(job), &mut screen)?;
+    let exit = owner::perform(place, false, &job::Job::Captures(job), &mut screen)?;
     screen.finish()?;
     if exit == Exit::No {
         say(&what);

@@ -7,7 +7,7 @@ use crate::show::{self, Column, Screen};
 use clap::Args;
 use serde::{Deserialize, Serialize};
 use serde_json::{Value, json};
-use skep_archive::{Archive, OpenOptions};
+use skep_archive::Archive;
 use skep_warc::{Finding, Options, Reader, Severity, check_record, repair, wacz};
 use std::fs::File;
 use std::io::{self, BufWriter, Write};
@@ -49,10 +49,10 @@ const COLUMNS: &[Column] = &[
 pub fn run(typed: Typed, place: &Place) -> Result<Exit> {
     let mut screen = Screen::new(place.json, COLUMNS);
     if typed.files.is_empty() {
-        let mut exit = owner::perform(&place.archive, false, &job::Job::Check(Job {}), &mut screen)?;
+        let mut exit = owner::perform(place, false, &job::Job::Check(Job {}), &mut screen)?;
         screen.finish()?;
         if exit == Exit::No && typed.repair {
-            let archive = Archive::rebuild(&place.archive, OpenOptions::default(), true)?;
+            let archive = Archive::rebuild(&place.archive, place.options(), true)?;
             exit = owner::as_owner(archive, |owned| {
                 let again = perform(&owned.archive, &Job {}, &mut screen)?;
                 Ok(if again == Exit::Done { Exit::Undone } else { Exit::No })

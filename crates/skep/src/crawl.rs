@@ -70,7 +70,7 @@ pub fn run(typed: Typed, place: &Place) -> Result<Exit> {
             move || screen.clear(),
         )?
     };
-    let exit = owner::perform(&place.archive, true, &jobs::Job::Crawl(Box::new(job)), &mut live)?;
+    let exit = owner::perform(place, true, &jobs::Job::Crawl(Box::new(job)), &mut live)?;
     let ended = live.ended.take();
     drop(live);
     if let Some(ended) = ended.filter(|_| !place.json) {

@@ -133,7 +133,7 @@ pub fn run(typed: Typed, place: &Place) -> Result<Exit> {
     let job = typed.meant()?;
     let to_screen = job.output.is_none();
     let mut screen = Screen::new(place.json, COLUMNS);
-    let exit = owner::perform(&place.archive, false, &job::Job::Export(Box::new(job)), &mut screen);
+    let exit = owner::perform(place, false, &job::Job::Export(Box::new(job)), &mut screen);
     screen.finish()?;
     if matches!(exit, Ok(Exit::No)) && !to_screen {
         say("nothing is selected, nothing was written");

@@ -81,7 +81,7 @@ pub fn run(typed: Typed, place: &Place) -> Result<Exit> {
     let what = format!("no capture of {}", typed.url);
     let job = Job { url: typed.url, at_ms, form, private: typed.private };
     let mut screen = Screen::new(place.json, captures::COLUMNS);
-    let exit = owner::perform(&place.archive, false, &job::Job::Get(job), &mut screen)?;
+    let exit = owner::perform(place, false, &job::Job::Get(job), &mut screen)?;
     screen.finish()?;
     if exit == Exit::No {
         say(&what);

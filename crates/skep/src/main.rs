@@ -42,6 +42,9 @@ struct Skep {
     /// The folder that holds the archive
     #[arg(long, global = true, value_name = "DIR", default_value = "./skep-archive", env = "SKEP_ARCHIVE")]
     archive: PathBuf,
+    /// Memory for what is kept at hand, whatever the size of the archive and of a crawl
+    #[arg(long, global = true, value_name = "SIZE", default_value = "256MiB", env = "SKEP_MEMORY")]
+    memory: String,
     /// Print one JSON object a line instead of tables
     #[arg(long, global = true)]
     json: bool,
@@ -92,8 +95,12 @@ fn main() -> ExitCode {
             return ExitCode::from(if told.use_stderr() { 2 } else { 0 });
         }
     };
-    let place = owner::Place { archive: typed.archive, json: typed.json };
-    let result = match typed.command {
+    let place = amount::bytes(&typed.memory).map(|memory_bytes| owner::Place {
+        archive: typed.archive,
+        memory_bytes,
+        json: typed.json,
+    });
+    let result = place.and_then(|place| match typed.command {
         Command::Crawl(typed) => crawl::run(*typed, &place),
         Command::Why(typed) => why::run(typed, &place),
         Command::Queue(typed) => queue::run(typed, &place),
@@ -110,7 +117,7 @@ fn main() -> ExitCode {
         Command::Stats(typed) => stats::run(typed, &place),
         Command::Serve(typed) => serve::run(typed, &place),
         Command::Doctor(typed) => doctor::run(&typed, &place),
-    };
+    });
     match result {
         Ok(exit) => exit.into(),
         // Whoever read our output has heard enough.

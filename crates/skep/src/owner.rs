@@ -17,7 +17,16 @@ use std::time::{Duration, Instant};
 /// Which archive, and how answers are wanted.
 pub struct Place {
     pub archive: PathBuf,
+    /// Memory for what is kept at hand, if this process becomes the owner.
+    pub memory_bytes: u64,
     pub json: bool,
+}
+
+impl Place {
+    /// How this process opens the archive.
+    pub fn options(&self) -> OpenOptions {
+        OpenOptions { cache_bytes: self.memory_bytes, ..OpenOptions::default() }
+    }
 }
 
 /// What the owner of an archive has.
@@ -46,13 +55,14 @@ const JOBS: &str = "/api/v1/jobs";
 const LEAVING: u16 = 503;
 
 /// Does a job: by the owner of the archive, or as its owner.
-pub fn perform(folder: &Path, create: bool, job: &Job, tell: &mut dyn Tell) -> Result<Exit> {
+pub fn perform(place: &Place, create: bool, job: &Job, tell: &mut dyn Tell) -> Result<Exit> {
+    let folder = &place.archive;
     let since = Instant::now();
     loop {
         if let Some(exit) = ask(folder, job, tell)? {
             return Ok(exit);
         }
-        match Archive::open(folder, OpenOptions { create, ..OpenOptions::default() }) {
+        match Archive::open(folder, OpenOptions { create, ..place.options() }) {
             Err(skep_archive::Error::Locked { .. }) if since.elapsed() < HANDOVER => std::thread::sleep(HANDOVER_STEP),
             Err(error) => return Err(error.into()),
             Ok(archive) => return as_owner(archive, |owned| job::perform(owned, job, tell)),

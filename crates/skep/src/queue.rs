@@ -74,7 +74,7 @@ pub fn run(typed: Typed, place: &Place) -> Result<Exit> {
         None => "nothing waits".to_owned(),
     };
     let mut screen = Screen::new(place.json, COLUMNS);
-    let exit = owner::perform(&place.archive, false, &job::Job::Queue(job), &mut screen)?;
+    let exit = owner::perform(place, false, &job::Job::Queue(job), &mut screen)?;
     screen.finish()?;
     if exit == Exit::No {
         say(&nothing);

@@ -7,8 +7,8 @@ use crate::search;
 use crate::show::{self, Column, Screen};
 use clap::Args;
 use serde_json::json;
+use skep_archive::Archive;
 use skep_archive::captures::Match;
-use skep_archive::{Archive, OpenOptions};
 use std::ops::ControlFlow;
 
 /// Drop the views and build them again from the records
@@ -33,7 +33,7 @@ const COLUMNS: &[Column] = &[("rebuilt", |v| {
 })];
 
 pub fn run(typed: &Typed, place: &Place) -> Result<Exit> {
-    let archive = Archive::rebuild(&place.archive, OpenOptions::default(), typed.reparse)?;
+    let archive = Archive::rebuild(&place.archive, place.options(), typed.reparse)?;
     owner::as_owner(archive, |owned| {
         let archive = &*owned.archive;
         if typed.text {

@@ -72,7 +72,7 @@ pub fn run(typed: Typed, place: &Place) -> Result<Exit> {
         }),
     ];
     let mut screen = Screen::new(place.json, columns);
-    let exit = owner::perform(&place.archive, false, &job::Job::Remove(job), &mut screen)?;
+    let exit = owner::perform(place, false, &job::Job::Remove(job), &mut screen)?;
     screen.finish()?;
     if exit == Exit::No {
         say("nothing to remove");

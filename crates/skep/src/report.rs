@@ -52,7 +52,7 @@ pub fn run(typed: Typed, place: &Place) -> Result<Exit> {
     let mut told = Collected::default();
     let broken = typed.broken;
     let job = Job { name: typed.name, broken };
-    let exit = owner::perform(&place.archive, false, &job::Job::Report(job), &mut told)?;
+    let exit = owner::perform(place, false, &job::Job::Report(job), &mut told)?;
     let found = told.0;
     match found.len() {
         0 if !broken => say("this archive has no crawl yet; `skep crawl URL` begins one"),

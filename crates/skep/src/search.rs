@@ -76,7 +76,7 @@ pub fn run(typed: Typed, place: &Place) -> Result<Exit> {
         skip: usize::try_from(typed.skip).unwrap_or(usize::MAX),
     };
     let mut screen = Screen::new(place.json, COLUMNS);
-    let exit = owner::perform(&place.archive, false, &job::Job::Search(job), &mut screen)?;
+    let exit = owner::perform(place, false, &job::Job::Search(job), &mut screen)?;
     screen.finish()?;
     if exit == Exit::No {
         say("nothing found");

@@ -108,7 +108,7 @@ pub fn run(typed: Typed, place: &Place) -> Result<Exit> {
             || (),
         )?
     };
-    owner::perform(&place.archive, false, &job::Job::Serve(Box::new(job)), &mut Spoken { json: place.json })
+    owner::perform(place, false, &job::Job::Serve(Box::new(job)), &mut Spoken { json: place.json })
 }
 
 impl Typed {

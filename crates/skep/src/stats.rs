@@ -35,8 +35,7 @@ const ROWS_SHOWN: usize = 12;
 
 pub fn run(typed: Typed, place: &Place) -> Result<Exit> {
     let mut told = Collected::default();
-    let exit =
-        owner::perform(&place.archive, false, &job::Job::Stats(Job { collection: typed.collection }), &mut told)?;
+    let exit = owner::perform(place, false, &job::Job::Stats(Job { collection: typed.collection }), &mut told)?;
     show::objects(&told.0, place.json, table)?;
     Ok(exit)
 }

@@ -42,7 +42,7 @@ pub fn run(typed: Typed, place: &Place) -> Result<Exit> {
         urls.push(url.as_str().replacen("https://", "http://", 1));
     }
     let mut told = Collected::default();
-    let exit = owner::perform(&place.archive, false, &job::Job::Why(Job { urls, name: typed.name }), &mut told)?;
+    let exit = owner::perform(place, false, &job::Job::Why(Job { urls, name: typed.name }), &mut told)?;
     if exit == Exit::No && told.0.is_empty() {
         say(&format!("no crawl has heard of {url}"));
     }

@@ -485,3 +485,15 @@ fn an_index_of_a_damaged_file_has_the_rest_and_says_what_is_wrong() {
     assert!(index.talk.contains("hurt.warc.gz") && index.talk.contains("offset"), "{}", index.talk);
     assert!(index.text().contains("uk,co,two)/ "), "{}", index.text());
 }
+
+// ── memory ───────────────────────────────────────────────────────────────────────────────────────────────────────────
+
+#[test]
+fn memory_is_a_size_and_little_of_it_gives_the_same_answers() {
+    let site = filled();
+    site.skep(&["stats", "--memory", "much"]).fails("not a size");
+    let asked = ["captures", HOME, "--json", "--memory", "1MB"];
+    let much = site.skep(&asked[..3]).exits(0).json();
+    site.skep(&["rebuild", "--memory", "0"]).exits(0);
+    assert_eq!(site.skep(&asked).exits(0).json(), much);
+}

@@ -15,7 +15,8 @@ use super::codec::{Codec, filter_hash};
 use super::file::{Run, RunFacts};
 use super::scan::{Blocks, Bounds, Direction, Spot, Walk};
 use super::sort::{Chunk, RunBuilder, remove};
-use crate::limits::{BULK_CHUNK_BYTES, FRESH_ENTRIES_MAX, MERGE_RUNS_MAX, TABLE_MEMORY_BYTES, TIER_RUNS};
+use crate::limits::{BULK_CHUNK_BYTES, FRESH_TABLE_BYTES_MAX, MERGE_RUNS_MAX, SMALL_TABLE_BYTES_MAX, TIER_RUNS};
+use crate::memory::Room;
 use crate::{Error, Result};
 use fjall::{Database, Keyspace, KeyspaceCreateOptions, OwnedWriteBatch, PersistMode, Readable};
 use std::collections::HashSet;
@@ -44,6 +45,8 @@ pub struct RunSet<C: Codec> {
     /// store into a run is seen once.
     runs: RwLock<Arc<Vec<Listed>>>,
     fresh_entries: AtomicU64,
+    /// More than these move into a run; the unit in which runs are measured.
+    fresh_entries_max: u64,
     next_number: AtomicU64,
     blocks: Arc<Blocks<C>>,
     /// Held while fresh entries move into a run.
@@ -57,17 +60,22 @@ fn held<T>(lock: &Mutex<T>) -> MutexGuard<'_, T> {
     lock.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
-/// How a table of the store is made.
-pub(crate) fn table_options() -> KeyspaceCreateOptions {
-    KeyspaceCreateOptions::default().max_memtable_size(TABLE_MEMORY_BYTES)
+/// How a table of few values is made in the store.
+pub(crate) fn small_table() -> KeyspaceCreateOptions {
+    KeyspaceCreateOptions::default().max_memtable_size(SMALL_TABLE_BYTES_MAX)
+}
+
+/// How a table of fresh entries is made in the store, which keeps to this for ever. What counts is usually [`Room::fresh_entries`].
+fn fresh_table() -> KeyspaceCreateOptions {
+    KeyspaceCreateOptions::default().max_memtable_size(FRESH_TABLE_BYTES_MAX)
 }
 
 impl<C: Codec> RunSet<C> {
     /// Opens the runs of the view `name`, whose files are in `folder`; deletes files that the list does not name.
-    pub fn open(store: &Database, name: &'static str, folder: &Path, cache_bytes: u64) -> Result<RunSet<C>> {
+    pub fn open(store: &Database, name: &'static str, folder: &Path, room: Room) -> Result<RunSet<C>> {
         std::fs::create_dir_all(folder).map_err(|error| Error::io("cannot create", folder, error))?;
-        let fresh = store.keyspace(name, table_options)?;
-        let list = store.keyspace("runs", table_options)?;
+        let fresh = store.keyspace(name, fresh_table)?;
+        let list = store.keyspace("runs", small_table)?;
         let mut runs = Vec::new();
         for guard in list.prefix(list_key(name, None)) {
             let (key, value) = guard.into_inner()?;
@@ -91,8 +99,9 @@ impl<C: Codec> RunSet<C> {
             list,
             runs: RwLock::new(Arc::new(runs)),
             fresh_entries: AtomicU64::new(fresh_entries),
+            fresh_entries_max: room.fresh_entries,
             next_number: AtomicU64::new(newest + 1),
-            blocks: Arc::new(Blocks::new(cache_bytes)),
+            blocks: Arc::new(Blocks::new(room.block_bytes)),
             moving: Mutex::new(()),
             merging: Mutex::new(()),
         })
@@ -192,7 +201,7 @@ impl<C: Codec> RunSet<C> {
 
     /// Whether there are enough fresh entries for a run.
     pub fn wants_move(&self) -> bool {
-        self.fresh_entries() > FRESH_ENTRIES_MAX
+        self.fresh_entries() > self.fresh_entries_max
     }
 
     /// Moves all fresh entries into a run. Appending may go on meanwhile.
@@ -227,6 +236,9 @@ impl<C: Codec> RunSet<C> {
         changed.insert(0, listed);
         *runs = Arc::new(changed);
         self.fresh_entries.fetch_sub(moved, Ordering::SeqCst);
+        drop(runs);
+        // What moved would stay in the store's memory, dead, until as much again has come.
+        self.fresh.rotate_memtable()?;
         Ok(())
     }
 
@@ -254,7 +266,7 @@ impl<C: Codec> RunSet<C> {
     fn due_for_merge(&self) -> Option<Vec<Listed>> {
         let runs = self.runs();
         let tier = |listed: &Listed| {
-            let units = (listed.run.facts().entries / FRESH_ENTRIES_MAX).max(1);
+            let units = (listed.run.facts().entries / self.fresh_entries_max).max(1);
             units.ilog(TIER_RUNS as u64)
         };
         let highest = runs.iter().map(tier).max()?;
@@ -397,7 +409,7 @@ impl<'a, C: Codec> Bulk<'a, C> {
     /// whatever must become true at the same moment, and then calls [`Staged::publish`].
     pub fn stage(mut self, batch: &mut OwnedWriteBatch) -> Result<Staged<'a, C>> {
         let set = self.set;
-        if self.written.is_empty() && (self.chunk.len() as u64) < FRESH_ENTRIES_MAX / 4 {
+        if self.written.is_empty() && (self.chunk.len() as u64) < set.fresh_entries_max / 4 {
             set.expect_fresh(self.chunk.len() as u64);
             for (key, value) in self.chunk.iter() {
                 batch.insert(&set.fresh, key, value);

@@ -30,6 +30,9 @@ pub const FRAMES_KEPT: usize = 64;
 /// A larger frame (long URLs) is read each time instead of being kept.
 pub const FRAME_KEPT_BYTES_MAX: usize = 128 << 10;
 
+/// Memory for what is kept at hand, unless opened with another bound.
+pub const MEMORY_BYTES: usize = 128 << 20;
+
 /// Bytes of an append-only file that wait in memory before they are written.
 pub const APPEND_BUFFER_BYTES: usize = 256 << 10;
 

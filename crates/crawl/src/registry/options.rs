@@ -1,7 +1,10 @@
 //! How much memory the registry may use, and its key.
 
-use super::limits::{PAGE_BYTES, PAGES_MIN};
+use super::limits::{MEMORY_BYTES, PAGE_BYTES, PAGES_MIN};
 use super::seen::Room;
+
+/// Buffers of files and merges, kept frames, fences of runs.
+const FIXED_BYTES: usize = 32 << 20;
 
 /// How a registry is opened.
 #[derive(Clone)]
@@ -21,15 +24,23 @@ pub struct Options {
 }
 
 impl Options {
-    /// About 128 MB in all.
+    /// What is enough for tens of millions of URLs.
     pub fn new(key: [u8; 32]) -> Options {
+        Options::within(key, MEMORY_BYTES)
+    }
+
+    /// About so many bytes in all: a quarter each for the newest URLs and for pages, three eighths for URLs found lately, the rest
+    /// for filters and blocks.
+    pub fn within(key: [u8; 32], bytes: usize) -> Options {
+        let part = bytes / 64;
         Options {
             key,
-            active_urls: 1 << 20,
-            recent_urls: 1 << 21,
-            filter_bytes: 20 << 20,
-            block_bytes: 2 << 20,
-            page_bytes: 32 << 20,
+            active_urls: part / 2,
+            // It is a table of a power of two.
+            recent_urls: part.checked_ilog2().map_or(1, |log| 1 << log),
+            filter_bytes: part * 10,
+            block_bytes: part,
+            page_bytes: part * 16,
         }
     }
 
@@ -55,7 +66,6 @@ impl Options {
     /// What the registry holds at most with these options, whatever the number of URLs: what was asked for, and the fixed parts
     /// beside it (buffers of files and merges, kept frames, fences of runs).
     pub fn memory_bytes_max(&self) -> usize {
-        const FIXED_BYTES: usize = 32 << 20;
         let keys = self.active_urls.max(64) * 32 + self.recent_urls.next_power_of_two() * 24;
         let pages = self.page_bytes.max(PAGES_MIN * PAGE_BYTES);
         (keys + self.filter_bytes + self.block_bytes) / 16 * 17 + pages + pages / 64 + FIXED_BYTES
@@ -66,5 +76,20 @@ impl std::fmt::Debug for Options {
     /// Without the key.
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         f.debug_struct("Options").field("memory_bytes_max", &self.memory_bytes_max()).finish_non_exhaustive()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_is_asked_for_is_about_what_is_used() {
+        for bytes in [MEMORY_BYTES, 16 << 20, 1 << 30] {
+            let most = Options::within([0; 32], bytes).memory_bytes_max() - FIXED_BYTES;
+            assert!(most > bytes / 2 && most < bytes + bytes / 4, "{most} of {bytes}");
+        }
+        // With nothing at all it works all the same.
+        assert!(Options::within([0; 32], 0).memory_bytes_max() < FIXED_BYTES + (1 << 20));
     }
 }
