@@ -1,18 +1,19 @@
 //! Fills a registry with many made-up URLs and measures how fast links are checked against it; prints one JSON object.
 //!
 //! ```text
-//! cargo run --release -p skep-crawl --example registry -- DIR [--urls N] [--checks N] [--peer fjall]
+//! cargo run --release -p skep-crawl --example registry -- DIR [--urls N] [--checks N] [--peer fjall] [--seconds N]
 //! ```
 //!
 //! Pages have 40 links, of which 36 are known. Two ways to choose those: *near*, as pages link (the site's navigation, pages found
 //! lately on the same host, the front pages of other hosts), and *any*, each known URL as likely as any other, which no cache
 //! helps with. Measured at a tenth of the URLs and at all of them; URLs are made before the clock runs. With `--peer` the same
-//! links are checked against a keyspace of full URLs in that store.
+//! links are checked against a keyspace of full URLs in that store. After `--seconds` no more URLs are added: what was measured by then is
+//! told, and `filled` says how many URLs there were.
 
 use skep_crawl::registry::{Class, Heard, Options, Registry, Verdict};
 use std::error::Error;
 use std::path::{Path, PathBuf};
-use std::time::Instant;
+use std::time::{Duration, Instant};
 
 const LINKS_PER_PAGE: u64 = 40;
 const NEW_PER_PAGE: u64 = 4;
@@ -206,10 +207,10 @@ impl Checked for Fjall {
     }
 }
 
-/// Hears of new URLs only, until so many are known; the seconds of the processor it took.
-fn fill(checked: &mut dyn Checked, web: &mut Web, until: u64) -> Result<f64, Box<dyn Error>> {
+/// Hears of new URLs only, until so many are known or it is too late; the seconds of the processor it took.
+fn fill(checked: &mut dyn Checked, web: &mut Web, until: u64, end: Instant) -> Result<f64, Box<dyn Error>> {
     let mut ns = 0;
-    while web.grown < until {
+    while web.grown < until && Instant::now() < end {
         let links: Vec<Link> = (0..20_000.min(until - web.grown)).map(|_| web.new_link()).collect();
         let begin = cpu_ns();
         for link in &links {
@@ -242,6 +243,7 @@ fn measure(checked: &mut dyn Checked, web: &mut Web, checks: u64, near: bool) ->
 
 fn main() -> Result<(), Box<dyn Error>> {
     let (mut folder, mut urls, mut checks, mut peer) = (PathBuf::new(), 10_000_000u64, 2_000_000u64, None);
+    let mut seconds = 24 * 60 * 60;
     let mut given = std::env::args().skip(1);
     while let Some(argument) = given.next() {
         let mut value = || given.next().ok_or(format!("{argument} needs a value"));
@@ -249,11 +251,12 @@ fn main() -> Result<(), Box<dyn Error>> {
             "--urls" => urls = value()?.parse()?,
             "--checks" => checks = value()?.parse()?,
             "--peer" => peer = Some(value()?),
+            "--seconds" => seconds = value()?.parse()?,
             path => folder = path.into(),
         }
     }
     if folder.as_os_str().is_empty() || urls < 1_000 {
-        return Err("usage: registry DIR [--urls N, at least 1000] [--checks N] [--peer fjall]".into());
+        return Err("usage: registry DIR [--urls N, at least 1000] [--checks N] [--peer fjall] [--seconds N]".into());
     }
     let open = || Registry::open(&folder, Options::new(KEY));
     let mut checked: Box<dyn Checked> = match peer.as_deref() {
@@ -267,12 +270,13 @@ fn main() -> Result<(), Box<dyn Error>> {
     };
     let mut web = Web::new(urls);
     let mut told = serde_json::Map::new();
-    let mut fill_s = fill(&mut *checked, &mut web, urls / 10)?;
+    let end = Instant::now() + Duration::from_secs(seconds);
+    let mut fill_s = fill(&mut *checked, &mut web, urls / 10, end)?;
     let mut tell = |name: &str, value: f64| told.insert(name.into(), value.into());
     checked.sync()?;
     tell("few_near_per_s", measure(&mut *checked, &mut web, checks, true)?);
     tell("few_any_per_s", measure(&mut *checked, &mut web, checks, false)?);
-    fill_s += fill(&mut *checked, &mut web, urls / 2)?;
+    fill_s += fill(&mut *checked, &mut web, urls / 2, end)?;
     checked.sync()?;
     if peer.is_none() {
         drop(checked);
@@ -282,14 +286,17 @@ fn main() -> Result<(), Box<dyn Error>> {
         tell("open_urls", registry.entries() as f64);
         checked = Box::new(Ours(registry));
     }
-    fill_s += fill(&mut *checked, &mut web, urls)?;
+    fill_s += fill(&mut *checked, &mut web, urls, end)?;
     checked.sync()?;
     let filled = web.grown;
+    tell("filled", filled as f64);
     tell("fill_per_s", (filled as f64 / fill_s).round());
     let disk = disk_bytes(&folder);
     tell("bytes_per_url", disk as f64 / filled as f64);
-    tell("many_near_per_s", measure(&mut *checked, &mut web, checks, true)?);
-    tell("many_any_per_s", measure(&mut *checked, &mut web, checks, false)?);
+    if filled >= urls {
+        tell("many_near_per_s", measure(&mut *checked, &mut web, checks, true)?);
+        tell("many_any_per_s", measure(&mut *checked, &mut web, checks, false)?);
+    }
     let begin = Instant::now();
     checked.sync()?;
     tell("checkpoint_s", begin.elapsed().as_secs_f64());

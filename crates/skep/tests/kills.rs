@@ -2,7 +2,8 @@
 //! fetched twice, and in the end the archive holds what an undisturbed crawl holds.
 //!
 //! `SKEP_CRAWL_KILLS` sets how often (10 by default; a soak asks for 50), `SKEP_CRAWL_PAGES` how large the site is,
-//! `SKEP_CRAWL_SEED` where chance begins.
+//! `SKEP_CRAWL_SEED` where chance begins. `SKEP_RESTART_URLS` says how many URLs a crawl knows when it is killed, and
+//! `SKEP_RESTART_SECONDS` how soon it must then fetch again; without it nobody looks at the clock.
 
 mod site;
 #[path = "site/web.rs"]
@@ -13,9 +14,10 @@ use site::Site;
 use skep_testweb::{Behaviour, HostPlan, Plan, Robots, Shape, Web};
 use std::collections::{BTreeMap, BTreeSet};
 use std::io::{BufRead, BufReader, Read};
+use std::path::Path;
 use std::process::{Child, Stdio};
-use std::time::Duration;
-use web::{HOST, crawl, flags, start, typed};
+use std::time::{Duration, Instant};
+use web::{HOST, Running, crawl, flags, start, typed};
 
 /// Hosts visited at once, of which each may have an answer on its way.
 const CONCURRENCY: usize = 16;
@@ -227,4 +229,68 @@ fn a_kill_shortens_no_wait_that_a_site_asked_for() {
     let report = web.report();
     assert!(report.statuses.contains_key(&429) && report.requests > 10, "{}", report.table());
     assert!(report.polite(), "{}", report.table());
+}
+
+/// Links of one page that are followed.
+const LINKS_PER_PAGE: u64 = 20_000;
+/// Such pages of one host: not so many that they look like a trap.
+const LISTS_PER_HOST: u64 = 5;
+
+/// A site whose front page leads to lists, and the lists to pages.
+fn write_lists(folder: &Path) {
+    let page = |links: &mut dyn Iterator<Item = String>| {
+        let links: String = links.map(|path| format!("<a href={path}>x</a>\n")).collect();
+        format!("<!DOCTYPE html><title>Lists</title>\n{links}")
+    };
+    let front = page(&mut (0..LISTS_PER_HOST).map(|list| format!("list-{list}.html")));
+    std::fs::write(folder.join("index.html"), front).expect("a front page");
+    for list in 0..LISTS_PER_HOST {
+        let numbers = list * LINKS_PER_PAGE..(list + 1) * LINKS_PER_PAGE;
+        let text = page(&mut numbers.map(|number| format!("/shelf-{}/book-{number}/a-page-of-it.html", number % 977)));
+        std::fs::write(folder.join(format!("list-{list}.html")), text).expect("a list");
+    }
+}
+
+#[test]
+fn a_crawl_that_knows_many_urls_soon_goes_on_after_a_kill() {
+    let urls = number("SKEP_RESTART_URLS", 100_000);
+    let pages = tempfile::tempdir().expect("a folder");
+    write_lists(pages.path());
+    let mut plan = Plan::new(3);
+    for host in 0..urls.div_ceil(LISTS_PER_HOST * LINKS_PER_PAGE) {
+        plan = plan.host(HostPlan::folder(&format!("www.library-{host}.test"), pages.path()));
+    }
+    let (site, web) = (Site::new(), start(plan));
+    let seeds: Vec<&str> = web.map().hosts.iter().map(|place| place.url.as_str()).collect();
+    let words = [&seeds[..], &["--concurrency", "16", "--workers", "1"]].concat();
+
+    let begun = Instant::now();
+    let mut first = Running::begin(&site, &words, &web);
+    let mut known = 0;
+    while known < urls {
+        first.events.clear();
+        first.until("progress", 1);
+        known = first.events.last().and_then(|event| event["known"].as_u64()).expect("a number");
+    }
+    first.kill();
+    eprintln!("{known} URLs known after {:.1} s", begun.elapsed().as_secs_f64());
+
+    let begun = Instant::now();
+    let mut second = Running::begin(&site, &words, &web);
+    second.until("began", 1);
+    let open = begun.elapsed().as_secs_f64();
+    let began = second.events.iter().find(|event| event["event"] == "began").expect("it was waited for").clone();
+    second.until("visited", 1);
+    let fetched = begun.elapsed().as_secs_f64();
+    second.kill();
+    eprintln!(
+        "killed and begun again: open with {} URLs after {open:.2} s, first visit after {fetched:.2} s",
+        began["known"]
+    );
+    assert!(began["known"].as_u64() >= Some(known), "{known} were known: {began}");
+    assert!(began["waiting"].as_u64() > Some(0), "{began}");
+    if let Ok(seconds) = std::env::var("SKEP_RESTART_SECONDS") {
+        let seconds: f64 = seconds.parse().expect("a number of seconds");
+        assert!(fetched < seconds, "the first visit was over after {fetched:.2} s; {seconds} are allowed");
+    }
 }

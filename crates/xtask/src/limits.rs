@@ -46,6 +46,9 @@ pub const REGISTRY_URLS: u64 = 10_000_000;
 /// Links checked in each measurement of the registry.
 pub const REGISTRY_CHECKS: u64 = 2_000_000;
 
+/// How long the registry's peer is filled: it may not come to the end.
+pub const REGISTRY_PEER_SECONDS: u64 = 300;
+
 /// Links that the registry must check per second and core.
 pub const REGISTRY_CHECKS_PER_S_MIN: f64 = 300_000.0;
 
@@ -97,6 +100,11 @@ pub const POLITE_CONCURRENCY: u64 = 256;
 pub const CRAWL_KILLS: u64 = 50;
 /// Over so many pages.
 pub const CRAWL_KILL_PAGES: u64 = 20_000;
+
+/// URLs that a crawl knows when it is killed and begun again, unless `--count` says otherwise.
+pub const RESTART_URLS: u64 = 5_000_000;
+/// How soon it must then fetch again, from the start of the process.
+pub const RESTART_SECONDS_MAX: f64 = 5.0;
 
 /// How long the soak of steadiness runs, unless `--minutes` says otherwise.
 pub const STEADY_MINUTES: f64 = 30.0;

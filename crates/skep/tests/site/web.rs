@@ -120,6 +120,12 @@ impl Running {
         rustix::process::kill_process(pid, rustix::process::Signal::INT).expect("it can be told");
     }
 
+    /// SIGKILL.
+    pub fn kill(mut self) {
+        self.child.kill().expect("it can be killed");
+        self.child.wait().expect("it ends");
+    }
+
     /// Reads the rest and waits for its end; the events are in the output.
     pub fn hear(mut self) -> Ran {
         let mut out = self.events.iter().map(|event| format!("{event}\n")).collect::<String>().into_bytes();

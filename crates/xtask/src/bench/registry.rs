@@ -21,7 +21,7 @@ pub fn run(workspace: &Workspace, options: &Options) -> Result<()> {
         command.arg(&folder).args(["--urls", &urls.to_string()]);
         command.args(["--checks", &limits::REGISTRY_CHECKS.to_string()]);
         if let Some(peer) = peer {
-            command.args(["--peer", peer]);
+            command.args(["--peer", peer, "--seconds", &limits::REGISTRY_PEER_SECONDS.to_string()]);
         }
         let run = best(&command, 1, None);
         let _ = std::fs::remove_dir_all(&folder);
@@ -50,13 +50,19 @@ pub fn run(workspace: &Workspace, options: &Options) -> Result<()> {
     for (who, run) in [("skep", &ours), ("fjall, URLs alone", &theirs)] {
         let mut row = vec![who.to_owned()];
         for name in ["few_near_per_s", "many_near_per_s", "few_any_per_s", "many_any_per_s", "fill_per_s"] {
-            row.push(count(told(run, name)? as u64));
+            // What a peer did not come to.
+            row.push(told(run, name).map_or("-".to_owned(), |value| count(value as u64)));
         }
         row.push(format!("{:.1}", told(run, "bytes_per_url")?));
         row.push(megabytes(run.max_rss_bytes));
         table.row(&row);
     }
     print!("{}", table.render());
+    let filled = told(&theirs, "filled")? as u64;
+    if filled < urls {
+        let seconds = limits::REGISTRY_PEER_SECONDS;
+        println!("fjall was given {seconds} s to be filled and came to {} URLs", count(filled));
+    }
 
     let verdict = |name: &str, found: String, held: bool, asked: String| {
         println!("{name:<10} {found}: {} (asked {asked})", if held { "reached" } else { "SHORT" });
