@@ -93,6 +93,7 @@ struct Engine<'t> {
     ending: Option<Ending>,
     room: bool,
     since_checkpoint_bytes: u64,
+    since_checkpoint_links: u64,
     next_checkpoint: Instant,
     next_progress: Instant,
     next_look: Instant,
@@ -136,6 +137,10 @@ impl<'t> Engine<'t> {
             }
             // What waits already is heard before anything is given out: one look at the queues serves all of it.
             for _ in 0..HEARD_AT_ONCE {
+                // Pages with very many links take long: checkpoints and progress do not wait for all of them.
+                if self.is_due(Instant::now()) {
+                    break;
+                }
                 match self.heard.try_recv() {
                     Ok(said) => self.hear(said)?,
                     Err(_) => break,
@@ -172,6 +177,7 @@ impl<'t> Engine<'t> {
 
     fn visited(&mut self, visited: Visited) -> Result<()> {
         self.since_checkpoint_bytes += visited.bytes;
+        self.since_checkpoint_links += visited.links.count() as u64;
         let folded = self.ledger.visited(self.crawl, self.pass, &visited)?;
         if let Some(entry) = visited.entry {
             self.settle_entry(visited.lease, entry);

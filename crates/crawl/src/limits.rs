@@ -16,6 +16,8 @@ pub const UNSYNCED_VISITS_MAX: usize = 256;
 pub const UNSYNCED_BYTES_MAX: u32 = 64 << 20;
 /// A registry follows its records by at most so much.
 pub const CHECKPOINT_BYTES: u64 = 64 << 20;
+/// By at most so many links: two seconds or so of folding when a crawl that was killed begins again.
+pub const CHECKPOINT_LINKS: u64 = 500_000;
 /// And by at most so long.
 pub const CHECKPOINT_MS: u64 = 10_000;
 /// Progress is told so often.

@@ -22,6 +22,11 @@ pub struct Outlink<'o> {
 }
 
 impl Outlinks {
+    /// How many.
+    pub fn count(&self) -> usize {
+        self.links.len()
+    }
+
     /// In the order of the page.
     pub fn iter(&self) -> impl Iterator<Item = Outlink<'_>> {
         let mut from = 0;

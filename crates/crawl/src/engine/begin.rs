@@ -101,6 +101,7 @@ impl<'t> Engine<'t> {
             ending: None,
             room: true,
             since_checkpoint_bytes: 0,
+            since_checkpoint_links: 0,
             next_checkpoint: now + Duration::from_millis(CHECKPOINT_MS),
             next_progress: now + Duration::from_millis(PROGRESS_MS),
             next_look: now,

@@ -8,7 +8,7 @@ use skep_schedule::{Event as Told, HostId};
 use super::Engine;
 use crate::error::{Error, Result};
 use crate::ledger::name_of;
-use crate::limits::{CHECKPOINT_BYTES, CHECKPOINT_MS, LOOK_AROUND_MS, PROGRESS_MS};
+use crate::limits::{CHECKPOINT_BYTES, CHECKPOINT_LINKS, CHECKPOINT_MS, LOOK_AROUND_MS, PROGRESS_MS};
 use crate::progress::{Ending, Event, Progress};
 use crate::settings::Settings;
 
@@ -34,6 +34,17 @@ impl Engine<'_> {
         }
     }
 
+    /// Whether it is time to look around.
+    pub(super) fn is_due(&self, now: Instant) -> bool {
+        now >= self.next_progress || self.wants_checkpoint(now)
+    }
+
+    fn wants_checkpoint(&self, now: Instant) -> bool {
+        self.since_checkpoint_bytes >= CHECKPOINT_BYTES
+            || self.since_checkpoint_links >= CHECKPOINT_LINKS
+            || now >= self.next_checkpoint
+    }
+
     /// Checkpoints, progress, settings and room on the disk, each at its time.
     pub(super) fn look_around(&mut self) -> Result<()> {
         let now = Instant::now();
@@ -43,7 +54,7 @@ impl Engine<'_> {
             (self.tell)(Event::Progress(progress));
             self.check_budgets();
         }
-        if self.since_checkpoint_bytes >= CHECKPOINT_BYTES || now >= self.next_checkpoint {
+        if self.wants_checkpoint(now) {
             self.checkpoint()?;
         }
         if now >= self.next_look {
@@ -71,7 +82,7 @@ impl Engine<'_> {
 
     pub(super) fn checkpoint(&mut self) -> Result<()> {
         self.ledger.checkpoint()?;
-        self.since_checkpoint_bytes = 0;
+        (self.since_checkpoint_bytes, self.since_checkpoint_links) = (0, 0);
         self.next_checkpoint = Instant::now() + Duration::from_millis(CHECKPOINT_MS);
         Ok(())
     }
