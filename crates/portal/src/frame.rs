@@ -5,6 +5,7 @@ use crate::address::At;
 use crate::answer::{self, Answer, escape};
 use crate::find::Looking;
 use crate::limits::CANDIDATES_MAX;
+use crate::pages::frame::{and_scope, encoded};
 use crate::portal::Origin;
 use crate::reply::Reply;
 use crate::trouble::Trouble;
@@ -17,7 +18,7 @@ use skep_archive::{Capture, Key};
 
 const STYLE: &str = "html,body{margin:0;height:100%}body{display:flex;flex-direction:column;font:14px/1.4 system-ui,sans-serif;color:#1d2125;background:#fff}\
 header{display:flex;flex-wrap:wrap;gap:.3rem 1rem;align-items:baseline;padding:.4rem .8rem;border-bottom:2px solid #c79100}\
-header strong{white-space:nowrap}header code{overflow-wrap:anywhere;flex:1 1 12rem}nav a{margin-right:.8rem}a{color:#0b57d0}\
+header strong{white-space:nowrap}header code{overflow-wrap:anywhere;flex:1 1 12rem}nav a{margin-right:.8rem}#parts{white-space:nowrap}a{color:#0b57d0}\
 iframe{flex:1;border:0;width:100%;background:#fff}\
 @media(prefers-color-scheme:dark){body{color:#e3e5e8;background:#15181b}a{color:#8ab4f8}}";
 
@@ -83,22 +84,26 @@ fn around(look: &Looking<'_>, at: &At, visit: &Visit, capture: &Capture) -> Resu
         format!("<a href=\"{}\">all versions</a>", escape(&format!("/{scope}/*/{}", at.url))),
         format!("<a href=\"{}\">as fetched</a>", escape(&format!("/{scope}/{}id_/{}", at.digits, at.url))),
     ];
+    // Without scripts it is a link; with them it says at once how far apart in time the parts are, and how many are missing.
+    let parts = escape(&format!("/completeness?url={}&time={}{}", encoded(&at.url), at.digits, and_scope(look)));
     let page = format!(
         "<!doctype html><html lang=\"en\"><head><meta charset=\"utf-8\"><title>{url} ({date})</title>\
          <meta name=\"viewport\" content=\"width=device-width, initial-scale=1\"><meta name=\"robots\" content=\"noindex\">\
          <style>{STYLE}</style><script src=\"/-/frame.js\" defer></script></head>\
-         <body data-scope=\"{}\" data-replay=\"{}\"><header role=\"banner\"><strong><time id=\"time\" datetime=\"{}\">{date}</time></strong> \
-         <code id=\"url\">{url}</code><nav aria-label=\"Versions of this page\">{}</nav></header>\
+         <body data-scope=\"{}\" data-replay=\"{}\" data-time=\"{}\"><header role=\"banner\"><strong><time id=\"time\" datetime=\"{}\">{date}</time></strong> \
+         <code id=\"url\">{url}</code><nav aria-label=\"Versions of this page\">{}</nav>\
+         <span role=\"status\"><a id=\"parts\" href=\"{parts}\">parts of this page</a></span></header>\
          <iframe id=\"page\" src=\"{source}\" title=\"The archived page\" sandbox=\"allow-forms allow-modals{scripts}{sandbox}\" \
          referrerpolicy=\"same-origin\"></iframe></body></html>\n",
         escape(scope),
         escape(&shown_in),
+        at.digits,
         skep_warc::date::rfc3339(capture.time_ms),
         navigation.concat(),
     );
     let mut answer = answer::with(StatusCode::OK, "text/html; charset=utf-8", page);
     let policy = format!(
-        "default-src 'none'; style-src 'unsafe-inline'; script-src 'self'; frame-src {shown_in}; base-uri 'none'; form-action 'none'; \
+        "default-src 'none'; style-src 'unsafe-inline'; script-src 'self'; connect-src 'self'; frame-src {shown_in}; base-uri 'none'; form-action 'none'; \
          frame-ancestors 'self'"
     );
     let headers = answer.headers_mut();

@@ -20,7 +20,7 @@ mod compare;
 mod completeness;
 mod differences;
 mod files;
-mod frame;
+pub mod frame;
 mod search;
 mod start;
 mod statistics;

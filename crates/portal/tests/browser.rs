@@ -146,6 +146,33 @@ fn whoever_clicks_through_stays_in_the_archive_and_at_the_date() {
 }
 
 #[test]
+fn the_frame_says_how_far_apart_the_parts_of_a_page_are() {
+    let web = Web::of(&[]);
+    let Some(browser) = Browser::start(web.port) else { return };
+    let page = |title: &str| {
+        format!("<!doctype html><title>{title}</title><link rel=stylesheet href=/gone.css><img src=/a.svg><a id=next href=/next>next</a>").into_bytes()
+    };
+    let image = b"<svg xmlns=\"http://www.w3.org/2000/svg\" width=\"7\" height=\"5\"/>";
+    let warc = Warc::new()
+        .page("http://apart.example/", TIME, "text/html", &page("First"))
+        .page("http://apart.example/a.svg", "2020-01-02T06:04:05Z", "image/svg+xml", image)
+        .page("http://apart.example/next", TIME, "text/html", b"<!doctype html><title>Next</title>");
+    let site = Site::new(&[("pages", "apart.warc.gz", warc.bytes)]);
+    browser.go(&format!("{}/web/{DIGITS}/http://apart.example/", portal(&site)));
+    let says = |text: &str| browser.until(&format!("document.getElementById('parts').textContent === '{text}'"));
+    says("this page’s parts are 3 hours apart, 1 missing");
+    let to = browser.run("return document.getElementById('parts').pathname + document.getElementById('parts').search");
+    assert!(to.as_str().unwrap().starts_with("/completeness?url=http%3A%2F%2Fapart.example%2F&time="), "{to}");
+    browser.picture(&pictures().join("frame-parts.png"));
+    // It follows whoever clicks on.
+    browser.enter(Some("iframe"));
+    browser.click("#next");
+    browser.enter(None);
+    says("this page has no parts of its own");
+    assert_eq!(leaks(&web), [""; 0]);
+}
+
+#[test]
 fn nobody_gets_out() {
     let web = Web::of(&files(include_str!("browser/escape.txt")));
     let Some(browser) = Browser::start(web.port) else { return };
