@@ -213,6 +213,10 @@ impl Asker<'_> {
     fn url(&mut self, page: &Page) -> Result<(), String> {
         let told = json(&self.get(&format!("/api/v1/url?url={}", value(&page.url)))?)?;
         must(told["captures_total"].as_u64() >= Some(page.captures), || format!("stale: {told}"))?;
+        let versions = told["versions"].as_array().map_or(0, Vec::len) as u64;
+        if told["versions_total"].as_u64() > Some(versions) {
+            return Ok(());
+        }
         let digest = told["versions"].as_array().and_then(|all| all.last()).map(|last| last["digest"].clone());
         let digest = digest.as_ref().and_then(|digest| digest.as_str()).unwrap_or_default().to_owned();
         let wanted = self.truth.newest(page);

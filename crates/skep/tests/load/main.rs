@@ -33,11 +33,19 @@ const JUDGED_SECONDS: u64 = 600;
 const ASKERS: u64 = 6;
 /// How long each rests between two questions, so that others on this machine get on.
 const REST: Duration = Duration::from_millis(10);
-/// Hosts of the web, and pages of each.
-const HOSTS: u64 = 5;
-const PAGES: u32 = 60;
-/// Between two visits of a host, in milliseconds: a pass takes some seconds.
-const PACE_MS: &str = "20";
+/// How much there is to crawl, and how fast.
+struct Scale {
+    hosts: u64,
+    /// Of each host.
+    pages: u32,
+    /// Milliseconds between two visits of a host, or `none`.
+    pace: &'static str,
+}
+
+/// A pass takes some seconds, and others on this machine get on.
+const SMALL: Scale = Scale { hosts: 5, pages: 60, pace: "20" };
+/// What is buffered until there is enough of it fills and empties many times, and no page gets more versions than answers tell of.
+const LARGE: Scale = Scale { hosts: 20, pages: 150, pace: "none" };
 
 /// What the portal's process holds.
 struct Sample {
@@ -68,11 +76,17 @@ impl Chance {
     }
 }
 
-fn web() -> Web {
+fn web(scale: &Scale) -> Web {
     let mut plan = Plan::new(23);
-    for number in 0..HOSTS {
-        // From pass to pass most pages change; none is ever gone.
-        let shape = Shape { period_seconds: (40_000, 200_000), mortal_permille: 0, ..Shape::pages(PAGES) };
+    for number in 0..scale.hosts {
+        // From pass to pass nearly every page changes; none is ever gone.
+        let shape = Shape {
+            still_permille: 100,
+            period_seconds: (20_000, 120_000),
+            text_bytes: (500, 6_000),
+            mortal_permille: 0,
+            ..Shape::pages(scale.pages)
+        };
         plan = plan.host(HostPlan::generated(&format!("h{number}.load-{number}.test"), shape));
     }
     let clock = Some(Clock::new(Time::BEGIN.plus_days(100), 0.0));
@@ -80,10 +94,10 @@ fn web() -> Web {
 }
 
 /// `skep crawl`, again and again, into the archive that is being served. What it says is synced is heard at once.
-fn crawl(site: &Site, truth: &Truth, over: &AtomicBool) {
+fn crawl(site: &Site, scale: &Scale, truth: &Truth, over: &AtomicBool) {
     let homes: Vec<String> = truth.web().map().hosts.iter().map(|place| place.url.clone()).collect();
     let mut flags: Vec<String> =
-        ["--name", "load", "--json", "--patience", "1", "--pace", PACE_MS].map(str::to_owned).to_vec();
+        ["--name", "load", "--json", "--patience", "1", "--pace", scale.pace].map(str::to_owned).to_vec();
     for place in &truth.web().map().hosts {
         flags.extend(["--own".to_owned(), place.host.clone(), "--resolve".to_owned(), place.resolve[0].clone()]);
     }
@@ -121,12 +135,13 @@ fn what_is_asked_while_a_crawl_writes_is_answered_whole_and_at_once() {
     site.skep(&["add", "history.warc.gz"]).exits(0);
     let portal = Portal::begin(&site, &[]);
     let (address, replay) = (portal.address.clone(), format!("replay.localhost:{}", portal.port()));
-    let truth = Truth::of(web());
+    let scale = if seconds < JUDGED_SECONDS { SMALL } else { LARGE };
+    let truth = Truth::of(web(&scale));
     let (over, wrong) = (AtomicBool::new(false), Mutex::new(Vec::<String>::new()));
     let counts: Vec<AtomicU64> = asking::ALL.iter().map(|_| AtomicU64::new(0)).collect();
     let begun = Instant::now();
     let samples = std::thread::scope(|scope| {
-        scope.spawn(|| crawl(&site, &truth, &over));
+        scope.spawn(|| crawl(&site, &scale, &truth, &over));
         for number in 0..ASKERS {
             let (truth, over, wrong, counts) = (&truth, &over, &wrong, &counts);
             let mut asker = Asker { client: Client::of(&address), truth, replay: replay.clone() };
@@ -183,6 +198,8 @@ fn is_steady(samples: &[Sample], seconds: u64) {
         all[all.len() / 2]
     };
     let growth = resident(last) / resident(middle) - 1.0;
+    let tenths: Vec<u64> = samples.chunks(samples.len().div_ceil(10)).map(|of| (resident(of) / 1e6) as u64).collect();
+    eprintln!("resident MB by tenth of the time: {tenths:?}");
     let peak = samples.iter().map(|sample| sample.resident).fold(0.0, f64::max);
     let [descriptors, threads] = [|sample: &Sample| sample.descriptors, |sample: &Sample| sample.threads]
         .map(|what| (median(middle, what), median(last, what)));
