@@ -166,7 +166,8 @@ impl Captures {
         self.query(&Query::new(Match::Exact(key.clone())))
     }
 
-    /// The captures of one URL from the one closest to `time_ms` outward; of two that are equally close the older first.
+    /// The captures of one URL from the one closest to `time_ms` outward; of two that are equally close the older first. Whole seconds count
+    /// before what is within them: an address of 14 digits must lead to the capture of that second, also where one of the second before is nearer.
     /// Walks in both directions from there: a URL with a million captures costs no more than one with ten.
     pub fn closest(&self, key: &Key, time_ms: i64) -> Result<Closest> {
         let found = self.set.find(&looked_for(key))?;
@@ -503,7 +504,10 @@ impl Iterator for Closest {
             (self.next_older, self.next_younger) = (None, None);
             return Some(Err(error));
         }
-        let distance = |capture: &Capture| capture.time_ms.abs_diff(self.time_ms);
+        let second = |ms: i64| ms.div_euclid(1000);
+        let distance = |capture: &Capture| {
+            (second(capture.time_ms).abs_diff(second(self.time_ms)), capture.time_ms.abs_diff(self.time_ms))
+        };
         let take_older = match (&self.next_older, &self.next_younger) {
             (Some(older), Some(younger)) => distance(older) <= distance(younger),
             (older, _) => older.is_some(),

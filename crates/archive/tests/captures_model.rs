@@ -52,7 +52,7 @@ fn capture(chance: &mut Chance, record: u32) -> Capture {
         key: Key::of(&url),
         url,
         // Equal milliseconds happen.
-        time_ms: chance.below(3_000) as i64 * 1_000 - 500_000,
+        time_ms: (chance.below(3_000) * 1_000 + chance.below(3) * 450) as i64 - 500_000,
         position: Position { writer: WriterKey(chance.below(2) as u32), segment: chance.below(4) as u32, record },
         kind: CaptureKind::from_number(chance.below(7) as u8).unwrap(),
         status: [200, 301, 404, 0][chance.below(4) as usize],
@@ -219,7 +219,8 @@ impl World {
         let url = if chance.below(2) == 0 { "http://example.com/" } else { *chance_url(chance) };
         let (key, time_ms) = (Key::of(url), chance.below(4_000_000) as i64 - 900_000);
         let mut wanted = self.wanted(&Query::new(Match::Exact(key.clone())), |s| s == key.surt());
-        wanted.sort_by_key(|c| (c.time_ms.abs_diff(time_ms), c.time_ms >= time_ms));
+        let seconds_apart = |c: &Capture| c.time_ms.div_euclid(1000).abs_diff(time_ms.div_euclid(1000));
+        wanted.sort_by_key(|c| (seconds_apart(c), c.time_ms.abs_diff(time_ms), c.time_ms >= time_ms));
         let found: Vec<Capture> = self.captures().closest(&key, time_ms).unwrap().map(Result::unwrap).collect();
         // Within one millisecond in the past the walk goes backward, also through positions.
         assert_eq!(found.len(), wanted.len());

@@ -235,3 +235,15 @@ fn what_was_acknowledged_is_answered_at_once() {
         assert_eq!(site.get(&format!("/web/20210101000000id_/{url}")).is(200).text(), url);
     }
 }
+
+#[test]
+fn an_address_leads_to_the_capture_of_its_second() {
+    let url = "http://often.example/";
+    let warc = Warc::new()
+        .page(url, "2021-01-01T00:00:21.900Z", "text/plain", b"nearer to the beginning of the next second")
+        .page(url, "2021-01-01T00:00:22.500Z", "text/plain", b"of that second");
+    let site = Site::new(&[("often", "often.warc.gz", warc.bytes)]);
+    assert_eq!(site.get(&format!("/web/20210101000022id_/{url}")).is(200).text(), "of that second");
+    let listed = site.get(&format!("/web?url={url}&closest=20210101000022&sort=closest&limit=1")).text();
+    assert!(listed.contains(" 20210101000022 "), "{listed}");
+}
