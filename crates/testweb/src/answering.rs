@@ -39,15 +39,31 @@ use crate::world::Host;
 const TLS_HANDSHAKE: u8 = 0x16;
 
 /// Takes connections on one address until told to stop.
-pub(crate) async fn accept(shared: Arc<Shared>, listener: TcpListener, mut stopped: watch::Receiver<bool>) {
+pub(crate) async fn accept(shared: Arc<Shared>, mut listener: TcpListener, mut stopped: watch::Receiver<bool>) {
     let mut connections = JoinSet::new();
+    let mut cut = shared.cut.subscribe();
     loop {
+        if *cut.borrow_and_update() {
+            let Ok(address) = listener.local_addr() else { break };
+            drop(listener);
+            connections.abort_all();
+            while connections.join_next().await.is_some() {}
+            tokio::select! {
+                _ = cut.wait_for(|cut| !cut) => {}
+                () = told_to_stop(&mut stopped) => break,
+            }
+            match crate::server::bind(address) {
+                Ok(again) => listener = again,
+                Err(_) => break,
+            }
+        }
         let permit = tokio::select! {
             permit = shared.connections.clone().acquire_owned() => permit,
             () = told_to_stop(&mut stopped) => break,
         };
         let taken = tokio::select! {
             taken = listener.accept() => taken,
+            _ = cut.changed() => continue,
             () = told_to_stop(&mut stopped) => break,
         };
         let Ok((stream, _)) = taken else {

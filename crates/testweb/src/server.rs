@@ -121,6 +121,8 @@ pub(crate) struct Shared {
     log: Mutex<Option<BufWriter<File>>>,
     behaviours: RwLock<HashMap<String, Behaviour>>,
     behaviours_changed: watch::Sender<()>,
+    /// Nobody can be reached: see [`Web::cut`].
+    pub cut: watch::Sender<bool>,
     counts: HashMap<String, AtomicU64>,
     counts_at: HashMap<IpAddr, AtomicU64>,
     questions: Mutex<Questions>,
@@ -177,6 +179,7 @@ impl Web {
                 world.hosts().iter().map(|host| (host.plan.name.clone(), host.plan.behaviour.clone())).collect(),
             ),
             behaviours_changed: watch::Sender::new(()),
+            cut: watch::Sender::new(false),
             counts: world.hosts().iter().map(|host| (host.plan.name.clone(), AtomicU64::new(0))).collect(),
             counts_at: addresses(&world).into_iter().map(|address| (address, AtomicU64::new(0))).collect(),
             questions: Mutex::default(),
@@ -235,6 +238,11 @@ impl Web {
     /// no such behaviour.
     pub fn behave(&self, host: &str, behaviour: Behaviour) -> Result<(), String> {
         self.shared.behave(host, behaviour)
+    }
+
+    /// Cuts the cable, or mends it. While it is cut nobody listens, connections that stood are gone, and the name server is silent.
+    pub fn cut(&self, cut: bool) {
+        self.shared.cut.send_replace(cut);
     }
 
     /// What the server knows of a host's misdeeds; `*` for those of the web as a whole.

@@ -63,12 +63,18 @@ pub(crate) async fn serve(shared: Arc<Shared>, sockets: Sockets, mut stopped: wa
         tokio::select! {
             came = udp.recv_from(&mut message) => {
                 let Ok((bytes, from)) = came else { continue };
+                if *shared.cut.borrow() {
+                    continue;
+                }
                 if answering.len() < limits::DNS_UNDER_WAY_MAX {
                     answering.spawn(datagram(shared.clone(), udp.clone(), message[..bytes].to_vec(), from));
                 }
             }
             came = tcp.accept() => {
                 let Ok((stream, _)) = came else { continue };
+                if *shared.cut.borrow() {
+                    continue;
+                }
                 if answering.len() < limits::DNS_UNDER_WAY_MAX {
                     let (shared, mut stopped) = (shared.clone(), stopped.clone());
                     answering.spawn(async move {

@@ -49,9 +49,9 @@ impl Plan {
         }
         let mut shared: Option<(String, u32)> = None;
         for (number, host) in (FIRST_ADDRESS..).zip(&mut plan.hosts) {
-            // Those of one ban are on one address: their names agree up to the last number.
-            let group =
-                host.name.strip_prefix("row-38-").and_then(|name| name.rsplit_once('-')).map(|(group, _)| group);
+            // Those of one ban, and the mirrors, are on one address: their names agree up to the last number.
+            let together = ["row-35-", "row-38-"].iter().any(|row| host.name.starts_with(row));
+            let group = host.name.rsplit_once('-').map(|(group, _)| group).filter(|_| together);
             let number = match (group, &shared) {
                 (Some(group), Some((before, number))) if before == group => *number,
                 (Some(group), _) => shared.insert((group.to_string(), number)).1,
