@@ -71,6 +71,8 @@ pub enum Fault {
     Host,
     /// Our machine: no descriptors, no ports, no memory. Fewer leases for a while; nobody is blamed.
     Local,
+    /// What lies between: the network is down, or this machine slept. Nobody is blamed, and nothing else changes.
+    Network,
 }
 
 /// What 429, 503 or a challenge page asks for.

@@ -9,14 +9,21 @@
 //! - [`budget`]: how much a crawl, and each site in it, may take
 //! - [`revisit`]: when a page that was captured is looked at again, so that a budget of visits keeps the copies fresh
 //! - [`trap`]: webs without end, and how little of them is fetched
+//! - [`outage`], [`beat`]: whether the network is there at all, and whether this machine slept
+//! - [`breaker`]: whether an address turns us away, whatever site of it we ask for
+//! - [`mirror`]: many sites at one address that show the same pages
 //! - [`bundle`]: what travels to whoever fetches, and back
 //!
 //! Never opens a socket. Never parses a page. Never keeps a URL: it counts them, the registry holds them.
 
+pub mod beat;
+pub mod breaker;
 pub mod budget;
 pub mod bundle;
 pub mod id;
 pub mod limits;
+pub mod mirror;
+pub mod outage;
 pub mod pace;
 pub mod retry;
 pub mod revisit;

@@ -60,6 +60,60 @@ pub const LOCATE_MS_MAX: u64 = 30_000;
 /// How long fewer leases are given after this machine ran out of something.
 pub const LOCAL_REST_MS: u64 = 30_000;
 
+/// How long after that more of the same is the same.
+pub const SHRINK_AGAIN_MS: u64 = 1_000;
+
+/// Places that must be silent in a row, and nobody heard between, until a canary is asked whether the network is there.
+pub const OUTAGE_PLACES: usize = 4;
+
+/// Within so long.
+pub const OUTAGE_WINDOW_MS: u64 = 60_000;
+
+/// How long a run waits for a network that is down.
+pub const OUTAGE_MS_MAX: u64 = 86_400_000;
+
+/// The first wait until a canary is asked again; doubled each time.
+pub const PROBE_MS_MIN: u64 = 5_000;
+
+/// Where the doubling ends.
+pub const PROBE_MS_MAX: u64 = 60_000;
+
+/// Sites that must give one answer in a row until a canary is asked whether it gives it too.
+pub const PORTAL_SITES: usize = 3;
+
+/// Addresses that must give it where nothing else was ever heard.
+pub const PORTAL_ADDRESSES_BLIND: usize = 8;
+
+/// Sites of one address that must refuse in a row, with no answer from it between, to be one refusal.
+pub const BAN_SITES: usize = 4;
+
+/// Trials that are refused, each after a longer wait, until the sites of an address are given up: half an hour in all.
+pub const BAN_TRIALS_MAX: u8 = 6;
+
+/// After the end of a ban one site goes first, and the others so much later.
+pub const BAN_TRIAL_MS: u64 = 60_000;
+
+/// Addresses about which it is remembered whether they answer; some 80 bytes each.
+pub const BREAKERS_MAX: usize = 65_536;
+
+/// Pages after which it is asked whether a site is a mirror of another one at its address.
+pub const MIRROR_PAGES: u32 = 5;
+
+/// Of a hundred of its pages, how many must have been seen from another site.
+pub const MIRROR_PERCENT: u32 = 80;
+
+/// Pages of a site that are looked at for this.
+pub const MIRROR_PAGES_LOOKED: u32 = 32;
+
+/// Mirrors at one address that make a farm of it.
+pub const MIRROR_SITES: u32 = 4;
+
+/// Pages and sites remembered for this; some 40 bytes each.
+pub const MIRRORS_KEPT_MAX: usize = 65_536;
+
+/// A process that did not look at its clock for so long was asleep, and so were its deadlines.
+pub const SLEPT_MS_MIN: u64 = 4_000;
+
 /// By how much one step of priority goes before others that have been ready for longer.
 pub const PRIORITY_LEAD_MS: u64 = 60_000;
 

@@ -328,6 +328,8 @@ fn our_own_trouble_lowers_concurrency_for_a_while_and_blames_nobody() {
     desk.step(Event::Finished { lease: leased[0].0, report });
     assert_eq!(desk.schedule.overview().out_max, 4);
     assert_eq!(desk.schedule.host(HostId(1)).map(|host| host.failures), Some(0));
+    desk.step(Event::Finished { lease: leased[3].0, report });
+    assert_eq!(desk.schedule.overview().out_max, 4, "who ran out with it says the same");
     desk.now_ms = 10_000;
     desk.finish(leased[1].0, 99);
     assert_eq!(desk.schedule.overview().out_max, 4, "not yet");

@@ -249,7 +249,7 @@ impl Schedule {
         self.rests.insert((until_ms, id));
     }
 
-    fn end_rest(&mut self, id: HostId) {
+    pub(super) fn end_rest(&mut self, id: HostId) {
         if let Some(until_ms) = self.resting.remove(&id) {
             self.rests.remove(&(until_ms, id));
         }

@@ -96,7 +96,7 @@ impl Schedule {
         }
     }
 
-    pub(super) fn located(&mut self, id: HostId, address: AddressKey) {
+    pub(super) fn located(&mut self, id: HostId, address: AddressKey, out: &mut Vec<Order>) {
         let Some(host) = self.hosts.get(&id).copied() else { return };
         let group = self.group_of(id, &host);
         self.lift(group);
@@ -120,6 +120,7 @@ impl Schedule {
             }
             self.unblock(host.address);
         }
+        self.share_ban(id, address, out);
     }
 
     pub(super) fn finished(&mut self, id: LeaseId, report: &BundleReport, out: &mut Vec<Order>) {
@@ -175,7 +176,8 @@ impl Schedule {
         }
         match report.fault {
             Some(Fault::Local) => self.shrink(),
-            _ => self.grow(),
+            Some(Fault::Network) => {}
+            Some(Fault::Host) | None => self.grow(),
         }
         if let Some(why) = gave_up
             && self.hosts.contains_key(&lease.host)
@@ -242,8 +244,13 @@ impl Schedule {
         Some(lease)
     }
 
-    /// Our machine ran out of something: half as many at once.
+    /// Our machine ran out of something: half as many at once. Those who ran out together say it one after the other, and mean
+    /// the same.
     fn shrink(&mut self) {
+        let shrunk_ms = self.limit_rises_ms.saturating_sub(limits::LOCAL_REST_MS);
+        if self.limit_rises_ms > 0 && self.now_ms < shrunk_ms.saturating_add(limits::SHRINK_AGAIN_MS) {
+            return;
+        }
         let out_now = u32::try_from(self.leases.len()).unwrap_or(u32::MAX).saturating_add(1);
         self.limit = (self.limit.min(out_now) / 2).max(1);
         self.limit_rises_ms = self.now_ms.saturating_add(limits::LOCAL_REST_MS);

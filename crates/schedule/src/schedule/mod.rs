@@ -14,6 +14,7 @@
 //! outside its ring while its siblings go on, because one dead name must not stop a site; a refusal (429, 503) parks the whole
 //! site, because its names are one server until proven otherwise.
 
+mod bans;
 mod groups;
 mod leases;
 mod overview;
@@ -99,6 +100,27 @@ pub enum Event {
     },
     /// Is there room on the disk?
     Room(bool),
+    /// Is the network there?
+    Network(bool),
+    /// The address turns us away, whatever site we ask for: its hosts rest until then. One goes first when the time is over.
+    Banned {
+        /// The address.
+        address: AddressKey,
+        /// The time.
+        until_ms: u64,
+        /// For the how-many-th time in a row.
+        times: u8,
+    },
+    /// The address answers again.
+    Unbanned {
+        /// The address.
+        address: AddressKey,
+    },
+    /// The address turned us away however long it was left alone: its hosts are given up.
+    GiveUp {
+        /// The address.
+        address: AddressKey,
+    },
     /// No more leases, ever.
     Stop,
     /// Time has passed.
@@ -156,6 +178,8 @@ pub enum GaveUp {
     Failing,
     /// It refused too often in a row, however long we stayed away.
     Refusing,
+    /// Its address turned us away on all its sites, however long we stayed away.
+    Banned,
 }
 
 impl GaveUp {
@@ -164,6 +188,7 @@ impl GaveUp {
         match self {
             GaveUp::Failing => "host-failing",
             GaveUp::Refusing => "host-refusing",
+            GaveUp::Banned => "host-banned",
         }
     }
 
@@ -171,6 +196,7 @@ impl GaveUp {
     pub fn text(self) -> &'static str {
         match self {
             GaveUp::Failing => "its host could not be reached five times in a row",
+            GaveUp::Banned => "its address turned away all its sites, however long they were left alone",
             GaveUp::Refusing => "its host refused (429 or 503) ten times in a row, however long it was left alone",
         }
     }
@@ -227,6 +253,7 @@ pub struct Schedule {
     config: Config,
     now_ms: u64,
     room: bool,
+    network: bool,
     stopped: bool,
     hosts: BTreeMap<HostId, HostState>,
     groups: BTreeMap<Group, GroupState>,
@@ -238,6 +265,8 @@ pub struct Schedule {
     blocked: BTreeSet<(AddressKey, u64, Group)>,
     /// Leases out on an address.
     in_flight: BTreeMap<AddressKey, u16>,
+    /// Addresses that turn us away, and until when; for ever where their hosts were given up.
+    banned: BTreeMap<AddressKey, u64>,
     /// Hosts that failed, and until when they rest.
     resting: BTreeMap<HostId, u64>,
     rests: BTreeSet<(u64, HostId)>,
@@ -270,6 +299,7 @@ impl Schedule {
             config,
             now_ms: config.started_ms,
             room: true,
+            network: true,
             stopped: false,
             hosts: BTreeMap::new(),
             groups: BTreeMap::new(),
@@ -277,6 +307,7 @@ impl Schedule {
             ready: BTreeSet::new(),
             blocked: BTreeSet::new(),
             in_flight: BTreeMap::new(),
+            banned: BTreeMap::new(),
             resting: BTreeMap::new(),
             rests: BTreeSet::new(),
             wishes: BTreeMap::new(),
@@ -296,7 +327,7 @@ impl Schedule {
         self.now_ms = self.now_ms.max(now_ms);
         match event {
             Event::Waiting { host, site, urls, own_pace_none } => self.waiting(host, site, urls, own_pace_none),
-            Event::Located { host, address } => self.located(host, address),
+            Event::Located { host, address } => self.located(host, address, out),
             Event::Finished { lease, report } => self.finished(lease, &report, out),
             Event::Parked { site, until_ms } => self.park(site, until_ms),
             Event::Pace { host, pace } => self.set_pace(host, pace),
@@ -305,6 +336,10 @@ impl Schedule {
             Event::Resume { host } => self.set_paused(host, false),
             Event::Drop { host } => self.forget(host),
             Event::Room(room) => self.room = room,
+            Event::Network(network) => self.network = network,
+            Event::Banned { address, until_ms, times } => self.ban(address, until_ms, times),
+            Event::Unbanned { address } => self.unban(address),
+            Event::GiveUp { address } => self.give_up_address(address, out),
             Event::Stop => self.stopped = true,
             Event::Tick => {}
         }
@@ -316,7 +351,7 @@ impl Schedule {
 
     /// May one more lease go out?
     fn may_lease(&self) -> bool {
-        self.room && !self.stopped && self.leases.len() < self.limit as usize
+        self.room && self.network && !self.stopped && self.leases.len() < self.limit as usize
     }
 
     /// The next moment at which time alone changes something.

@@ -28,6 +28,8 @@ pub struct Overview {
     pub resting: usize,
     /// Is there room on the disk?
     pub room: bool,
+    /// Is the network there?
+    pub network: bool,
     /// Told to stop?
     pub stopped: bool,
 }
@@ -96,8 +98,14 @@ impl Schedule {
             clocked: self.clock.len(),
             resting: self.resting.len(),
             room: self.room,
+            network: self.network,
             stopped: self.stopped,
         }
+    }
+
+    /// Leases that may be out now.
+    pub fn places(&self) -> u32 {
+        self.limit
     }
 
     /// One host, where the schedule holds it.

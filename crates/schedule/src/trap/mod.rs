@@ -55,11 +55,13 @@ pub enum Trap {
     Maze,
     /// A maze that also drips.
     Tarpit,
+    /// One of many sites at one address that show the same pages: see [`crate::mirror`].
+    MirrorFarm,
 }
 
 impl Trap {
     /// All of them.
-    pub const ALL: [Trap; 8] = [
+    pub const ALL: [Trap; 9] = [
         Trap::RepeatingSegments,
         Trap::TooDeep,
         Trap::TooLong,
@@ -68,6 +70,7 @@ impl Trap {
         Trap::SubdomainFlood,
         Trap::Maze,
         Trap::Tarpit,
+        Trap::MirrorFarm,
     ];
 
     /// The short name under which it is stored and counted.
@@ -81,6 +84,7 @@ impl Trap {
             Trap::SubdomainFlood => "subdomain-flood",
             Trap::Maze => "maze",
             Trap::Tarpit => "tarpit",
+            Trap::MirrorFarm => "mirror-farm",
         }
     }
 
@@ -102,6 +106,7 @@ impl Trap {
             Trap::SubdomainFlood => "its site has hosts without end: each one leads to more that nobody has heard of",
             Trap::Maze => "its folder has pages without end: each one leads to more that nobody has heard of",
             Trap::Tarpit => "its folder has pages without end, and they drip",
+            Trap::MirrorFarm => "its site is one of many at one address that show the same pages",
         }
     }
 }
