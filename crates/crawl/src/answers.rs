@@ -267,6 +267,17 @@ fn said(outcome: Outcome) -> String {
                 "its address is not a public one; --allow-private lets such addresses in".into()
             }
             Outcome::SOFT_MISSING => "it shows what its host shows for everything that is not there".into(),
+            Outcome::NETWORK_DOWN => "nothing could be reached, this site and others: the network was down".into(),
+            Outcome::MACHINE_SLEPT => "this machine slept while it was being fetched".into(),
+            Outcome::CAPTIVE_PORTAL => {
+                "the answer was the network's own and came for every site (captive portal); it was not kept".into()
+            }
+            Outcome::PROVIDER_BAN => {
+                "its address turned away all its sites (provider ban); they are left alone together".into()
+            }
+            Outcome::HOST_BANNED => {
+                "its address turned away all its sites, however long they were left alone (provider ban)".into()
+            }
             Outcome::HOST_GIVEN_UP => "its host was given up".into(),
             Outcome::ROBOTS_UNREACHABLE => "robots.txt of its host could not be had, so nothing may be fetched".into(),
             outcome => outcome.id().replace('-', " "),

@@ -89,7 +89,7 @@ async fn through(
             }
             if learned.policy.is_closed() || learned.park_ms.is_some() {
                 let outcome = learned.closed;
-                give_up(report, learned.fault.or(Some(skep_fetch::Class::Host)), learned.park_ms, parts);
+                give_up(report, outcome, learned.fault.or(Some(skep_fetch::Class::Host)), learned.park_ms, parts);
                 // One URL answers for all: its failures count the tries, and its check line says why.
                 let Some(ask) = bundle.urls.first().filter(|_| learned.park_ms.is_none()) else {
                     return (0, Some(outcome));
@@ -115,12 +115,19 @@ async fn through(
             checks.note(Visited { robots_line, ..refused(bundle, ask, Outcome::ROBOTS, parts.now_ms()) });
             continue;
         }
-        if let Err(not_now) = parts.turn(&url, bundle.pace, bundle.deadline_ms).await {
-            return put_off(number, not_now, report, parts);
-        }
-        let step = visit(ask, &url, bundle.lease, &mut session, parts).await;
-        parts.answered(&url, bundle.pace, step.answer_ms, report.crawl_delay_ms);
-        answered(report, step.answer_ms, parts);
+        let mut cookie = None;
+        let step = loop {
+            if let Err(not_now) = parts.turn(&url, bundle.pace, bundle.deadline_ms).await {
+                return put_off(number + usize::from(cookie.is_some()), not_now, report, parts);
+            }
+            let mut step = visit(ask, &url, cookie.as_deref(), bundle.lease, &mut session, parts).await;
+            parts.answered(&url, bundle.pace, step.answer_ms, report.crawl_delay_ms);
+            answered(report, step.answer_ms, parts);
+            match step.cookie.take() {
+                Some(wanted) => cookie = Some(wanted),
+                None => break step,
+            }
+        };
         locate(bundle.lease, step.address, &mut located, parts);
         if step.fault.is_none() {
             report.done += 1;
@@ -131,7 +138,7 @@ async fn through(
         if checks.is_due() {
             checks.flush(bundle, parts);
         }
-        if give_up(report, step.fault, step.park_ms, parts) {
+        if give_up(report, step.outcome, step.fault, step.park_ms, parts) {
             if let Some(park_ms) = step.park_ms {
                 parts.parked(&url, park_ms);
             }
@@ -146,7 +153,7 @@ async fn through(
             let (answer_ms, park_ms) = soft::ask(&nowhere, bundle.lease, &mut session, parts).await;
             parts.answered(&nowhere, bundle.pace, answer_ms, report.crawl_delay_ms);
             answered(report, answer_ms, parts);
-            if give_up(report, None, park_ms, parts) {
+            if give_up(report, step.outcome, None, park_ms, parts) {
                 parts.parked(&nowhere, park_ms.unwrap_or(0));
                 return (number + 1, Some(step.outcome));
             }
@@ -169,12 +176,19 @@ fn answered(report: &mut BundleReport, answer_ms: u64, parts: &Parts) {
 }
 
 /// The host wants to be left alone, or cannot be reached, or we cannot reach anybody: the rest of the bundle goes back.
-fn give_up(report: &mut BundleReport, fault: Option<skep_fetch::Class>, park_ms: Option<u64>, parts: &Parts) -> bool {
+fn give_up(
+    report: &mut BundleReport,
+    outcome: Outcome,
+    fault: Option<skep_fetch::Class>,
+    park_ms: Option<u64>,
+    parts: &Parts,
+) -> bool {
     report.park = park_ms.map(|ms| match ms {
         0 => Park::Doubling,
         ms => Park::Until(parts.elapsed_ms() + ms),
     });
     report.fault = match fault {
+        _ if outcome.is_between() => Some(Fault::Network),
         _ if report.park.is_some() => None,
         Some(skep_fetch::Class::Host) => Some(Fault::Host),
         Some(skep_fetch::Class::Local) => Some(Fault::Local),
@@ -191,7 +205,7 @@ fn locate(lease: LeaseId, address: Option<IpAddr>, located: &mut Option<IpAddr>,
 }
 
 fn refused(bundle: &Bundle, ask: &skep_schedule::BundleUrl, outcome: Outcome, time_ms: i64) -> Visited {
-    let bare = Visited::bare(ask.entry, outcome, time_ms, ask.failures.saturating_add(1));
+    let bare = Visited::bare(ask.entry, outcome, time_ms, outcome.failures_after(ask.failures));
     Visited { lease: bundle.lease, url: ask.url.clone(), hops: Hops { depth: ask.depth, redirects: ask.hops }, ..bare }
 }
 

@@ -1,6 +1,8 @@
 //! Cookies that the operator gives (`--cookies FILE`, the format of browsers' exports and of wget). Cookies that sites set are
-//! not kept: a crawl has no session of its own.
+//! not kept: a crawl has no session of its own. Only where an address redirects to itself and sets one, it is shown that cookie
+//! once: such a site wants to know whether cookies come back before it says anything.
 
+use skep_fetch::Exchange;
 use skep_url::Url;
 
 use crate::error::{Error, Result};
@@ -77,6 +79,34 @@ impl Cookies {
     }
 }
 
+/// What is to be shown to an address that redirects to itself and sets cookies; nothing where it does not, or sets none that can
+/// be sent.
+pub fn wanted_back(url: &Url, exchange: &Exchange) -> Option<String> {
+    let head =
+        exchange.head.as_ref().filter(|head| head.status().is_some_and(|status| (300..400).contains(&status)))?;
+    let to = std::str::from_utf8(head.header("location")?).ok()?;
+    if !url.join(to).is_ok_and(|to| to == *url) {
+        return None;
+    }
+    let mut value = String::new();
+    for set in head.headers("set-cookie").take(HEADER_COOKIES_MAX) {
+        let pair = set.split(|byte| *byte == b';').next().unwrap_or_default().trim_ascii();
+        let Some(pair) = std::str::from_utf8(pair).ok().filter(|pair| is_pair(pair)) else { continue };
+        if value.len() + pair.len() + 2 > HEADER_BYTES_MAX {
+            break;
+        }
+        if !value.is_empty() {
+            value.push_str("; ");
+        }
+        value.push_str(pair);
+    }
+    (!value.is_empty()).then_some(value)
+}
+
+fn is_pair(pair: &str) -> bool {
+    pair.find('=').is_some_and(|at| at > 0) && pair.bytes().all(|byte| (0x20..0x7f).contains(&byte))
+}
+
 impl Cookie {
     fn is_for(&self, url: &Url, path: &str) -> bool {
         let host = url.host_name();
@@ -107,5 +137,31 @@ mod tests {
         assert_eq!(header("http://b.test/in"), None, "secure");
         assert_eq!(header("https://c.b.test/in"), None);
         assert!(Cookies::parse("a b c").is_err());
+    }
+
+    #[test]
+    fn only_who_redirects_to_itself_is_shown_its_cookies() {
+        let url = Url::parse("http://a.test/x").unwrap();
+        let wanted = |status: &str, fields: &str, to: &str| {
+            let mut head = skep_warc::http::Head::new();
+            head.parse_response(format!("HTTP/1.1 {status} X\r\nLocation: {to}\r\n{fields}\r\n").as_bytes(), true);
+            wanted_back(&url, &Exchange { head: Some(head), ..Exchange::default() })
+        };
+        let set = "Set-Cookie: a=b; Path=/\r\nSet-Cookie: c=d\r\n";
+        assert_eq!(wanted("302", set, "http://a.test/x").as_deref(), Some("a=b; c=d"));
+        assert_eq!(wanted("302", set, "x").as_deref(), Some("a=b; c=d"));
+        assert_eq!(wanted("200", set, "http://a.test/x"), None);
+        assert_eq!(wanted("302", set, "http://a.test/y"), None);
+        assert_eq!(wanted("302", "", "http://a.test/x"), None);
+        assert_eq!(
+            wanted("302", "Set-Cookie: =b\r\nSet-Cookie: n\u{1}=b\r\nSet-Cookie: none\r\n", "http://a.test/x"),
+            None
+        );
+        let giant = format!("Set-Cookie: a={}\r\nSet-Cookie: c=d\r\n", "x".repeat(HEADER_BYTES_MAX));
+        assert_eq!(wanted("302", &giant, "http://a.test/x"), None);
+        assert_eq!(
+            wanted("302", &"Set-Cookie: a=b\r\n".repeat(100), "http://a.test/x").unwrap().matches('=').count(),
+            50
+        );
     }
 }

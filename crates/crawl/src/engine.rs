@@ -92,6 +92,8 @@ struct Engine<'t> {
     tell: &'t mut dyn FnMut(Event),
     ending: Option<Ending>,
     room: bool,
+    /// The network is down, since this moment of the wall clock.
+    offline: Option<i64>,
     since_checkpoint_bytes: u64,
     since_checkpoint_links: u64,
     next_checkpoint: Instant,
@@ -163,6 +165,8 @@ impl<'t> Engine<'t> {
             Said::Located(lease, address) => self.located(lease, address),
             Said::Placed(host, address) => self.step(Told::Located { host, address }),
             Said::Ended(ended) => self.ended(ended),
+            Said::Network => self.look_at_network(),
+            Said::Ban(address, ban) => self.banned(address, ban),
             Said::Asked(Asked::Stop) => {
                 self.stop(Ending::Stopped);
                 Ok(())
@@ -249,7 +253,11 @@ impl<'t> Engine<'t> {
         }
         let waiting = self.waiting(host)?;
         let report = BundleReport { waiting, ..ended.report };
+        let places = self.schedule.places();
         self.step(Told::Finished { lease: ended.lease, report })?;
+        if self.schedule.places() < places && ended.trouble == Some(crate::outcome::Outcome::LOCAL_RESOURCES) {
+            (self.tell)(Event::Lowered { concurrency: self.schedule.places() });
+        }
         self.forget_if_done(ended.lease);
         Ok(())
     }

@@ -297,6 +297,7 @@ impl Ledger {
             bytes: answer.length,
             failures: u8::from(outcome.failure().is_some()),
             park_ms: meta.retry_after_ms,
+            address: None,
             links: links.collect(),
             via: meta.via,
             text_digest: answer.digest.as_ref().map_or(0, |digest| xxhash_rust::xxh3::xxh3_64(digest.bytes())),
@@ -326,8 +327,8 @@ impl Ledger {
     }
 
     /// What waits for a host that was given up is dead in this pass.
-    pub fn given_up(&mut self, host: HostId) -> Result<()> {
-        self.registry.drop_waiting(host, State::Dead { class: Outcome::HOST_GIVEN_UP.0, failures: 0 })?;
+    pub fn given_up(&mut self, host: HostId, outcome: Outcome) -> Result<()> {
+        self.registry.drop_waiting(host, State::Dead { class: outcome.0, failures: 0 })?;
         Ok(())
     }
 
@@ -337,9 +338,14 @@ impl Ledger {
         {
             for check in &checks.checks {
                 let pass = self.pass_at(crawl, check.time_ms)?;
-                if matches!(&check.outcome, checks::Outcome::Fault(id) if id == Outcome::HOST_GIVEN_UP.id()) {
+                let of_host = match &check.outcome {
+                    checks::Outcome::Fault(id) => Outcome::from_id(id)
+                        .filter(|outcome| matches!(*outcome, Outcome::HOST_GIVEN_UP | Outcome::HOST_BANNED)),
+                    _ => None,
+                };
+                if let Some(outcome) = of_host {
                     if let Some(host) = self.registry.find_host(crawl, &checks.host)? {
-                        self.given_up(host)?;
+                        self.given_up(host, outcome)?;
                     }
                     continue;
                 }

@@ -8,7 +8,7 @@
 //! ledger      the registry in step with the records, live and after a crash              rules       which links belong to it
 //! registry    every known URL, on disk, exact                                            traps       which look like a trap
 //! worker      threads that fetch;  bundle: one host at its pace;  visit: one page        control     others speak to a crawl
-//! robots, clocks, remembered, judge, soft, keep: a step of a visit each                    answers     why, queue, report
+//! robots, clocks, remembered, judge, soft, network, keep: a step of a visit each           answers     why, queue, report
 //! records, metadata, links, checks, heard, answer: what is written;  recorded: read back, in the order of the crawl
 //! ```
 //! Where to begin reading: [`visit`] is the life of one page, [`engine`] that of a crawl.
@@ -35,6 +35,7 @@ pub mod limits;
 mod lines;
 pub mod links;
 pub mod metadata;
+mod network;
 pub mod outcome;
 pub mod outlinks;
 mod progress;

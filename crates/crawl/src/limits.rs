@@ -61,6 +61,21 @@ pub const URL_BYTES_MAX: usize = 8_192;
 /// In `skep queue` and reports: the hosts named, at most.
 pub const HOSTS_LISTED_MAX: usize = 50;
 
+// --- the network ---------------------------------------------------------------------------------------------------
+
+/// Sites remembered as having answered, to be asked when nobody else does.
+pub const CANARIES_MAX: usize = 3;
+/// They are looked at anew so often.
+pub const CANARY_NOTED_MS: u64 = 1_000;
+/// How long the turn of a canary is waited for.
+pub const CANARY_TURN_MS: u64 = 10_000;
+/// How long others wait for what a canary says.
+pub const DOUBT_MS_MAX: u64 = 60_000;
+/// Bytes of a body by which it is told whether two answers are the same; its length counts as well.
+pub const ALIKE_BYTES_MAX: u64 = 16 << 10;
+/// The last visits that are fetched again if a portal answered them.
+pub const ALIKE_KEPT_MAX: usize = 1_024;
+
 // --- the records of a visit -----------------------------------------------------------------------------------------
 
 /// Records up to here are wrapped, not deflated: setting up the tables costs more than the bytes are worth.

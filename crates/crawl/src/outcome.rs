@@ -98,6 +98,11 @@ outcomes! {
     84 PROXY_TIMEOUT "proxy-timeout" Some(retry::Outcome::Local);
     90 LOCAL_RESOURCES "local-resources" Some(retry::Outcome::Local);
     91 HOST_GIVEN_UP "host-given-up" Some(retry::Outcome::Connect);
+    92 NETWORK_DOWN "network-down" Some(retry::Outcome::Local);
+    93 MACHINE_SLEPT "machine-slept" Some(retry::Outcome::Local);
+    94 CAPTIVE_PORTAL "captive-portal" Some(retry::Outcome::Local);
+    95 PROVIDER_BAN "provider-ban" Some(retry::Outcome::Local);
+    96 HOST_BANNED "host-banned" Some(retry::Outcome::Connect);
 }
 
 impl Outcome {
@@ -109,6 +114,20 @@ impl Outcome {
     /// The status, where there was an answer.
     pub fn as_status(self) -> Option<u16> {
         (100..=999).contains(&self.0).then_some(self.0)
+    }
+
+    /// What came, or did not come, is the doing of whoever stands between this machine and the site: nobody's fault, nothing to keep.
+    pub fn is_between(self) -> bool {
+        matches!(self, Outcome::NETWORK_DOWN | Outcome::MACHINE_SLEPT | Outcome::CAPTIVE_PORTAL | Outcome::PROVIDER_BAN)
+    }
+
+    /// Failures in a row after this one. What is not the URL's doing does not count against it.
+    pub fn failures_after(self, before: u8) -> u8 {
+        match self.failure() {
+            None => 0,
+            Some(retry::Outcome::Local) => before,
+            Some(_) => before.saturating_add(1),
+        }
     }
 
     /// A link to it is broken: the answer says that nothing is there, or no answer comes any more.
@@ -148,6 +167,22 @@ mod tests {
             if outcome.id() != "unknown" {
                 assert_eq!(Outcome::from_id(outcome.id()), Some(outcome));
             }
+        }
+    }
+
+    #[test]
+    fn only_what_a_url_did_itself_counts_against_it() {
+        for (outcome, failures) in [
+            (Outcome(200), 0),
+            (Outcome::CONNECT_REFUSED, 4),
+            (Outcome(503), 4),
+            (Outcome::LOCAL_RESOURCES, 3),
+            (Outcome::NETWORK_DOWN, 3),
+            (Outcome::MACHINE_SLEPT, 3),
+            (Outcome::CAPTIVE_PORTAL, 3),
+            (Outcome::PROVIDER_BAN, 3),
+        ] {
+            assert_eq!(outcome.failures_after(3), failures, "{outcome}");
         }
     }
 

@@ -48,6 +48,30 @@ pub enum Event {
         /// Why.
         why: &'static str,
     },
+    /// This machine ran out of file descriptors, ports or memory: fewer hosts are visited at once for a while.
+    Lowered {
+        /// So many.
+        concurrency: u32,
+    },
+    /// All sites of an address refuse, or are silent: they are left alone together.
+    TurnedAway {
+        /// The address.
+        address: String,
+        /// For so long.
+        seconds: u64,
+    },
+    /// Nothing can be had, from nobody: the crawl waits, and no URL is blamed.
+    Paused {
+        /// What is wrong.
+        why: &'static str,
+        /// Since when.
+        since: String,
+    },
+    /// The crawl goes on after a pause.
+    Resumed {
+        /// After so long.
+        seconds: u64,
+    },
     /// How it stands.
     Progress(Progress),
     /// Something people should know.
@@ -84,6 +108,8 @@ pub struct Progress {
     pub slowest: Vec<(String, u64)>,
     /// There is too little room on the disk.
     pub disk_full: bool,
+    /// The network is down.
+    pub offline: bool,
 }
 
 /// How a run ended.
@@ -99,6 +125,8 @@ pub enum Ending {
     /// All that is left waits at sites that asked to be left alone, the first until then (milliseconds since 1970); the same
     /// command goes on when it is time.
     Parked(i64),
+    /// The network has been down since then (milliseconds since 1970), for longer than a run waits; the same command goes on.
+    Offline(i64),
 }
 
 /// Counts what happens in a run.

@@ -17,6 +17,7 @@ use crate::hops::Hops;
 use crate::judge;
 use crate::keep;
 use crate::limits::{ROBOTS_BYTES_MAX, ROBOTS_CACHED_HOSTS_MAX, SITEMAPS_PER_HOST_MAX};
+use crate::network::{self, Seen};
 use crate::outcome::Outcome;
 use crate::outlinks::Outlinks;
 use crate::visit::Visited;
@@ -75,6 +76,11 @@ impl Robots {
         }
         hosts.insert(origin.into(), known);
     }
+
+    /// What was said for this host was not the host's word.
+    pub fn forget(&self, origin: &str) {
+        self.hosts.lock().unwrap_or_else(PoisonError::into_inner).remove(origin);
+    }
 }
 
 /// The rules of the host of `url`: known, or in the archive, or asked for now.
@@ -106,6 +112,8 @@ pub async fn rules(url: &Url, bundle: &Bundle, session: &mut Session, parts: &Pa
         Some(known) if failed && !known.policy.is_closed() => (known.policy, LAST_GOOD_SECONDS),
         // When to ask again is the schedule's to say: it lets the site rest, longer each time.
         _ if failed => (Arc::new(policy), 0),
+        // A page instead of rules may be anybody's: it does not count for long.
+        _ if is_page(&asked.body) => (Arc::new(policy), LAST_GOOD_SECONDS),
         _ => (Arc::new(policy), fresh_seconds),
     };
     let until_ms = parts.now_ms() + (fresh_seconds * 1000) as i64;
@@ -118,6 +126,7 @@ pub async fn rules(url: &Url, bundle: &Bundle, session: &mut Session, parts: &Pa
         refused: (asked.step.fault == Some(skep_fetch::Class::Refused)).then_some(asked.step.outcome),
         closed: match asked.step.fault {
             Some(skep_fetch::Class::Host | skep_fetch::Class::Local) => asked.step.outcome,
+            _ if asked.step.outcome.is_between() => asked.step.outcome,
             _ => Outcome::ROBOTS_UNREACHABLE,
         },
         park_ms: asked.step.park_ms,
@@ -157,7 +166,8 @@ async fn ask(first: &Url, bundle: &Bundle, session: &mut Session, parts: &Parts)
         let (mut asked, to) = ask_once(&url, first, bundle, session, parts).await?;
         let Some(to) = to else {
             // Where a redirect leads to is refused or cannot be reached, not the host that sends there.
-            if hop > 0 && asked.step.fault.is_some_and(|class| class != skep_fetch::Class::Local) {
+            let of_there = asked.step.fault.is_some_and(|class| class != skep_fetch::Class::Local);
+            if hop > 0 && of_there && !asked.step.outcome.is_between() {
                 asked.step.outcome = Outcome::ROBOTS_UNREACHABLE;
                 asked.step.fault = asked.step.fault.map(|class| match class {
                     skep_fetch::Class::Refused => skep_fetch::Class::Host,
@@ -186,17 +196,19 @@ async fn ask_once(
 ) -> Result<(Asked, Option<Url>), NotNow> {
     let pace = if url.host() == first.host() { bundle.pace } else { parts.pace(url) };
     parts.turn(url, pace, bundle.deadline_ms).await?;
-    let time_ms = parts.now_ms();
-    let ask = Ask { url, etag: None, last_modified: None, cookie: None, body_bytes_max: Some(ROBOTS_BYTES_MAX) };
+    let (time_ms, began_ms) = (parts.now_ms(), parts.elapsed_ms());
+    let ask = Ask { body_bytes_max: Some(ROBOTS_BYTES_MAX), ..Ask::new(url) };
     let exchange = session.get(&ask).await;
     parts.answered(url, pace, exchange.timings.total_ms.into(), None);
     let mut judged = judge::judge(&exchange, url, time_ms, true);
+    let answer = network::look(&mut judged, &Seen { url, exchange: &exchange, began_ms }, session, parts).await;
     if let Some(park_ms) = judged.park_ms {
         parts.parked(url, park_ms);
     }
     // A file that broke off may have forbidden more than came: it counts as one that could not be had.
     let broke_off = matches!(exchange.truncated, Some(Truncated::Time | Truncated::Disconnect));
-    let status = exchange.head.as_ref().and_then(|head| head.status()).filter(|_| !broke_off);
+    let status =
+        exchange.head.as_ref().and_then(|head| head.status()).filter(|_| !broke_off && !judged.outcome.is_between());
     let body = body(&exchange);
     let to =
         judged.links.iter().find(|link| link.kind == LinkKind::Redirect).and_then(|link| Url::parse(&link.url).ok());
@@ -208,10 +220,11 @@ async fn ask_once(
         address: exchange.address.map(|address| address.ip()),
         check: None,
         suspect: false,
+        cookie: None,
     };
     let retry_after_seconds = judged.park_ms.filter(|ms| *ms > 0).map(|ms| ms / 1000);
     judged.links = if status == Some(200) { sitemaps(first, &body) } else { Vec::new() };
-    if !exchange.response.is_empty() {
+    if !exchange.response.is_empty() && !judged.outcome.is_between() {
         let mut visited = Visited {
             lease: bundle.lease,
             entry: None,
@@ -224,6 +237,7 @@ async fn ask_once(
             bytes: exchange.response.len(),
             failures: 0,
             park_ms: judged.park_ms,
+            address: None,
             links: Outlinks::from(&judged.links[..]),
             follow: true,
             via: None,
@@ -239,6 +253,7 @@ async fn ask_once(
             Err(error) => parts.lost(visited, error),
         }
     }
+    parts.network.note(answer, None, url);
     parts.keep_name(session);
     Ok((Asked { status, body, retry_after_seconds, endless: false, step }, to))
 }
@@ -247,6 +262,11 @@ async fn ask_once(
 fn body(exchange: &Exchange) -> Vec<u8> {
     let Some(head) = &exchange.head else { return Vec::new() };
     judge::decoded(head, exchange).map(|body| body.into_owned()).unwrap_or_default()
+}
+
+/// HTML, where rules should be.
+fn is_page(body: &[u8]) -> bool {
+    body.trim_ascii_start().starts_with(b"<")
 }
 
 /// The sitemaps that a robots.txt names.
@@ -263,6 +283,10 @@ fn sitemaps(first: &Url, body: &[u8]) -> Vec<Link> {
 fn archived(first: &Url, now_ms: i64, parts: &Parts) -> Option<Known> {
     let (time_ms, status, body) =
         parts.remembered.body_since(first, now_ms - (ROBOTS_FRESH_SECONDS * 1000) as i64).ok()??;
+    // A page of HTML holds no rules and may be anybody's, a portal's for one: whoever sent it is asked again.
+    if is_page(&body) {
+        return None;
+    }
     let answer = Answer::Response { status, body: &body, retry_after_seconds: None, failing_for_seconds: 0 };
     let policy = Policy::of(answer);
     let until_ms = time_ms + (policy.fresh_seconds.min(ROBOTS_FRESH_SECONDS) * 1000) as i64;

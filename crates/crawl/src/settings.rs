@@ -72,6 +72,8 @@ pub struct Settings {
     pub ignore_robots: bool,
     /// Private addresses may be visited.
     pub allow_private: bool,
+    /// Hosts that may be at private addresses.
+    pub private_host: Vec<String>,
     /// Whom a site's owner can write to.
     pub contact: Option<String>,
     /// Each 304 becomes a record.
@@ -266,6 +268,7 @@ impl Default for Settings {
             own: Vec::new(),
             ignore_robots: false,
             allow_private: false,
+            private_host: Vec::new(),
             contact: None,
             revisit_always: false,
             reserve_bytes: None,

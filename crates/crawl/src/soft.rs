@@ -101,7 +101,7 @@ pub fn nowhere(url: &Url, parts: &Parts) -> Option<Url> {
 /// alone.
 pub async fn ask(url: &Url, lease: LeaseId, session: &mut Session, parts: &Parts) -> (u64, Option<u64>) {
     let time_ms = parts.now_ms();
-    let exchange = session.get(&Ask { url, etag: None, last_modified: None, cookie: None, body_bytes_max: None }).await;
+    let exchange = session.get(&Ask::new(url)).await;
     let mut judged = judge::judge(&exchange, url, time_ms, true);
     let answer_ms = exchange.timings.total_ms.into();
     if let (Outcome(200), Some(head)) = (judged.outcome, &exchange.head) {

@@ -1,15 +1,17 @@
 //! What looks like a trap: the schedule's judgement, fed with the visits and links of the crawl.
 
-use skep_schedule::SiteId;
+use skep_schedule::mirror::Mirrors;
 use skep_schedule::trap::{self, Candidate, Gate, Novelty, PageSeen, Trap, Visit};
+use skep_schedule::{AddressKey, SiteId};
 use skep_url::Url;
 
 use crate::visit::Visited;
 
-/// Traps seen so far. Part of every checkpoint.
+/// Traps seen so far. Part of every checkpoint, but for mirrors.
 #[derive(Default)]
 pub struct Traps {
     heart: trap::Traps,
+    mirrors: Mirrors,
 }
 
 /// The number of a trap in the registry.
@@ -45,7 +47,7 @@ pub enum Turn {
 impl Traps {
     /// Reads what [`Traps::store`] wrote; what cannot be read is learned again.
     pub fn load(bytes: &[u8]) -> Traps {
-        Traps { heart: serde_json::from_slice(bytes).unwrap_or_default() }
+        Traps { heart: serde_json::from_slice(bytes).unwrap_or_default(), mirrors: Mirrors::default() }
     }
 
     /// For the checkpoint.
@@ -60,6 +62,9 @@ impl Traps {
 
     /// Whether a URL may be visited now. `Go` must be followed by one [`Traps::learn`].
     pub fn gate(&mut self, url: &Url, site: SiteId, depth: u16) -> Turn {
+        if self.mirrors.is_spent(site) {
+            return Turn::Never(code(Trap::MirrorFarm));
+        }
         match self.heart.gate(url, site, depth) {
             Gate::Go => Turn::Go,
             Gate::Later => Turn::Later,
@@ -75,6 +80,9 @@ impl Traps {
     /// What a visit showed. `novelty` is about the links of a page; nothing for what a page only embeds.
     pub fn learn(&mut self, url: &Url, visited: &Visited, site: SiteId, novelty: Option<&Novelty>) {
         let brought = visited.outcome.as_status().is_some_and(|status| (200..300).contains(&status));
+        if let Some(address) = visited.address.filter(|_| brought && visited.mime == "text/html") {
+            self.mirrors.learn(AddressKey::of(address), site, visited.text_digest);
+        }
         let page = brought.then_some(PageSeen {
             novelty,
             digest: visited.text_digest,

@@ -11,9 +11,11 @@ use skep_fetch::{Ask, Exchange, Session};
 use skep_schedule::{BundleUrl, LeaseId};
 use skep_url::Url;
 
+use crate::cookies;
 use crate::hops::Hops;
 use crate::judge::{self, Judgement};
 use crate::keep;
+use crate::network::{self, Seen};
 use crate::outcome::Outcome;
 use crate::outlinks::Outlinks;
 use crate::soft;
@@ -44,6 +46,8 @@ pub struct Visited {
     pub failures: u8,
     /// The host asks to be left alone for so long; 0 if it does not say how long.
     pub park_ms: Option<u64>,
+    /// Where its host is, as far as that was seen.
+    pub address: Option<IpAddr>,
     /// What it links to.
     pub links: Outlinks,
     /// Its links may be followed.
@@ -77,6 +81,7 @@ impl Visited {
             bytes: 0,
             failures,
             park_ms: None,
+            address: None,
             links: Outlinks::default(),
             follow: true,
             via: None,
@@ -106,24 +111,37 @@ pub struct Step {
     pub check: Option<Visited>,
     /// The host shows the same page again and again: it is to be asked for something that cannot be there.
     pub suspect: bool,
+    /// It redirects to itself until this cookie is shown to it.
+    pub cookie: Option<String>,
 }
 
 /// Visits one URL of a bundle and hands its records to the archive. Returns when the answer has come; the engine is told
-/// when it is synced.
-pub async fn visit(ask: &BundleUrl, url: &Url, lease: LeaseId, session: &mut Session, parts: &Parts) -> Step {
+/// when it is synced. `cookie`: what the URL itself wants to be shown.
+pub async fn visit(
+    ask: &BundleUrl,
+    url: &Url,
+    cookie: Option<&str>,
+    lease: LeaseId,
+    session: &mut Session,
+    parts: &Parts,
+) -> Step {
+    let given = parts.cookies.header(url);
     let previous = parts.previous(url);
-    let time_ms = parts.now_ms();
+    let (time_ms, began_ms) = (parts.now_ms(), parts.elapsed_ms());
     let exchange = session
         .get(&Ask {
             url,
             etag: previous.as_ref().and_then(|previous| previous.etag.as_deref()),
             last_modified: previous.as_ref().and_then(|previous| previous.last_modified.as_deref()),
-            cookie: parts.cookies.header(url).as_deref(),
+            cookie: given.as_deref().or(cookie),
+            cookie_is_theirs: given.is_none(),
             body_bytes_max: None,
         })
         .await;
     let mut judged = judge::judge(&exchange, url, time_ms, parts.ignores_robots(url));
+    let answer = network::look(&mut judged, &Seen { url, exchange: &exchange, began_ms }, session, parts).await;
     let suspect = soft::look(&mut judged, url, &parts.soft);
+    let wanted = if given.is_none() && cookie.is_none() { cookies::wanted_back(url, &exchange) } else { None };
     let mut visited = visited(ask, url, lease, &exchange, &mut judged, time_ms);
     let mut step = Step {
         outcome: judged.outcome,
@@ -133,16 +151,25 @@ pub async fn visit(ask: &BundleUrl, url: &Url, lease: LeaseId, session: &mut Ses
         address: exchange.address.map(|address| address.ip()),
         check: None,
         suspect,
+        cookie: wanted,
     };
     if judged.brought_nothing(previous.as_ref(), parts.revisit_always, time_ms) {
         step.check = Some(visited);
         return step;
     }
     let room = parts.room(visited.bytes).await;
+    if parts.network.is_portal(answer) {
+        step.outcome = Outcome::CAPTIVE_PORTAL;
+        let failures = step.outcome.failures_after(ask.failures);
+        let nothing = Visited::bare(ask.entry, step.outcome, time_ms, failures);
+        step.check = Some(Visited { lease, url: visited.url, hops: visited.hops, ..nothing });
+        return step;
+    }
     match keep::records(&mut visited, url, &exchange, &judged, previous.as_ref(), parts) {
         Ok(append) => parts.append(append, visited, room),
         Err(error) => parts.lost(visited, error),
     }
+    parts.network.note(answer, Some(ask.entry), url);
     parts.keep_name(session);
     step
 }
@@ -155,7 +182,6 @@ fn visited(
     judged: &mut Judgement,
     time_ms: i64,
 ) -> Visited {
-    let failed = judged.outcome.failure().is_some();
     Visited {
         lease,
         entry: Some(ask.entry),
@@ -166,8 +192,9 @@ fn visited(
         time_ms,
         answer_ms: exchange.timings.total_ms.into(),
         bytes: exchange.response.len(),
-        failures: if failed { ask.failures.saturating_add(1) } else { 0 },
+        failures: judged.outcome.failures_after(ask.failures),
         park_ms: judged.park_ms,
+        address: exchange.address.map(|address| address.ip()),
         links: Outlinks::from(&judged.links[..]),
         follow: judged.follow,
         via: ask.via.clone(),

@@ -9,6 +9,7 @@ use std::time::Duration;
 
 use skep_archive::{Append, Archive};
 use skep_fetch::{Dns, Fetcher, Session};
+use skep_schedule::breaker::Ban;
 use skep_schedule::{AddressKey, Bundle, HostId, LeaseId, Pace, pace};
 use skep_url::{Part, Suffixes, Url};
 use skep_warc::deflate::Level;
@@ -42,6 +43,10 @@ pub enum Said {
     Placed(HostId, AddressKey),
     /// A bundle is over.
     Ended(bundle::Ended),
+    /// The network came or went.
+    Network,
+    /// An address turns us away; nothing when it answers again.
+    Ban(AddressKey, Option<Ban>),
     /// Somebody asks or orders something.
     Asked(crate::control::Asked),
 }
@@ -53,6 +58,8 @@ pub enum Errand {
     Bundle(Bundle),
     /// A host whose address is wanted.
     Locate(HostId, Url),
+    /// Is the network there again?
+    Probe,
 }
 
 /// How long a look-up ahead of time may take.
@@ -72,6 +79,8 @@ pub struct Shared {
     pub settings: Mutex<Arc<Settings>>,
     /// Hosts that have everything.
     pub soft: crate::soft::Soft,
+    /// What lies between us and the sites.
+    pub network: crate::network::Network,
     /// How requests are made.
     pub fetch: Arc<skep_fetch::Settings>,
     /// Names and addresses.
@@ -163,6 +172,10 @@ async fn serve(parts: Rc<Parts>, mut bundles: mpsc::UnboundedReceiver<Errand>) {
                     let parts = parts.clone();
                     running.spawn_local(async move { parts.locate(host, &url).await });
                 }
+                Some(Errand::Probe) => {
+                    let parts = parts.clone();
+                    running.spawn_local(async move { crate::network::probe(&parts).await });
+                }
                 None => break,
             },
             Some(_) = running.join_next(), if !running.is_empty() => {}
@@ -194,6 +207,16 @@ impl Parts {
         let address =
             found.and_then(|found| found.addresses.first().copied()).map_or(AddressKey::UNKNOWN, AddressKey::of);
         let _given_up = self.say.send(Said::Placed(host, address));
+    }
+
+    /// The engine hears that the network came or went.
+    pub fn network_changed(&self) {
+        let _given_up = self.say.send(Said::Network);
+    }
+
+    /// The engine hears that an address turns us away, or no longer does.
+    pub fn banned(&self, address: AddressKey, ban: Option<Ban>) {
+        let _given_up = self.say.send(Said::Ban(address, ban));
     }
 
     /// Milliseconds since 1970.
@@ -345,10 +368,10 @@ impl Parts {
         self.key.fingerprint(crawl, url)
     }
 
-    /// Whether a bundle must end: somebody stopped the crawl, or the next visit might outlast the lease.
+    /// Whether a bundle must end: somebody stopped the crawl, nothing can be had, or the next visit might outlast the lease.
     pub fn is_over(&self, deadline_ms: u64, last_answer_ms: u64) -> bool {
         let reserve_ms = last_answer_ms.saturating_mul(2).max(1_000);
-        self.stopping.load(Ordering::Relaxed) || self.elapsed_ms() + reserve_ms > deadline_ms
+        self.stopping.load(Ordering::Relaxed) || self.network.is_down() || self.elapsed_ms() + reserve_ms > deadline_ms
     }
 
     /// Keeps the answer of the name server, once per host and run.

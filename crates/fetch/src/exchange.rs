@@ -24,6 +24,8 @@ pub struct Ask<'a> {
     pub last_modified: Option<&'a [u8]>,
     /// The value of `Cookie`.
     pub cookie: Option<&'a str>,
+    /// It is what the server itself set a moment ago, and no secret of ours.
+    pub cookie_is_theirs: bool,
     /// Bytes of body that are read, when fewer than the limits say.
     pub body_bytes_max: Option<u64>,
 }
@@ -31,7 +33,7 @@ pub struct Ask<'a> {
 impl<'a> Ask<'a> {
     /// A plain GET.
     pub fn new(url: &'a Url) -> Ask<'a> {
-        Ask { url, etag: None, last_modified: None, cookie: None, body_bytes_max: None }
+        Ask { url, etag: None, last_modified: None, cookie: None, cookie_is_theirs: false, body_bytes_max: None }
     }
 }
 
@@ -64,6 +66,8 @@ pub struct Exchange {
     pub reused: bool,
     /// What was odd, each thing once.
     pub notes: Vec<Note>,
+    /// The cookie that was sent is the server's own: see [`Ask::cookie_is_theirs`].
+    pub cookie_is_theirs: bool,
 }
 
 impl Exchange {
@@ -138,5 +142,5 @@ pub struct Recorded<'a> {
 
 /// The request in the form in which it is kept: the values of `Cookie`, `Authorization` and `Proxy-*` become `redacted`.
 pub fn request_for_record(exchange: &Exchange) -> Recorded<'_> {
-    request::redact(&exchange.request)
+    request::redact(&exchange.request, exchange.cookie_is_theirs)
 }

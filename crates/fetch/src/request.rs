@@ -86,8 +86,8 @@ fn is_value(bytes: &[u8]) -> bool {
     !bytes.is_empty() && bytes.iter().all(|&b| b == b'\t' || (b >= 0x20 && b != 0x7f))
 }
 
-/// Replaces the values of secrets.
-pub(crate) fn redact(request: &[u8]) -> Recorded<'_> {
+/// Replaces the values of secrets. `cookie_is_theirs`: the cookie makes nothing private.
+pub(crate) fn redact(request: &[u8], cookie_is_theirs: bool) -> Recorded<'_> {
     let mut out: Option<Vec<u8>> = None;
     let mut private = false;
     let mut at = 0;
@@ -97,7 +97,7 @@ pub(crate) fn redact(request: &[u8]) -> Recorded<'_> {
         let of_server = [&b"cookie"[..], b"authorization"].iter().any(|secret| name.eq_ignore_ascii_case(secret));
         let of_proxy = name.get(..6).is_some_and(|start| start.eq_ignore_ascii_case(b"proxy-"));
         if of_server || of_proxy {
-            private |= of_server;
+            private |= of_server && !(cookie_is_theirs && name.eq_ignore_ascii_case(b"cookie"));
             let out = out.get_or_insert_with(|| request[..at].to_vec());
             out.extend_from_slice(name);
             out.extend_from_slice(b": redacted\r\n");
@@ -159,7 +159,7 @@ mod tests {
         let sent = String::from_utf8(request.clone()).unwrap();
         assert!(sent.starts_with("GET http://example.org/ HTTP/1.1\r\n"));
         assert!(!sent.contains("gzip") && !sent.contains("X-Other") && sent.contains("c2VjcmV0"));
-        let kept = redact(&request);
+        let kept = redact(&request, false);
         let kept_text = String::from_utf8(kept.bytes.to_vec()).unwrap();
         assert!(kept.private);
         for secret in ["c2VjcmV0", "cHJveHk", "id=secret"] {
@@ -169,9 +169,14 @@ mod tests {
         assert!(kept_text.ends_with("\r\n\r\n") && kept_text.lines().count() == sent.lines().count());
 
         let only_proxy = Template::new(&Settings::new("s"), &url, true, Some("Basic cHJveHk=")).write(&Ask::new(&url));
-        assert!(!redact(&only_proxy.unwrap()).private); // the server never saw it
+        assert!(!redact(&only_proxy.unwrap(), false).private); // the server never saw it
+        let theirs = b"GET / HTTP/1.1\r\nCookie: a=b\r\n\r\n";
+        assert!(redact(theirs, false).private && !redact(theirs, true).private);
+        assert!(!redact(theirs, true).bytes.windows(3).any(|bytes| bytes == b"a=b"), "not kept all the same");
+        let both = b"GET / HTTP/1.1\r\nCookie: a=b\r\nAuthorization: c\r\n\r\n";
+        assert!(redact(both, true).private);
         assert_eq!(
-            redact(b"GET / HTTP/1.1\r\nHost: a\r\n\r\n").bytes,
+            redact(b"GET / HTTP/1.1\r\nHost: a\r\n\r\n", false).bytes,
             Cow::Borrowed(b"GET / HTTP/1.1\r\nHost: a\r\n\r\n")
         );
     }

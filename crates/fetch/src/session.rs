@@ -59,6 +59,11 @@ impl Fetcher {
         let template = self.shared.template(origin);
         Session { shared: self.shared.clone(), origin: origin.clone(), template, connection: None, resolved: None }
     }
+
+    /// Is somebody there? Connects to the server of `origin` and leaves without a word.
+    pub async fn knock(&self, origin: &Url) -> Result<(), Fault> {
+        self.session(origin).connect(&mut Timings::default()).await.map(drop)
+    }
 }
 
 impl Shared {
@@ -100,7 +105,7 @@ impl Session {
     /// One GET. Every outcome is an [`Exchange`]. A connection that stood and died before the first byte is made anew, once.
     pub async fn get(&mut self, ask: &Ask<'_>) -> Exchange {
         let started = Instant::now();
-        let mut exchange = Exchange::default();
+        let mut exchange = Exchange { cookie_is_theirs: ask.cookie_is_theirs, ..Exchange::default() };
         self.go_to(ask.url);
         let Some(request) = self.template.write(ask) else {
             exchange.fault = Some(Fault::Request);
@@ -214,7 +219,7 @@ impl Session {
         let (host, port) = (self.origin.host_name(), self.origin.port());
         let overrides = shared.dns.overrides(host);
         check_port(port, &overrides)?;
-        let private_too = !overrides.is_empty() && shared.settings.is_own(host);
+        let private_too = shared.settings.may_be_private(host) || !overrides.is_empty() && shared.settings.is_own(host);
         let (found, winner) = if !overrides.is_empty() {
             self.resolved = Some(Resolved::given(host, &overrides));
             let targets = overrides.iter().map(|o| SocketAddr::new(o.address, o.port.unwrap_or(port))).collect();
@@ -292,7 +297,8 @@ impl Session {
         match given {
             Some((address, other_port)) => {
                 let target = SocketAddr::new(address, other_port.unwrap_or(port));
-                let private_too = !overrides.is_empty() && shared.settings.is_own(host);
+                let private_too =
+                    shared.settings.may_be_private(host) || !overrides.is_empty() && shared.settings.is_own(host);
                 let admitted = shared.gate.admit(target, private_too).map_err(Refusal::fault)?;
                 Ok(Destination::Address(admitted.target()))
             }

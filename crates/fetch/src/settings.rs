@@ -17,6 +17,8 @@ pub struct Settings {
     pub encodings: bool,
     /// Let private, loopback and other special addresses through the gate.
     pub allow_private: bool,
+    /// Host names that may be at such an address, `*.NAME` for all below one.
+    pub private_hosts: Vec<String>,
     /// Where this process listens: refused always.
     pub own_addresses: Vec<SocketAddr>,
     /// Host names that the operator owns, `*.NAME` for all below one: an override may lead them to a private address.
@@ -42,6 +44,7 @@ impl Settings {
             user_agent: user_agent.to_owned(),
             encodings: true,
             allow_private: false,
+            private_hosts: Vec::new(),
             own_addresses: Vec::new(),
             own_hosts: Vec::new(),
             resolve: Vec::new(),
@@ -55,8 +58,18 @@ impl Settings {
 
     /// Does the operator own this host?
     pub(crate) fn is_own(&self, host: &str) -> bool {
-        self.own_hosts.iter().any(|own| own.strip_prefix('*').map_or(own == host, |below| host.ends_with(below)))
+        names(&self.own_hosts, host)
     }
+
+    /// May this host be at a private address, whoever says where it is?
+    pub(crate) fn may_be_private(&self, host: &str) -> bool {
+        names(&self.private_hosts, host)
+    }
+}
+
+/// Is a host among those named?
+fn names(named: &[String], host: &str) -> bool {
+    named.iter().any(|name| name.strip_prefix('*').map_or(name == host, |below| host.ends_with(below)))
 }
 
 /// Why settings cannot be used. The text says what to write instead.

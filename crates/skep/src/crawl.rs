@@ -97,6 +97,10 @@ fn conclude(ended: &Value, name: &str) -> Result<()> {
                 "stopped: what is left are sites that asked to be left alone, the first until {until}; the same command goes on then"
             ));
         }
+        "offline" => {
+            let since = ended["since"].as_str().unwrap_or("long ago");
+            say(&format!("stopped: the network has been down since {since}; the same command goes on"));
+        }
         _ => {}
     }
     report::hints(&ended["report"]).iter().for_each(|hint| say(&format!("hint: {hint}")));
@@ -152,6 +156,11 @@ pub fn perform(owned: &Owned, job: &Job, tell: &mut dyn Tell) -> Result<Exit> {
         Ending::Budget(which) => {
             ended["ending"] = json!("budget");
             ended["budget"] = json!(which);
+            Exit::Undone
+        }
+        Ending::Offline(since_ms) => {
+            ended["ending"] = json!("offline");
+            ended["since"] = json!(skep_warc::date::rfc3339(since_ms));
             Exit::Undone
         }
         Ending::Parked(until_ms) => {

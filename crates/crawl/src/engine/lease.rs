@@ -2,7 +2,7 @@
 
 use std::collections::HashMap;
 
-use skep_schedule::{Bundle, BundleReport, BundleUrl, Event as Told, HostId, LeaseId, Pace};
+use skep_schedule::{Bundle, BundleReport, BundleUrl, Event as Told, GaveUp, HostId, LeaseId, Pace};
 use skep_url::Url;
 
 use super::{Engine, Out};
@@ -149,11 +149,15 @@ impl Engine<'_> {
     }
 
     /// What waits for a host that was given up is dead in this pass.
-    pub(super) fn give_up(&mut self, host: HostId, why: skep_schedule::GaveUp) -> Result<()> {
+    pub(super) fn give_up(&mut self, host: HostId, why: GaveUp) -> Result<()> {
         let id = registry::HostId(host.0);
         let key = self.ledger.registry.host(id)?.key;
-        self.ledger.given_up(id)?;
-        self.record_given_up(&key)?;
+        let outcome = match why {
+            GaveUp::Banned => Outcome::HOST_BANNED,
+            GaveUp::Failing | GaveUp::Refusing => Outcome::HOST_GIVEN_UP,
+        };
+        self.ledger.given_up(id, outcome)?;
+        self.record_given_up(&key, outcome)?;
         self.retries.retain(|(_, other)| *other != host);
         (self.tell)(Event::GaveUp { host: key, why: why.text() });
         Ok(())
@@ -161,12 +165,12 @@ impl Engine<'_> {
 
     /// One line for all that waited: a rebuild gives the host up where the crawl did. Nobody waits for it; if it is lost, the host
     /// is tried again.
-    fn record_given_up(&mut self, key: &str) -> Result<()> {
+    fn record_given_up(&mut self, key: &str, outcome: Outcome) -> Result<()> {
         let settings = self.shared.settings();
         let line = checks::Check {
             fingerprint: self.shared.key.fingerprint(settings.number, key),
             time_ms: skep_archive::system_clock(),
-            outcome: checks::Outcome::Fault(Outcome::HOST_GIVEN_UP.id().into()),
+            outcome: checks::Outcome::Fault(outcome.id().into()),
             failures: 0,
         };
         let (block, _all) = checks::encode(&settings.name, key, &[line]);

@@ -3,7 +3,9 @@
 use std::sync::{Arc, PoisonError};
 use std::time::{Duration, Instant};
 
-use skep_schedule::{Event as Told, HostId};
+use skep_schedule::breaker::Ban;
+use skep_schedule::outage::Cause;
+use skep_schedule::{AddressKey, Event as Told, HostId};
 
 use super::Engine;
 use crate::error::{Error, Result};
@@ -11,6 +13,7 @@ use crate::ledger::name_of;
 use crate::limits::{CHECKPOINT_BYTES, CHECKPOINT_LINKS, CHECKPOINT_MS, LOOK_AROUND_MS, PROGRESS_MS};
 use crate::progress::{Ending, Event, Progress};
 use crate::settings::Settings;
+use crate::worker::Errand;
 
 impl Engine<'_> {
     pub(super) fn budget_left(&self) -> usize {
@@ -57,6 +60,15 @@ impl Engine<'_> {
         if self.wants_checkpoint(now) {
             self.checkpoint()?;
         }
+        self.shared.network.beat(self.now_ms(), skep_archive::system_clock());
+        if self.shared.network.is_probe_due(self.now_ms()) {
+            self.give(Errand::Probe)?;
+        }
+        if self.shared.network.is_hopeless(self.now_ms())
+            && let Some(since_ms) = self.offline
+        {
+            self.stop(Ending::Offline(since_ms));
+        }
         if now >= self.next_look {
             self.next_look = now + Duration::from_millis(LOOK_AROUND_MS);
             self.look_at_settings()?;
@@ -78,6 +90,45 @@ impl Engine<'_> {
             self.step(Told::Room(room))?;
         }
         Ok(())
+    }
+
+    /// The network came or went: without one nobody is sent out, and everybody may hear why.
+    pub(super) fn look_at_network(&mut self) -> Result<()> {
+        match (self.shared.network.down(), self.offline) {
+            (Some((cause, since_ms)), None) => {
+                let since = skep_archive::system_clock() - self.now_ms().saturating_sub(since_ms) as i64;
+                self.offline = Some(since);
+                let why = match cause {
+                    Cause::Silence => "the network seems to be down",
+                    Cause::Portal(_) => {
+                        "the network answers for every site with one page, as those of hotels do before a log-in"
+                    }
+                };
+                (self.tell)(Event::Paused { why, since: skep_warc::date::rfc3339(since) });
+                self.step(Told::Network(false))
+            }
+            (None, Some(since)) => {
+                self.offline = None;
+                let seconds = (skep_archive::system_clock() - since).max(0) as u64 / 1_000;
+                (self.tell)(Event::Resumed { seconds });
+                self.step(Told::Network(true))
+            }
+            _ => Ok(()),
+        }
+    }
+
+    /// An address turns us away whatever site of it we ask for, or answers again: its hosts rest together, or go on.
+    pub(super) fn banned(&mut self, address: AddressKey, ban: Option<Ban>) -> Result<()> {
+        match ban {
+            Some(Ban::Begins { until_ms, times }) => {
+                let seconds = until_ms.saturating_sub(self.now_ms()) / 1_000;
+                (self.tell)(Event::TurnedAway { address: format!("{address:?}"), seconds });
+                self.step(Told::Banned { address, until_ms, times })
+            }
+            Some(Ban::GivenUp) => self.step(Told::GiveUp { address }),
+            Some(Ban::None | Ban::Holds) => Ok(()),
+            None => self.step(Told::Unbanned { address }),
+        }
     }
 
     pub(super) fn checkpoint(&mut self) -> Result<()> {
@@ -158,6 +209,7 @@ impl Engine<'_> {
             hosts: overview.hosts as u64,
             left_ms,
             disk_full: !self.room,
+            offline: self.offline.is_some(),
             ..progress
         }
     }

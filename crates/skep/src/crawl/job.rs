@@ -63,6 +63,7 @@ impl Job {
         let settings = self.settings.clone();
         let mut fetch = skep_fetch::Settings::new(&user_agent(settings.contact.as_deref()));
         fetch.allow_private = settings.allow_private;
+        fetch.private_hosts.clone_from(&settings.private_host);
         fetch.own_hosts.clone_from(&settings.own);
         fetch.name_servers.clone_from(&self.fetch.name_servers);
         for text in &self.fetch.resolve {

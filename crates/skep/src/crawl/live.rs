@@ -86,6 +86,15 @@ impl Live {
             }
             "progress" => self.progress(&event),
             "note" => self.voice.say(&format!("note: {}", text("text"))),
+            "paused" => self.voice.say(&format!("paused: {} since {}", text("why"), text("since"))),
+            "resumed" => self.voice.say(&format!("the network is there again after {} s: the crawl goes on", text("seconds"))),
+            "lowered" => self.voice.say(&format!(
+                "note: too few file descriptors, ports or memory, concurrency lowered to {}; `skep doctor` says what to change",
+                text("concurrency")
+            )),
+            "turned-away" => {
+                self.happened = format!("all sites at {} refuse; they are left alone for {} s", text("address"), text("seconds"));
+            }
             "parked" => self.happened = format!("{} asked to be left alone for {} s", text("site"), text("seconds")),
             "gave-up" => self.happened = format!("{} was given up: {}", text("host"), text("why")),
             "ended" => self.ended = Some(event),
@@ -160,6 +169,9 @@ fn line(progress: &Value) -> String {
     if progress["disk_full"] == true {
         out += ", waiting for room on the disk";
     }
+    if progress["offline"] == true {
+        out += ", waiting for the network";
+    }
     out
 }
 
@@ -174,10 +186,15 @@ fn screen(title: &str, progress: &Value, happened: &str) -> Vec<String> {
         .map(|pair| format!("{} {} ms", pair[0].as_str().unwrap_or_default(), pair[1].as_u64().unwrap_or(0)))
         .collect();
     let or_none = |text: String| if text.is_empty() { "none".to_owned() } else { text };
-    let last = match (progress["disk_full"] == true, happened) {
-        (true, _) => "waiting: less room on the disk than --reserve; it goes on when there is room".to_owned(),
-        (false, "") => "Ctrl-C finishes what is in flight; the same command goes on".to_owned(),
-        (false, happened) => happened.to_owned(),
+    let last = match happened {
+        _ if progress["disk_full"] == true => {
+            "waiting: less room on the disk than --reserve; it goes on when there is room".to_owned()
+        }
+        _ if progress["offline"] == true => {
+            "waiting: the network is down; it goes on when it is there again".to_owned()
+        }
+        "" => "Ctrl-C finishes what is in flight; the same command goes on".to_owned(),
+        happened => happened.to_owned(),
     };
     let lines = [
         format!("{title}   {}{left}", clock(number("elapsed_ms"))),

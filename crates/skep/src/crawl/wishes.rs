@@ -76,6 +76,9 @@ pub struct Wishes {
     /// Visit private addresses, too
     #[arg(long, value_name = "BOOL", num_args = 0..=1, require_equals = true, default_missing_value = "true", hide_possible_values = true)]
     allow_private: Option<bool>,
+    /// A host that may be at a private address, where others may not; *.example.org for all below; may be repeated
+    #[arg(long, value_name = "HOST")]
+    private_host: Vec<String>,
     /// Whom the owner of a site can write to; goes into the user agent
     #[arg(long, value_name = "URL|MAIL")]
     contact: Option<String>,
@@ -221,6 +224,7 @@ impl Wishes {
             own: list(self.own, below.own),
             ignore_robots: self.ignore_robots.or(below.ignore_robots),
             allow_private: self.allow_private.or(below.allow_private),
+            private_host: list(self.private_host, below.private_host),
             contact: self.contact.or(below.contact),
             cookies: self.cookies.or(below.cookies),
             header: list(self.header, below.header),
@@ -296,7 +300,10 @@ impl Wishes {
         set(&mut settings.pace, self.pace.as_deref().map(pace).transpose()?);
         set(&mut settings.concurrency, self.concurrency);
         set(&mut settings.strip_query, self.strip_query);
-        set(&mut settings.own, given(&self.own.iter().map(|host| own(host)).collect::<Result<Vec<_>>>()?));
+        let hosts =
+            |flag: &str, typed: &[String]| typed.iter().map(|host| host_name(flag, host)).collect::<Result<Vec<_>>>();
+        set(&mut settings.own, given(&hosts("--own", &self.own)?));
+        set(&mut settings.private_host, given(&hosts("--private-host", &self.private_host)?));
         set(&mut settings.ignore_robots, self.ignore_robots);
         set(&mut settings.allow_private, self.allow_private);
         set(&mut settings.contact, self.contact.as_deref().map(contact).transpose()?.map(Some));
@@ -423,9 +430,10 @@ fn types(words: &[String]) -> Result<Vec<Type>> {
 }
 
 /// A host of the operator's, by name.
-fn own(text: &str) -> Result<String> {
+fn host_name(flag: &str, text: &str) -> Result<String> {
     let wrong = |why: &str| {
-        Failure::new(format!("--own {text} names no host")).because(why).hint("--own example.org, for all its ports")
+        let hint = format!("{flag} example.org, for all its ports");
+        Failure::new(format!("{flag} {text} names no host")).because(why).hint(hint)
     };
     let (star, name) = text.strip_prefix("*.").map_or(("", text), |name| ("*.", name));
     let url = Url::parse(&format!("http://{name}/")).map_err(|error| wrong(&error.to_string()))?;
@@ -433,7 +441,7 @@ fn own(text: &str) -> Result<String> {
         return Err(wrong("it is a host's name, without scheme or path; a star stands before a whole name only"));
     }
     if url.port() != 80 || text.ends_with(":80") {
-        return Err(wrong("a host is owned on all its ports; leave the port out"));
+        return Err(wrong("a host is meant on all its ports; leave the port out"));
     }
     Ok(format!("{star}{}", url.host_name()))
 }

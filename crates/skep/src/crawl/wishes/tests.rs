@@ -53,6 +53,8 @@ fn every_flag_means_something() {
         "A.test",
         "--ignore-robots",
         "--allow-private",
+        "--private-host",
+        "*.B.test",
         "--contact",
         "me@example.org",
         "--header",
@@ -82,6 +84,7 @@ fn every_flag_means_something() {
     );
     assert_eq!(job.fetch.headers[1].host.as_deref(), Some("a.test"));
     assert_eq!((job.fetch.headers[0].name.as_str(), job.fetch.headers[0].value.as_str()), ("X-A", "b"));
+    assert_eq!(s.private_host, ["*.b.test"]);
     let run = job.run().unwrap();
     assert_eq!((run.workers, run.fetch.own_hosts.as_slice()), (3, ["a.test".to_owned()].as_slice()));
     assert!(run.fetch.proxy.is_some() && run.fetch.resolve[0].matches("a.test") && run.fetch.allow_private);
