@@ -97,6 +97,12 @@ fn row_06_redirects_end() {
     assert!(proof.forms["chain"] <= 12 && proof.forms["growing"] <= 12 && proof.forms["circle"] <= 3, "{proof:?}");
     trial.why(host, "/redirects/chain/11").is("refused", "redirects");
     trial.why(host, "/redirects/itself").is("visited", "301");
+    // Who redirects to itself until a cookie comes back is shown it, once.
+    assert_eq!(proof.forms["cookie"], 2, "{proof:?}");
+    trial.why(host, "/redirects/cookie").is("visited", "200");
+    assert!(
+        String::from_utf8_lossy(&trial.record(&trial.url(host, "/redirects/cookie"))).contains("A cookie came back")
+    );
     trial.why(host, "/redirects/nowhere").is("visited", "302");
     trial.kept_ordinary_pages(host);
 }
@@ -129,8 +135,14 @@ fn row_34_a_host_that_has_everything_is_found_out() {
 }
 
 #[test]
-fn row_35_a_crawl_of_mirrors_ends() {
-    let trial = Setup::of(Row::Mirrors).run();
-    let proof = trial.proof_of("row-35-mirrors-00.test", &["mirror"]);
-    assert!(proof.deeds > 0, "{proof:?}");
+fn row_35_the_mirrors_of_a_farm_share_what_one_of_them_would_get() {
+    // One host after the other, so that the later ones can be known by what the first ones showed.
+    let trial = Setup::of(Row::Mirrors).saying("concurrency = 2").run();
+    let deeds: Vec<u64> = (0..10).map(|n| trial.proof(&format!("row-35-mirrors-{n:02}.test")).deeds).collect();
+    assert!(deeds.iter().all(|deeds| *deeds > 0), "{deeds:?}");
+    assert!(deeds.iter().filter(|deeds| **deeds <= 12).count() >= 4, "each has 21 pages: {deeds:?}");
+    assert!(trial.counted("traps", "mirror-farm") > 20, "{}", trial.report());
+    let spent = deeds.iter().position(|deeds| *deeds <= 12).expect("one of them");
+    trial.why(&format!("row-35-mirrors-{spent:02}.test"), "/offer/19.html").is("trap", "show the same pages");
+    assert_eq!(trial.events_of("paused").len(), 0, "a farm is no portal");
 }

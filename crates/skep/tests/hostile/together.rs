@@ -42,6 +42,9 @@ fn all_rows_in_one_run_end_by_themselves() {
         );
         let parked = fate.because().contains("asked to be left alone");
         assert!(["visited", "dead", "refused"].contains(&fate.word()) || parked, "{}: {fate:?}", place.host);
+        // Those whose row is a matter of names are let through to it, and reached in spite of it.
+        let is_about_names = ["row-40-", "row-42-"].iter().any(|row| place.host.starts_with(row));
+        assert!(!is_about_names || proof.requests > 0, "{} was never reached: {proof:?}", place.host);
         if !misbehaved(&proof) {
             silent.push(place.host.clone());
         }

@@ -3,7 +3,7 @@
 use crate::site::{Ran, Site, of_output};
 use serde_json::Value;
 use skep_testweb::{
-    Behaviour, Clock, HostPlan, Hostile, Plan, Policy, Proof, Row, Settings, Time, Trouble, Web, World,
+    Behaviour, Clock, HostPlan, Hostile, Plan, Policy, Proof, Robots, Row, Settings, Shape, Time, Trouble, Web, World,
 };
 use std::collections::BTreeMap;
 use std::fs::File;
@@ -20,6 +20,9 @@ const FORBIDDEN: [&str; 6] = ["reached", "bad-port", "too-long-asked", "injected
 const LIMITS: &str = "connect-ms = 2000\nhandshake-ms = 2000\nfirst-byte-ms = 2000\nprogress-ms = 1000\ntotal-ms = 4000\n\
                       total-large-ms = 4000\nhtml-bytes-max = 4194304\nbody-bytes-max = 8388608\n";
 
+/// Looked at again and again while a crawl runs: the web, what the crawl has said so far, and its process.
+type Meddler = Box<dyn FnMut(&Web, &str, u32)>;
+
 /// A crawl to be.
 pub struct Setup {
     plan: Plan,
@@ -28,7 +31,7 @@ pub struct Setup {
     private: bool,
     ends: i32,
     descriptors: Option<u32>,
-    sleep_ms: Option<u64>,
+    meddle: Option<Meddler>,
     limits: &'static str,
     patience_permille: u32,
     ends_within: Duration,
@@ -62,7 +65,7 @@ impl Setup {
             private: true,
             ends: 0,
             descriptors: None,
-            sleep_ms: None,
+            meddle: None,
             limits: LIMITS,
             patience_permille: 1,
             ends_within: ENDS_WITHIN,
@@ -118,9 +121,10 @@ impl Setup {
         Setup { descriptors: Some(descriptors), ..self }
     }
 
-    /// By a process that is stopped in the midst of it, and goes on after so long.
-    pub fn that_sleeps(self, ms: u64) -> Setup {
-        Setup { sleep_ms: Some(ms), ..self }
+    /// While somebody meddles with the web, or with the process: with each look he gets the web, what the crawl has said so far,
+    /// and the number of its process.
+    pub fn meddling(self, meddle: impl FnMut(&Web, &str, u32) + 'static) -> Setup {
+        Setup { meddle: Some(Box::new(meddle)), ..self }
     }
 
     /// With waits between tries in so many thousandths of the usual.
@@ -168,6 +172,9 @@ impl Setup {
             let resolve = seeds().filter(|place| !is_about_names(&place.host)).flat_map(|place| &place.resolve);
             let resolve = resolve.filter(|given| !given.starts_with("*.row-21-"));
             file += &format!("resolve = [{}]\n", list(resolve.cloned().collect()));
+            // Their row is what the name server says of them: nobody tells by hand where they are.
+            let named = places.iter().filter(|place| is_about_names(&place.host)).map(|place| place.host.clone());
+            file += &format!("private-host = [{}]\n", list(named.collect()));
         }
         for line in &self.lines {
             file += &format!("{line}\n");
@@ -180,7 +187,7 @@ impl Setup {
             events: Vec::new(),
             ends: self.ends,
             descriptors: self.descriptors,
-            sleep_ms: self.sleep_ms,
+            meddle: self.meddle,
             ends_within: self.ends_within,
             memory_bytes: 0,
         }
@@ -205,7 +212,7 @@ pub struct Trial {
     ends: i32,
     events: Vec<Value>,
     descriptors: Option<u32>,
-    sleep_ms: Option<u64>,
+    meddle: Option<Meddler>,
     ends_within: Duration,
     /// The most memory that the crawl held.
     pub memory_bytes: u64,
@@ -233,22 +240,13 @@ impl Trial {
             .expect("skep starts");
         let begun = Instant::now();
         let mut memory_bytes = 0;
-        if let Some(ms) = self.sleep_ms {
-            let tell = |signal| {
-                let pid = rustix::process::Pid::from_child(&child);
-                rustix::process::kill_process(pid, signal).expect("it can be told");
-            };
-            while self.web.report().requests < 10 {
-                std::thread::sleep(Duration::from_millis(1));
-            }
-            tell(rustix::process::Signal::STOP);
-            std::thread::sleep(Duration::from_millis(ms));
-            tell(rustix::process::Signal::CONT);
-        }
         let status = loop {
             memory_bytes = memory_bytes.max(peak_bytes(child.id()));
             if let Some(status) = child.try_wait().expect("it can be waited for") {
                 break status;
+            }
+            if let Some(meddle) = &mut self.meddle {
+                meddle(&self.web, &std::fs::read_to_string(&out).unwrap_or_default(), child.id());
             }
             if begun.elapsed() > self.ends_within {
                 let queue = self.site.skep(&["queue", "--json"]).text();
@@ -317,6 +315,11 @@ impl Trial {
         visits.map(|event| (text(event, "url"), text(event, "outcome"))).collect()
     }
 
+    /// What the crawl said of this kind.
+    pub fn events_of(&self, kind: &str) -> Vec<&Value> {
+        self.events.iter().filter(|event| event["event"] == kind).collect()
+    }
+
     /// The report at the end.
     #[track_caller]
     pub fn report(&self) -> &Value {
@@ -352,7 +355,13 @@ impl Trial {
                 }
                 // Pages that nothing leads to are nobody's fault, and a robots.txt may well forbid some.
                 let fate = self.why_of(&entry.url);
-                assert!(["unknown", "robots"].contains(&fate.word()), "{}: {fate:?}", entry.url);
+                let outcomes: Vec<String> = self
+                    .visited()
+                    .into_iter()
+                    .filter(|(url, _)| *url == entry.url)
+                    .map(|(_, outcome)| outcome)
+                    .collect();
+                assert!(["unknown", "robots"].contains(&fate.word()), "{}: {fate:?} after {outcomes:?}", entry.url);
             }
         }
         assert!(pages > 1, "{host} has no ordinary pages");
@@ -368,6 +377,23 @@ impl Trial {
         let web = self.web.proof(skep_testweb::WEB).expect("a proof of the whole");
         assert_eq!(web.forms.get("reached-by-address"), None, "{web:?}");
     }
+}
+
+/// Ordinary hosts, each a site and an address of its own: `www.example-0.test`, `www.example-1.test`, …
+pub fn many_hosts(count: u32) -> Plan {
+    let host = |number: u32| {
+        HostPlan::generated(&format!("www.example-{number}.test"), Shape { links_off: 0, ..Shape::pages(6).frozen() })
+            .robots(Robots::Allow)
+            .on(&[skep_testweb::loopback(number)])
+    };
+    Plan { hosts: (0..count).map(host).collect(), ..Plan::new(43) }
+}
+
+/// The same, but so slow that most of them are still being asked when something happens to all of them.
+pub fn slow_hosts(count: u32) -> Plan {
+    let mut plan = many_hosts(count);
+    plan.hosts.iter_mut().for_each(|host| host.behaviour = Behaviour::slow(30));
+    plan
 }
 
 /// A host whose row is a matter of the name server: it must be asked.
