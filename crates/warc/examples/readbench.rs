@@ -10,6 +10,7 @@ struct Counts {
     bytes: u64,
     verified: u64,
     failed: u64,
+    stepped_over: u64,
 }
 
 fn main() -> std::io::Result<()> {
@@ -32,10 +33,13 @@ fn main() -> std::io::Result<()> {
             total.bytes += part.bytes;
             total.verified += part.verified;
             total.failed += part.failed;
+            total.stepped_over += part.stepped_over;
             Ok(())
         })?;
-        let Counts { records, bytes, verified, failed } = total;
-        println!("{path} records={records} bytes={bytes} verified={verified} failed={failed}");
+        let Counts { records, bytes, verified, failed, stepped_over } = total;
+        println!(
+            "{path} records={records} bytes={bytes} verified={verified} failed={failed} stepped_over={stepped_over}"
+        );
     }
     Ok(())
 }
@@ -60,5 +64,6 @@ fn count(reader: &mut Reader, bodies: bool, digests: bool) -> std::io::Result<Co
         }
         counts.bytes += record.finish()?.block_bytes;
     }
+    counts.stepped_over = reader.stepped_over();
     Ok(counts)
 }

@@ -58,6 +58,7 @@ pub struct Reader {
     open: bool,
     last_end: End,
     member_records: (u64, u64),
+    stepped_over: u64,
     /// Records that begin at or behind this offset belong to somebody else.
     stop: u64,
 }
@@ -105,6 +106,7 @@ impl Reader {
             open: false,
             last_end: end,
             member_records: (u64::MAX, 0),
+            stepped_over: 0,
             stop: u64::MAX,
         })
     }
@@ -167,6 +169,11 @@ impl Reader {
     /// Records met so far, unwanted ones included.
     pub fn records(&self) -> u64 {
         self.records
+    }
+
+    /// Records whose block was not inflated to its end, and so not verified: only if the options allow it, see [`Options::skim`].
+    pub fn stepped_over(&self) -> u64 {
+        self.stepped_over
     }
 
     /// How the file is compressed.
@@ -604,6 +611,7 @@ impl Reader {
         if let Block::Known(left) = self.block {
             if left > 0 && self.stream.can_step_over() {
                 self.stream.step_over()?;
+                self.stepped_over += 1;
                 self.end_record(left);
                 return Ok(());
             }

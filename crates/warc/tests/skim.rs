@@ -240,3 +240,23 @@ fn long_heads_are_read_whole() {
         assert!(reader.findings().is_empty());
     }
 }
+
+#[test]
+fn it_is_told_how_many_blocks_were_stepped_over() {
+    // Three blocks are at hand with their heads, the others are not.
+    let bytes = members(&[0, 100, 5000, 20_000, 3_000_000, 10]).concat();
+    for (options, read, expected) in [
+        (Options::skim(), 0, 3),
+        (Options::skim(), 100, 3),
+        (Options::skim(), 15_000, 0),
+        (Options::skim(), usize::MAX >> 1, 0),
+        (Options::recover(), 0, 0),
+    ] {
+        for mut reader in readers(&bytes, &options) {
+            while let Some(mut record) = reader.next().unwrap() {
+                std::io::copy(&mut (&mut record).take(read as u64), &mut std::io::sink()).unwrap();
+            }
+            assert_eq!(reader.stepped_over(), expected, "{read} bytes of each");
+        }
+    }
+}

@@ -32,6 +32,8 @@ pub struct Pages {
     /// What sets this file apart.
     pub what: &'static str,
     pub file: PathBuf,
+    /// What becomes of bodies that nobody wants.
+    pub unwanted: &'static str,
 }
 
 /// The archive of real pages, and a copy of its records by our own writer, whose members say how long they are: a reader may step over
@@ -52,8 +54,12 @@ pub fn both(workspace: &Workspace, options: &Options, bytes: u64) -> Result<[Pag
         must(Command::new(copier).arg(&file).arg(&part), "copy")?;
         std::fs::rename(&part, &copy)?;
     }
-    let what = if options.file.is_some() { "the file given" } else { "written by warcio: members without lengths" };
-    Ok([Pages { what, file }, Pages { what: "copied by Skep's writer: members with lengths", file: copy }])
+    let (what, unwanted) = match options.file {
+        Some(_) => ("the file given", "stepped over where a member says its length"),
+        None => ("written by warcio: members without lengths", "all inflated"),
+    };
+    let copied = "copied by Skep's writer: members with lengths";
+    Ok([Pages { what, file, unwanted }, Pages { what: copied, file: copy, unwanted: "stepped over" }])
 }
 
 /// An archive of real pages of at least this many compressed bytes: the one given, or one made from the packages.

@@ -64,7 +64,8 @@ fn beside_peer(workspace: &Workspace, options: &Options, skep: &Path, pages: &Pa
     print!("\n{}", table.render());
     let faster = peer.cpu.as_secs_f64() / index.cpu.as_secs_f64();
     let dearer = add.cpu.as_secs_f64() / index.cpu.as_secs_f64();
-    println!("\nbeside cdxj-indexer {faster:.1}×: {}", verdict(faster, ASKED_INDEX));
+    println!("\nour bodies, in `skep index` as in `skep add`: {}", pages.unwanted);
+    println!("beside cdxj-indexer {faster:.1}×: {}", verdict(faster, ASKED_INDEX));
     let within = if dearer <= ASKED_ADD { "reached" } else { "SHORT" };
     println!("skep add costs {dearer:.2}× of skep index: {within} (asked at most {ASKED_ADD}×)");
     Ok(())

@@ -1,6 +1,7 @@
 //! Reading: every record of one large file, its body inflated, with and without its digests verified. "Digests" are those of
 //! block and payload, for everyone. Twice: on a file as others write it, and on one whose members say how long they are. "Heads alone"
-//! is a reader that wants no bodies: it inflates none where the file tells it where the next record begins; peers cannot do that.
+//! is a reader that wants no bodies: it inflates none where the file tells it where the next record begins; peers cannot do that. Each
+//! row says what became of the bodies.
 
 use super::{best, peer, versions};
 use crate::limits;
@@ -82,7 +83,7 @@ fn beside_peers(workspace: &Workspace, options: &Options, readbench: &Path, page
             bail!("{who} counts {} records, we count {records}: nothing to compare", run.figure("records")?);
         }
     }
-    let mut table = Table::new(&["", "records/CPU s", "CPU s", "wall s", "memory", "skep is"]);
+    let mut table = Table::new(&["", "records/CPU s", "CPU s", "wall s", "memory", "bodies", "skep is"]);
     for (who, run, beside) in &rows {
         table.row(&[
             (*who).to_owned(),
@@ -90,6 +91,7 @@ fn beside_peers(workspace: &Workspace, options: &Options, readbench: &Path, page
             format!("{:.2}", run.cpu.as_secs_f64()),
             format!("{:.2}", run.wall.as_secs_f64()),
             megabytes(run.max_rss_bytes),
+            bodies(run, records),
             beside.map(|ours| ratio(rate(ours, records), rate(run, records))).unwrap_or_default(),
         ]);
     }
@@ -97,16 +99,17 @@ fn beside_peers(workspace: &Workspace, options: &Options, readbench: &Path, page
     let times = |ours: &Run, theirs: &Run| rate(ours, records) / rate(theirs, records);
     let cores = parallel.cpu.as_secs_f64() / parallel.wall.as_secs_f64();
     println!();
-    for (beside, times, asked) in [
-        ("FastWARC, digests".to_owned(), times(&verified, &fast_verified), ASKED_DIGESTS),
-        ("FastWARC".to_owned(), times(&plain, &fast), ASKED_PLAIN),
-        ("FastWARC, our heads alone".to_owned(), times(&heads, &fast), ASKED_PLAIN),
-        (format!("{OLDER}, digests"), times(&verified, &fast_before_blocks), ASKED_DIGESTS),
-        (OLDER.to_owned(), times(&plain, &fast_before), ASKED_PLAIN),
-        ("warcio".to_owned(), times(&plain, &warcio), ASKED_WARCIO),
-        ("warcio, our heads alone".to_owned(), times(&heads, &warcio), ASKED_WARCIO),
+    for (beside, ours, theirs, asked) in [
+        ("FastWARC, digests".to_owned(), &verified, &fast_verified, ASKED_DIGESTS),
+        ("FastWARC".to_owned(), &plain, &fast, ASKED_PLAIN),
+        ("FastWARC, our heads alone".to_owned(), &heads, &fast, ASKED_PLAIN),
+        (format!("{OLDER}, digests"), &verified, &fast_before_blocks, ASKED_DIGESTS),
+        (OLDER.to_owned(), &plain, &fast_before, ASKED_PLAIN),
+        ("warcio".to_owned(), &plain, &warcio, ASKED_WARCIO),
+        ("warcio, our heads alone".to_owned(), &heads, &warcio, ASKED_WARCIO),
     ] {
-        println!("beside {beside} {times:.2}×: {}", verdict(times, asked));
+        let (times, bodies) = (times(ours, theirs), bodies(ours, records));
+        println!("beside {beside} {times:.2}× (our bodies: {bodies}): {}", verdict(times, asked));
     }
     println!("two threads keep {cores:.2} cores busy: {}", verdict(cores, ASKED_CORES));
     if options.instructions {
@@ -139,6 +142,14 @@ fn older_fastwarc(workspace: &Workspace) -> Result<PathBuf> {
         }
     }
     Ok(folder)
+}
+
+/// What became of the bodies. Peers count none that they did not inflate: they inflate all.
+fn bodies(run: &Run, records: u64) -> String {
+    match run.figure("stepped_over").unwrap_or(0) {
+        0 => "all inflated".to_owned(),
+        stepped_over => format!("{:.0} % stepped over", 100.0 * stepped_over as f64 / records.max(1) as f64),
+    }
 }
 
 fn rate(run: &Run, records: u64) -> f64 {
