@@ -4,8 +4,10 @@
 use skep_url::Url;
 use skep_warc::http::Head;
 
+use crate::compare::{Mask, compare, show};
 use crate::resolve::Resolver;
 use crate::rewrite::{Charset, Kind, Place, Rewriter, charset, kind};
+use crate::version::{Rules, Version};
 use crate::{Input, Page, challenge, feed, limits, read, sitemap, text};
 
 /// A page of any kind: its first line is the media type, the rest its body.
@@ -104,6 +106,35 @@ pub fn fuzz_rewrite(input: &[u8]) {
         if !scripts && charset.is_ascii_compatible() && matches!(kind, Kind::Html | Kind::Css) {
             assert!(run(&whole, whole.len().max(1)) == whole, "what is rewritten stays");
         }
+    }
+}
+
+/// Two versions of anything, divided by the first zero byte: what is the same is no change, work is bounded, and what is told of a
+/// difference is so.
+pub fn fuzz_compare(input: &[u8]) {
+    let at = memchr::memchr(0, input).unwrap_or(input.len());
+    let (old, new) = (&input[..at], input.get(at + 1..).unwrap_or_default());
+    let Ok(url) = Url::parse("http://example.org/a/b.html") else { return };
+    let words = |texts: &[&str]| texts.iter().map(|text| (*text).to_owned()).collect::<Vec<_>>();
+    let ruled = Rules::read(&words(&["div, p"]), &words(&[".x a"]), &words(&["[0-9]+"]));
+    for rules in [Some(Rules::default()), ruled.ok()].iter().flatten() {
+        let version = |body: &[u8]| Version::read(&Input { url: &url, head: None, body }, rules);
+        let (old, new) = (version(old), version(new));
+        assert!(old.blocks.iter().chain(&new.blocks).all(|block| block.at.start <= block.at.end));
+        let mut mask = Mask::default();
+        assert!(compare(&old, &old, &mut mask).classes.is_silent(), "nothing changed");
+        for _ in 0..3 {
+            let found = compare(&old, &new, &mut mask);
+            assert!(!found.classes.is_empty() && found.share <= 10_000);
+            let blocks = |numbers: &[usize], of: &Version| numbers.iter().all(|at| *at < of.blocks.len());
+            assert!(blocks(&found.added, &new) && blocks(&found.removed, &old));
+        }
+        let mut bytes = Vec::new();
+        mask.encode(&mut bytes);
+        assert_eq!(Mask::decode(&bytes), Some(mask));
+        let shown = show(&old.text, &new.text);
+        let both = old.text.lines().count().max(new.text.lines().count());
+        assert!(shown.old_lines.max(shown.new_lines) <= both);
     }
 }
 

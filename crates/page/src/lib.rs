@@ -4,6 +4,7 @@
 //! - [`text`](text()): the text that a reader would see
 //! - [`sitemap`](sitemap()), [`feed`](feed()): the entries of those files
 //! - [`challenge`](challenge()): is this a page at all, or a test for robots?
+//! - [`version`], [`compare`]: the page as it is compared with itself at another time, and what changed
 //! - [`rewrite`]: the same page with its addresses led to a replay, byte by byte otherwise
 //!
 //! ```
@@ -19,6 +20,7 @@
 
 mod challenge;
 mod charset;
+pub mod compare;
 mod css;
 mod directives;
 mod element;
@@ -41,6 +43,7 @@ mod sniff;
 mod srcset;
 mod text;
 mod value;
+pub mod version;
 
 pub use challenge::challenge;
 pub use feed::{Announced, Feed, feed};
@@ -48,3 +51,4 @@ pub use page::{Cut, Directives, Kind, Link, LinkKind, Page};
 pub use read::{Input, read};
 pub use sitemap::{Entry, Sitemap, sitemap};
 pub use text::{Text, text};
+pub use version::Version;

@@ -86,5 +86,44 @@ pub const BRACKETS_MAX: usize = 16 << 10;
 /// Bytes of a style sheet looked at to find the name before a parenthesis.
 pub const CSS_NAME_BYTES_MAX: usize = 64;
 
+/// Blocks of visible text that are compared of one page; the rest is passed over.
+pub const BLOCKS_MAX: usize = 100_000;
+
+/// Facts of structured data that are compared of one page.
+pub const FACTS_MAX: usize = 256;
+
+/// Bytes kept of the value of one fact.
+pub const FACT_BYTES_MAX: usize = 256;
+
+/// Bytes of structured data that are read in one `script` element.
+pub const FACTS_SCRIPT_BYTES_MAX: usize = 512 << 10;
+
+/// Places on a page that are remembered as changing often.
+pub const SLOTS_MAX: usize = 32;
+
+/// Selectors, and patterns, that the rules of one site may have.
+pub const SITE_RULES_MAX: usize = 64;
+
+/// Parts of one selector, and names and attributes of one part.
+pub const SELECTOR_PARTS_MAX: usize = 8;
+
+/// Open elements that are remembered for one selector.
+pub const SELECTOR_OPEN_MAX: usize = 64;
+
+/// Memory for one compiled pattern of a site's rules, in bytes.
+pub const PATTERN_BYTES_MAX: usize = 1 << 20;
+
+/// Lines that are shown beside each other of each text.
+pub const SHOWN_LINES_MAX: usize = 20_000;
+
+/// Words times words that are compared, over all pairs of lines; the lines after that are marked whole.
+pub const SHOWN_WORK_MAX: u64 = 50_000_000;
+
+/// Lines that stay before and after a difference.
+pub const SHOWN_CONTEXT_LINES: usize = 3;
+
+/// Pairs of lines that are looked at to find which became which, in one place.
+pub const SHOWN_PAIRS_MAX: usize = 4_096;
+
 const _: () = assert!(ATTRIBUTE_BYTES_MAX >= URL_BYTES_MAX); // every URL that can be fetched fits into an attribute
 const _: () = assert!(STEPS_MAX > 2 * PAGE_BYTES_MAX as u64); // an ordinary page of the largest size is read whole

@@ -34,10 +34,44 @@ pub fn text(input: &Input<'_>) -> Text {
     found
 }
 
+/// Who looks on while the visible text of a page is read.
+pub(crate) trait Watch {
+    /// A start tag came; text inside it begins on this line, counted from 0, unless it is hidden anyway. Is the element shown?
+    fn start(&mut self, tag: &Tag<'_>, line: usize, hidden: bool) -> bool;
+    /// An end tag came.
+    fn end(&mut self, element: Element);
+    /// Is text shown that stands here?
+    fn shows(&self) -> bool;
+}
+
+/// Nobody looks on.
+struct Nobody;
+
+impl Watch for Nobody {
+    fn start(&mut self, _: &Tag<'_>, _: usize, _: bool) -> bool {
+        true
+    }
+    fn end(&mut self, _: Element) {}
+    fn shows(&self) -> bool {
+        true
+    }
+}
+
 /// The visible text of markup, at most so many bytes.
 pub(crate) fn visible(bytes: &[u8], encoding: &'static Encoding, xml: bool, bytes_max: usize) -> Text {
+    watched(bytes, encoding, xml, bytes_max, &mut Nobody)
+}
+
+/// The same while somebody looks on.
+pub(crate) fn watched<W: Watch>(
+    bytes: &[u8],
+    encoding: &'static Encoding,
+    xml: bool,
+    bytes_max: usize,
+    watch: &mut W,
+) -> Text {
     let mut scanner = Scanner::new(bytes, Options { text: true, xml });
-    let mut out = Writer { text: String::new(), gap: Gap::None, kept_lines: 0, bytes_max };
+    let mut out = Writer { text: String::new(), gap: Gap::None, kept_lines: 0, lines: 0, bytes_max };
     let mut hidden: Option<Hidden> = None;
     let mut steps = 0_usize;
     while let Some(token) = scanner.next() {
@@ -45,13 +79,14 @@ pub(crate) fn visible(bytes: &[u8], encoding: &'static Encoding, xml: bool, byte
         match token {
             Token::Start => {
                 let tag = &scanner.tag;
+                let shown = watch.start(tag, out.line_for(tag.element), hidden.is_some());
                 if let Some(inside) = &mut hidden {
                     if inside.start(tag) {
                         continue;
                     }
                     hidden = None;
                 }
-                if is_hidden(tag) {
+                if !shown || is_hidden(tag) {
                     hidden = (!tag.self_closing && !is_void(tag.element))
                         .then_some(Hidden { element: tag.element, depth: 1 });
                     out.gap_for(tag.element);
@@ -61,6 +96,7 @@ pub(crate) fn visible(bytes: &[u8], encoding: &'static Encoding, xml: bool, byte
                 out.kept_lines += u32::from(matches!(tag.element, Element::Pre | Element::Listing | Element::Xmp));
             }
             Token::End => {
+                watch.end(scanner.tag.element);
                 if let Some(inside) = &mut hidden {
                     if !inside.end(scanner.tag.element) {
                         hidden = None;
@@ -74,7 +110,7 @@ pub(crate) fn visible(bytes: &[u8], encoding: &'static Encoding, xml: bool, byte
                     out.kept_lines = out.kept_lines.saturating_sub(1);
                 }
             }
-            _ if hidden.is_some() => {}
+            _ if hidden.is_some() || !watch.shows() => {}
             Token::Text(raw) | Token::Raw { text: raw, references: true } => out.write(&value::text(raw, encoding)),
             Token::Cdata(raw) | Token::Raw { text: raw, .. } => out.write(&value::decoded(raw, encoding)),
         }
@@ -146,7 +182,7 @@ fn hides(style: &[u8]) -> bool {
     })
 }
 
-fn is_void(element: Element) -> bool {
+pub(crate) fn is_void(element: Element) -> bool {
     use Element::*;
     matches!(element, Area | Base | Bgsound | Br | Embed | Frame | Hr | Img | Input | Link | Meta | Source | Track)
 }
@@ -164,10 +200,18 @@ struct Writer {
     gap: Gap,
     /// Open elements in which line ends are kept.
     kept_lines: u32,
+    /// Line ends so far.
+    lines: usize,
     bytes_max: usize,
 }
 
 impl Writer {
+    /// The line on which text inside this element begins.
+    fn line_for(&self, element: Element) -> usize {
+        let breaks = self.gap == Gap::Line || element.is_block();
+        self.lines + usize::from(breaks && !self.text.is_empty())
+    }
+
     fn gap_for(&mut self, element: Element) {
         let gap = if element.is_block() || element == Element::Br {
             Gap::Line
@@ -198,7 +242,10 @@ impl Writer {
                 match self.gap {
                     Gap::None => {}
                     Gap::Space => self.text.push(' '),
-                    Gap::Line => self.text.push('\n'),
+                    Gap::Line => {
+                        self.text.push('\n');
+                        self.lines += 1;
+                    }
                 }
             }
             self.gap = Gap::None;

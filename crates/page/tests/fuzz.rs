@@ -2,7 +2,7 @@
 
 use std::path::Path;
 
-use skep_page::fuzz::{fuzz_listing, fuzz_page, fuzz_reference, fuzz_rewrite};
+use skep_page::fuzz::{fuzz_compare, fuzz_listing, fuzz_page, fuzz_reference, fuzz_rewrite};
 
 struct Seeded(u64);
 
@@ -198,4 +198,36 @@ fn rewriting() {
         "=",
     ];
     mutations("rewrite", fuzz_rewrite, 20_000, &tokens);
+}
+
+#[test]
+fn comparing() {
+    let tokens = [
+        "\0",
+        "<",
+        ">",
+        "<p>",
+        "</p>",
+        "<div>",
+        "</div>",
+        "<li>",
+        "<a href=x>",
+        "</a>",
+        "<script>",
+        "</script>",
+        " 12 views ",
+        " 3 hours ago ",
+        "2026-01-01 10:00:00",
+        "class=x",
+        " word ",
+        "\u{e9}",
+        "\u{6f22}",
+        "&amp;",
+        "<!--",
+        "-->",
+        "<title>",
+        "</title>",
+        "\n",
+    ];
+    mutations("compare", fuzz_compare, 5_000, &tokens);
 }

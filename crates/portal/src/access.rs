@@ -223,6 +223,11 @@ impl Access {
 }
 
 impl Access {
+    /// Whether there are rules at all.
+    pub fn has_rules(&self) -> bool {
+        !self.rules.is_empty()
+    }
+
     /// The same for a capture that is read where it stands: most archives have no rules, and then it need not be copied out.
     pub fn shows_row(&self, row: &Row<'_>, may: May, now_ms: i64) -> bool {
         match self.rules.is_empty() {

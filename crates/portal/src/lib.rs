@@ -19,6 +19,7 @@ mod address;
 mod answer;
 mod api;
 mod cdx;
+mod changes;
 mod clients;
 mod find;
 mod frame;

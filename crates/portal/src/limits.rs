@@ -106,18 +106,21 @@ pub const SOON_MS: i64 = 5 * 60 * 1000;
 /// A record up to this size is copied in one piece.
 pub const COPIED_BYTES_MAX: u64 = 16 << 20;
 
+// --- the stream of changes ------------------------------------------------------------------------------------------
+
+/// How often the archive is looked at for more, while somebody stays.
+pub const CHANGES_TICK_MS: u64 = 200;
+/// After so long without an event a client hears that the portal is still there.
+pub const CHANGES_STILL_MS: u64 = 15_000;
+/// Events remembered for those who stay; who is further behind reads the log.
+pub const CHANGES_RECENT_MAX: usize = 16_384;
+/// Events handed to one client at a time.
+pub const CHANGES_STEP_MAX: usize = 1_024;
+
 // --- pages ----------------------------------------------------------------------------------------------------------
 
 /// Bytes of a capture that are compared with another.
 pub const COMPARED_BYTES_MAX: u64 = 8 << 20;
-/// Lines of a text that are compared.
-pub const COMPARED_LINES_MAX: usize = 20_000;
-/// Words of two lines that are compared one by one; longer lines are marked as a whole.
-pub const COMPARED_WORDS_MAX: usize = 2_000;
-/// How long comparing may take; what is left then is marked coarsely.
-pub const COMPARING_MS: u64 = 1_000;
-/// Lines shown on either side of a difference.
-pub const CONTEXT_LINES: usize = 3;
 /// Versions to choose from when two are compared: the newest.
 pub const COMPARED_CHOICES_MAX: usize = 500;
 

@@ -18,7 +18,6 @@ pub mod calendar;
 mod chart;
 mod compare;
 mod completeness;
-mod differences;
 mod files;
 pub mod frame;
 mod search;

@@ -2,6 +2,7 @@
 
 use crate::access::Access;
 use crate::api::statistics::Kept;
+use crate::changes::Hub;
 use crate::limits::BODIES_AT_ONCE_MAX;
 use crate::metrics::Metrics;
 use crate::reply::Turns;
@@ -10,7 +11,7 @@ use skep_archive::{Archive, Capture, Clock, Position, WriterKey};
 use skep_search::Text;
 use std::collections::{BTreeSet, HashMap};
 use std::sync::{Arc, PoisonError, RwLock};
-use tokio::sync::Semaphore;
+use tokio::sync::{Semaphore, watch};
 
 /// The name under which everything is found, whatever its collection.
 pub const EVERYTHING: &str = "web";
@@ -59,6 +60,10 @@ pub struct Portal {
     pub statistics: Kept,
     /// The texts of the archive.
     pub text: Option<Arc<Text>>,
+    /// Who follows the stream of changes.
+    pub hub: Hub,
+    /// Says when the portal stops: who would stay for ever leaves then.
+    pub ending: watch::Receiver<bool>,
     names: RwLock<Arc<Names>>,
 }
 
@@ -125,6 +130,8 @@ impl Portal {
         scripts: bool,
         turns: Turns,
         text: Option<Arc<Text>>,
+        hub: Hub,
+        ending: watch::Receiver<bool>,
     ) -> Portal {
         let names = RwLock::new(Arc::new(Names::of(&archive)));
         let bodies = Semaphore::new(BODIES_AT_ONCE_MAX);
@@ -140,6 +147,8 @@ impl Portal {
             bodies,
             statistics: Kept::default(),
             text,
+            hub,
+            ending,
             names,
         }
     }

@@ -106,7 +106,8 @@ impl Sink {
     }
 }
 
-struct Pieces(mpsc::Receiver<io::Result<Bytes>>);
+/// The body of an answer, piece by piece as it comes.
+pub struct Pieces(pub mpsc::Receiver<io::Result<Bytes>>);
 
 impl http_body::Body for Pieces {
     type Data = Bytes;

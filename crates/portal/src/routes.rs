@@ -5,6 +5,7 @@
 //!  /cdx/search/cdx                   the index as the Internet Archive's server answers
 //!  /cdx  /COLLECTION/cdx             the index as pywb answers
 //!  /COLLECTION?url=                  the index as OutbackCDX answers
+//!  /changes                          what was born, changed, moved or died: `changes.rs`
 //!  /COLLECTION/…                     replay; `web` is everything
 //!  /api/v1/…                         the catalogue for programs: `api.rs`
 //!  /  /search  /url  /files  …       pages for people: `pages.rs`
@@ -22,7 +23,7 @@ use crate::portal::{Origin, Portal, Scope};
 use crate::reply::Reply;
 use crate::trouble::Trouble;
 use crate::visit::Visit;
-use crate::{api, frame, memento, pages, replay, rewritten};
+use crate::{api, changes, frame, memento, pages, replay, rewritten};
 use axum::Router;
 use axum::body::Body;
 use axum::extract::State;
@@ -40,6 +41,7 @@ pub fn portal(portal: Arc<Portal>) -> Router {
         .route("/metrics", get(metrics))
         .route("/cdx/search/cdx", get(cdx_internet_archive))
         .route("/cdx", get(cdx_everything))
+        .route("/changes", get(changes::stream))
         .route("/-/replay.js", get(replay_script))
         .route("/-/frame.js", get(frame_script))
         .merge(api::routes())

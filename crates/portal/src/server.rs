@@ -1,6 +1,7 @@
 //! The shell: sockets, connections, what every answer gets, and the end of it all.
 
 use crate::answer::{self, Answer};
+use crate::changes::Hub;
 use crate::clients::Clients;
 use crate::limits::{
     CONNECTIONS_MAX, DRAIN_MS, HANDSHAKE_MS, READS_AT_ONCE_MAX, REQUEST_HEAD_BYTES_MAX, REQUEST_HEAD_MS,
@@ -130,6 +131,7 @@ pub fn serve(archive: Arc<Archive>, settings: Settings) -> Result<Serving, Error
     let acceptor = settings.tls.as_ref().map(|(chain, key)| tls::acceptor(chain, key)).transpose()?;
     let replay = replay_origin(&settings, address)?;
     let loopback = address.ip().is_loopback();
+    let (stop, stopped) = watch::channel(false);
     let portal = Portal::new(
         archive,
         settings.access.clone(),
@@ -139,6 +141,8 @@ pub fn serve(archive: Arc<Archive>, settings: Settings) -> Result<Serving, Error
         settings.scripts.unwrap_or(loopback),
         Turns::new(READS_AT_ONCE_MAX),
         settings.text.clone(),
+        Hub::new(settings.changes.clone()),
+        stopped.clone(),
     );
     let portal = Arc::new(portal);
     let (per_second, everybody) = settings.pace();
@@ -166,7 +170,6 @@ pub fn serve(archive: Arc<Archive>, settings: Settings) -> Result<Serving, Error
         None => None,
     };
     let proxy_address = proxy.as_ref().and_then(|(listener, _)| listener.local_addr().ok());
-    let (stop, stopped) = watch::channel(false);
     let thread = std::thread::Builder::new().name("skep-portal".into()).spawn(move || {
         runtime.block_on(async {
             let portal = accept(listener, Door::Portal(acceptor), shell.clone(), stopped.clone());

@@ -3,6 +3,7 @@
 use crate::access::Access;
 use crate::limits::REQUESTS_PER_SECOND;
 use skep_archive::{Clock, system_clock};
+use skep_changes::Changes;
 use skep_search::Text;
 use std::net::SocketAddr;
 use std::path::PathBuf;
@@ -37,6 +38,8 @@ pub struct Settings {
     pub text: Option<Arc<Text>>,
     /// The time.
     pub clock: Clock,
+    /// The changes view, the one of whoever owns the archive.
+    pub changes: Arc<Changes>,
 }
 
 impl Settings {
@@ -54,6 +57,7 @@ impl Settings {
             talk: Arc::new(|_| ()),
             text: None,
             clock: Arc::new(system_clock),
+            changes: Arc::default(),
         }
     }
 

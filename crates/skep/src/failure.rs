@@ -75,3 +75,9 @@ impl From<skep_archive::Error> for Failure {
         Failure { hint: error.hint(), ..Failure::new(error.to_string()) }
     }
 }
+
+impl From<skep_changes::Error> for Failure {
+    fn from(error: skep_changes::Error) -> Failure {
+        Failure { hint: error.hint(), ..Failure::new(error.to_string()) }
+    }
+}

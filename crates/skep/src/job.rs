@@ -1,7 +1,9 @@
 //! What a command asks of an archive, so that it can be done by this process or by the one that owns the archive already.
 
 use crate::owner::Owned;
-use crate::{add, captures, check, crawl, export, failure, get, queue, remove, report, search, serve, stats, why};
+use crate::{
+    add, captures, changes, check, crawl, diff, export, failure, get, queue, remove, report, search, serve, stats, why,
+};
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
@@ -11,8 +13,10 @@ use serde_json::Value;
 pub enum Job {
     Add(add::Job),
     Captures(captures::Job),
+    Changes(changes::Job),
     Check(check::Job),
     Crawl(Box<crawl::Job>),
+    Diff(diff::Job),
     Export(Box<export::Job>),
     Get(get::Job),
     Queue(queue::Job),
@@ -78,8 +82,10 @@ pub fn perform(owned: &Owned, job: &Job, tell: &mut dyn Tell) -> failure::Result
     match job {
         Job::Add(job) => add::perform(owned, job, tell),
         Job::Captures(job) => captures::perform(archive, job, tell),
+        Job::Changes(job) => changes::perform(owned, job, tell),
         Job::Check(job) => check::perform(archive, job, tell),
         Job::Crawl(job) => crawl::perform(owned, job, tell),
+        Job::Diff(job) => diff::perform(archive, job, tell),
         Job::Export(job) => export::perform(archive, job, tell),
         Job::Get(job) => get::perform(archive, job, tell),
         Job::Queue(job) => queue::perform(owned, job, tell),

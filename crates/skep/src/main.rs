@@ -4,9 +4,11 @@
 mod add;
 mod amount;
 mod captures;
+mod changes;
 mod check;
 mod crawl;
 mod crawls;
+mod diff;
 mod doctor;
 mod export;
 mod failure;
@@ -62,6 +64,7 @@ A first look, with files that you have:
   skep captures example.org --match host        what is there of a host
   skep get https://example.org/ --at 2019-06    the page as it was then
   skep rebuild --text; skep search 'woven hive'  pages by the words of their texts
+  skep changes --since 2019                     what was born, changed, moved or died; skep diff URL shows it
   skep stats                                    what all of it amounts to
   skep export --format wacz -o site.wacz        a part of it, or all, for others
   skep serve                                    all of it in a browser
@@ -77,6 +80,8 @@ enum Command {
     Index(index::Typed),
     Captures(captures::Typed),
     Search(search::Typed),
+    Changes(changes::Typed),
+    Diff(diff::Typed),
     Get(get::Typed),
     Export(export::Typed),
     Check(check::Typed),
@@ -109,6 +114,8 @@ fn main() -> ExitCode {
         Command::Index(typed) => index::run(typed),
         Command::Captures(typed) => captures::run(typed, &place),
         Command::Search(typed) => search::run(typed, &place),
+        Command::Changes(typed) => changes::run(typed, &place),
+        Command::Diff(typed) => diff::run(typed, &place),
         Command::Get(typed) => get::run(typed, &place),
         Command::Export(typed) => export::run(typed, &place),
         Command::Check(typed) => check::run(typed, &place),

@@ -8,6 +8,7 @@ use crate::serve::Portals;
 use serde_json::{Value, json};
 use skep_archive::control::{self, Answer, Answering, Ask};
 use skep_archive::{Archive, OpenOptions};
+use skep_changes::Changes;
 use skep_crawl::Question;
 use skep_search::Text;
 use std::path::{Path, PathBuf};
@@ -35,6 +36,7 @@ pub struct Owned {
     pub crawls: Crawls,
     pub portals: Portals,
     pub text: Arc<Text>,
+    pub changes: Arc<Changes>,
 }
 
 impl Owned {
@@ -78,7 +80,13 @@ pub fn as_owner(archive: Archive, work: impl FnOnce(&Owned) -> Result<Exit>) -> 
     let socket = archive.layout().control();
     let archive = Arc::new(archive);
     let text = Arc::new(Text::open(archive.clone())?);
-    let owned = Arc::new(Owned { archive, crawls: Crawls::default(), portals: Portals::default(), text });
+    let owned = Arc::new(Owned {
+        archive,
+        crawls: Crawls::default(),
+        portals: Portals::default(),
+        text,
+        changes: Arc::default(),
+    });
     let guests = Arc::new(Guests::default());
     let (shared, counted) = (Arc::clone(&owned), Arc::clone(&guests));
     let server = control::serve(

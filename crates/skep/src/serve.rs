@@ -193,6 +193,7 @@ pub fn perform(owned: &Owned, job: &Job, tell: &mut dyn Tell) -> Result<Exit> {
     settings.replay_origin.clone_from(&job.replay_origin);
     settings.tls.clone_from(&job.tls);
     settings.text = Some(owned.text.clone());
+    settings.changes = owned.changes.clone();
     (settings.scripts, settings.proxy, settings.requests_per_second) = (job.scripts, job.proxy, job.requests);
     crate::crawl::raise_open_files();
     let scheme = if job.tls.is_some() { "https" } else { "http" };

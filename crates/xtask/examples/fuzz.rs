@@ -38,6 +38,7 @@ const TARGETS: &[Target] = &[
     Target { package: "page", name: "listing", run: skep_page::fuzz::fuzz_listing },
     Target { package: "page", name: "reference", run: skep_page::fuzz::fuzz_reference },
     Target { package: "page", name: "rewrite", run: skep_page::fuzz::fuzz_rewrite },
+    Target { package: "page", name: "compare", run: skep_page::fuzz::fuzz_compare },
     Target { package: "crawl", name: "metadata", run: skep_crawl::fuzz::fuzz_metadata },
     Target { package: "crawl", name: "checks", run: skep_crawl::fuzz::fuzz_checks },
     Target { package: "crawl", name: "heard", run: skep_crawl::fuzz::fuzz_heard },

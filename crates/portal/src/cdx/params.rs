@@ -32,6 +32,11 @@ impl Params {
             .filter(|value| !value.is_empty())
     }
 
+    /// The names that were given.
+    pub fn names(&self) -> impl Iterator<Item = &str> {
+        self.0.iter().map(|(name, _)| name.as_str())
+    }
+
     /// All values of this name.
     pub fn all<'a>(&'a self, name: &'a str) -> impl Iterator<Item = &'a str> {
         self.0.iter().filter(move |(found, _)| found == name).map(|(_, value)| value.as_str())

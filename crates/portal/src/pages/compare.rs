@@ -1,6 +1,5 @@
 //! Two captures of a URL beside each other: as text with what differs marked, or as they looked.
 
-use super::differences;
 use super::frame::{self, and_scope, encoded, in_scope, link, moment};
 use crate::answer::{Answer, escape};
 use crate::api::capture::address;
@@ -122,7 +121,7 @@ fn texts(look: &Looking<'_>, url: &str, old: &Capture, new: &Capture) -> String 
         let told = if same { "Both have the same payload." } else { "This is no text; its payloads differ." };
         return format!("<p>{told}</p>\n");
     };
-    let found = differences::between(&was, &is);
+    let found = skep_page::compare::show(&was, &is);
     let head = |capture: &Capture, title: &str| {
         let to = address(&format!("/{}/{}/{url}", look.scope.name(), time::digits(capture.time_ms)));
         format!(
@@ -140,7 +139,7 @@ fn texts(look: &Looking<'_>, url: &str, old: &Capture, new: &Capture) -> String 
         "<p>{told}{cut}</p>\n<table class=\"differences\"><thead><tr>{}{}</tr></thead><tbody>{}</tbody></table>\n",
         head(old, "Before"),
         head(new, "After"),
-        found.rows
+        found.html()
     )
 }
 

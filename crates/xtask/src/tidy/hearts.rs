@@ -64,6 +64,7 @@ const HEARTS: &[(&str, &[Outside])] = &[
     ("crates/url/src", &[Clock, Socket, Spawn, Chance]),
     ("crates/page/src", &[Clock, Socket, Spawn, Chance]),
     ("crates/schedule/src", &[Clock, Socket, Spawn, Chance]),
+    ("crates/changes/src", &[Clock, Socket, Spawn, Chance]),
     // Reads files on several cores, and is otherwise a function of its bytes.
     ("crates/warc/src", &[Clock, Socket]),
 ];

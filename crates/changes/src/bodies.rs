@@ -1,0 +1,96 @@
+//! Bodies of captures, as they are compared.
+
+use std::io::{BufRead, Read};
+
+use skep_archive::{Archive, Capture, CaptureKind, Position};
+use skep_page::Input;
+use skep_page::version::Version;
+use skep_url::Url;
+use skep_warc::coding::{self, Bounds};
+use skep_warc::http::{Head, Parsed};
+
+use crate::error::Result;
+use crate::limits::{BODY_BYTES_MAX, DECODE_RATIO_MAX, ORIGINALS_MAX, RATIO_FROM_BYTES};
+use crate::settings::Settings;
+
+/// What a server sent.
+#[derive(Debug, Clone, Default)]
+pub struct Body {
+    /// The record that holds it.
+    pub position: Position,
+    /// The head of the answer, where there is one.
+    pub head: Head,
+    /// The body without its codings, or its beginning.
+    pub bytes: Vec<u8>,
+}
+
+/// Where bodies are.
+pub trait Bodies {
+    /// The body that a record holds; `None` if it cannot be read: removed, damaged, not there.
+    fn at(&self, position: Position) -> Result<Option<Body>>;
+    /// The body of a capture; that of a revisit is the one it stands for.
+    fn of(&self, capture: &Capture) -> Result<Option<Body>>;
+}
+
+impl Bodies for Archive {
+    fn at(&self, position: Position) -> Result<Option<Body>> {
+        // A record that cannot be read is for `skep check` to report; the stream goes on.
+        Ok(read(self, position).ok())
+    }
+
+    fn of(&self, capture: &Capture) -> Result<Option<Body>> {
+        if capture.kind != CaptureKind::Revisit {
+            return self.at(capture.position);
+        }
+        let Some(digest) = capture.digest else { return Ok(None) };
+        for original in self.views().digests.originals(&digest, ORIGINALS_MAX)? {
+            if let Some(body) = self.at(original.position)? {
+                return Ok(Some(body));
+            }
+        }
+        Ok(None)
+    }
+}
+
+fn read(archive: &Archive, position: Position) -> Result<Body> {
+    let mut stored = archive.read(position)?;
+    let mut record = stored.record()?;
+    let mut bytes = Vec::new();
+    let limit = BODY_BYTES_MAX + skep_archive::limits::HTTP_HEAD_BYTES_MAX as u64;
+    // What came before the damage is compared.
+    let _as_far_as_it_goes = (&mut record as &mut dyn BufRead).take(limit).read_to_end(&mut bytes);
+    let mut head = Head::new();
+    let body = match bytes.starts_with(b"HTTP/").then(|| head.parse_response(&bytes, true)) {
+        Some(Parsed::Complete { body }) => body,
+        _ => return Ok(Body { position, head: Head::new(), bytes }),
+    };
+    let coded = head.is_chunked() || head.header("content-encoding").is_some();
+    let bytes = match coded {
+        false => bytes.split_off(body),
+        true => {
+            let bounds = Bounds {
+                output_bytes_max: BODY_BYTES_MAX,
+                ratio_max: DECODE_RATIO_MAX,
+                ratio_free_bytes: RATIO_FROM_BYTES,
+            };
+            let mut decoded = Vec::new();
+            let _as_far_as_it_goes = coding::decode(&head, &bytes[body..], bounds).read_to_end(&mut decoded);
+            decoded
+        }
+    };
+    Ok(Body { position, head, bytes })
+}
+
+impl Body {
+    /// The page as it is compared.
+    pub fn version(&self, url: &Url, settings: &Settings) -> Version {
+        let head = (!self.head.raw().is_empty()).then_some(&self.head);
+        Version::read(&Input { url, head, body: &self.bytes }, settings.rules(url).0)
+    }
+}
+
+/// The text of a capture as it is compared; `None` for what is none, or cannot be read.
+pub fn text_of(archive: &Archive, capture: &Capture, settings: &Settings) -> Result<Option<Version>> {
+    let (Ok(url), Some(body)) = (Url::parse(&capture.url), archive.of(capture)?) else { return Ok(None) };
+    Ok(Some(body.version(&url, settings)))
+}

@@ -1,0 +1,341 @@
+//! One event, as it is kept and as it is told.
+//!
+//! ```text
+//!   value | 1 | classes 4 | share 2 | time 8 | writer 4 | segment 4 | record 4 | URL length 2 | URL … | details as JSON … |
+//! ```
+//! Numbers are little-endian. The head is what filters look at; the details are the `data` of the event as told, byte for byte,
+//! so that telling an event again costs a copy.
+
+use serde::{Deserialize, Serialize};
+use skep_archive::{Position, WriterKey};
+use skep_page::compare::{Class, Classes};
+use skep_url::Url;
+use skep_warc::date;
+
+use crate::cursor::Cursor;
+
+/// The version of the schema of [`Details`]. Fields are only ever added.
+pub const SCHEMA: &str = "urn:skep:change:1";
+
+const VERSION: u8 = 1;
+const HEAD_BYTES: usize = 29;
+
+/// What was seen on a visit.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Event {
+    /// The record of the capture: the key of the event.
+    pub key: Position,
+    /// What it is; none if what was told under this key before is taken back.
+    pub classes: Classes,
+    /// The share of the words that changed, in ten thousandths.
+    pub share: u16,
+    /// When it was seen, in milliseconds since 1970.
+    pub time_ms: i64,
+    /// Of what.
+    pub url: String,
+    /// Everything else.
+    pub details: Details,
+}
+
+/// What is told of a change besides URL, class and time.
+#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case", default)]
+pub struct Details {
+    /// The SURT key of the URL.
+    pub url_key: String,
+    /// Its host.
+    pub host: String,
+    /// Names of the classes, the strongest first.
+    pub classes: Vec<String>,
+    /// The share of the words that changed, from 0 to 1.
+    pub magnitude: Magnitude,
+    /// The change lies between these moments: it was last seen as before, and first seen otherwise.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub window: Option<[String; 2]>,
+    /// The version of the rules by which pages are compared.
+    #[serde(skip_serializing_if = "is_zero")]
+    pub norm_ver: u16,
+    /// What the page comes to.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub hash: Option<Hash>,
+    /// The capture it was compared with.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub prev: Option<Previous>,
+    /// The capture whose text is back.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub reverted_to: Option<String>,
+    /// What the server said.
+    pub http: Http,
+    /// What changed of the text.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub text: Option<Text>,
+    /// What changed of the links.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub links: Option<Links>,
+    /// What the page says of itself now, as far as it says otherwise than before.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub meta: Option<Meta>,
+    /// Facts that changed: property, before, now.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub data: Vec<Fact>,
+    /// Where the capture is.
+    pub archive: Place,
+    /// Why it is no page to be compared.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub reason: Option<String>,
+}
+
+/// A share from 0 to 1, exact in ten thousandths.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub struct Magnitude(pub u16);
+
+impl Serialize for Magnitude {
+    fn serialize<S: serde::Serializer>(&self, out: S) -> Result<S::Ok, S::Error> {
+        out.serialize_f64(f64::from(self.0) / 10_000.0)
+    }
+}
+
+impl<'de> Deserialize<'de> for Magnitude {
+    fn deserialize<D: serde::Deserializer<'de>>(from: D) -> Result<Magnitude, D::Error> {
+        let share = f64::deserialize(from)?;
+        Ok(Magnitude((share * 10_000.0).round().clamp(0.0, 10_000.0) as u16))
+    }
+}
+
+/// What a page comes to, in hexadecimal digits.
+#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Hash {
+    /// The payload digest of the record.
+    #[serde(skip_serializing_if = "Option::is_none", default)]
+    pub raw: Option<String>,
+    /// The normalised markup.
+    #[serde(skip_serializing_if = "Option::is_none", default)]
+    pub dom: Option<String>,
+    /// The visible text.
+    #[serde(skip_serializing_if = "Option::is_none", default)]
+    pub text: Option<String>,
+}
+
+/// The capture before.
+#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Previous {
+    /// Its record.
+    pub key: String,
+    /// When that version was first seen.
+    pub since: String,
+}
+
+/// What the server said.
+#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(default)]
+pub struct Http {
+    /// The status; 0 where there was none.
+    pub status: u16,
+    /// The media type.
+    #[serde(skip_serializing_if = "String::is_empty")]
+    pub content_type: String,
+    /// Where it leads now.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub redirect: Option<String>,
+}
+
+/// What changed of the text.
+#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Text {
+    /// Words that came.
+    pub added_tokens: u32,
+    /// Words that went.
+    pub removed_tokens: u32,
+    /// Blocks that came.
+    pub blocks_added: usize,
+    /// Blocks that went.
+    pub blocks_removed: usize,
+    /// Blocks that stand elsewhere.
+    pub blocks_moved: u32,
+    /// The beginning of what came, or of what went if nothing came.
+    pub snippet: String,
+}
+
+/// What changed of the links.
+#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Links {
+    /// Some that came.
+    pub added: Vec<String>,
+    /// Some that went.
+    pub removed: Vec<String>,
+    /// How many came.
+    pub n_added: usize,
+    /// How many went.
+    pub n_removed: usize,
+}
+
+/// What the page says of itself.
+#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(default)]
+pub struct Meta {
+    /// The title.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub title: Option<String>,
+    /// The title before, if it was another.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub title_before: Option<String>,
+    /// The canonical URL.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub canonical: Option<String>,
+    /// The language.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub lang: Option<String>,
+}
+
+/// A fact that changed.
+#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Fact {
+    /// Which.
+    pub name: String,
+    /// What it was.
+    #[serde(skip_serializing_if = "Option::is_none", default)]
+    pub before: Option<String>,
+    /// What it is.
+    #[serde(skip_serializing_if = "Option::is_none", default)]
+    pub now: Option<String>,
+}
+
+/// Where a record is, as far as it is known for ever.
+#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Place {
+    /// Its position.
+    pub position: String,
+    /// Bytes of the record as stored.
+    pub length: u64,
+}
+
+fn is_zero(number: &u16) -> bool {
+    *number == 0
+}
+
+/// The head of an event as kept, which is what filters look at.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Kept<'v> {
+    /// The record of the capture.
+    pub key: Position,
+    /// What it is.
+    pub classes: Classes,
+    /// The share of the words that changed.
+    pub share: u16,
+    /// When it was seen.
+    pub time_ms: i64,
+    /// Of what.
+    pub url: &'v str,
+    /// The details, as JSON.
+    pub details: &'v str,
+    /// All of it, as kept.
+    pub value: &'v [u8],
+}
+
+impl Event {
+    /// As kept.
+    pub fn encode(&self) -> Vec<u8> {
+        let mut out = Vec::with_capacity(512);
+        out.push(VERSION);
+        out.extend_from_slice(&self.classes.0.to_le_bytes());
+        out.extend_from_slice(&self.share.to_le_bytes());
+        out.extend_from_slice(&self.time_ms.to_le_bytes());
+        for part in [self.key.writer.0, self.key.segment, self.key.record] {
+            out.extend_from_slice(&part.to_le_bytes());
+        }
+        out.extend_from_slice(&(self.url.len() as u16).to_le_bytes());
+        out.extend_from_slice(self.url.as_bytes());
+        // Texts and numbers alone: writing them into memory cannot fail.
+        let _never = serde_json::to_writer(&mut out, &self.details);
+        out
+    }
+}
+
+impl<'v> Kept<'v> {
+    /// Reads what was kept; `None` for what was not written here.
+    pub fn decode(value: &'v [u8]) -> Option<Kept<'v>> {
+        let (head, rest) = value.split_first_chunk::<HEAD_BYTES>()?;
+        (head[0] == VERSION).then_some(())?;
+        let four = |at: usize| u32::from_le_bytes([head[at], head[at + 1], head[at + 2], head[at + 3]]);
+        let (url, details) = rest.split_at_checked(usize::from(u16::from_le_bytes([head[27], head[28]])))?;
+        Some(Kept {
+            classes: Classes(four(1)),
+            share: u16::from_le_bytes([head[5], head[6]]),
+            time_ms: (u64::from(four(7)) | u64::from(four(11)) << 32) as i64,
+            key: Position { writer: WriterKey(four(15)), segment: four(19), record: four(23) },
+            url: std::str::from_utf8(url).ok()?,
+            details: std::str::from_utf8(details).ok()?,
+            value,
+        })
+    }
+
+    /// The whole event.
+    pub fn event(&self) -> Option<Event> {
+        let Kept { key, classes, share, time_ms, url, details, .. } = *self;
+        Some(Event { key, classes, share, time_ms, url: url.to_owned(), details: serde_json::from_str(details).ok()? })
+    }
+
+    /// The type of the event.
+    pub fn kind(&self) -> &'static str {
+        match self.classes.first() {
+            None => "page.withdrawn",
+            Some(Class::New) => "page.new",
+            Some(Class::Gone) => "page.gone",
+            Some(Class::Returned) => "page.returned",
+            Some(Class::Moved) => "page.moved",
+            Some(Class::Suspect) => "page.suspect",
+            Some(_) => "page.changed",
+        }
+    }
+
+    /// As told: a CloudEvent in one line of JSON, without its end. The attributes `cursor` and `key` are ours.
+    pub fn json(&self, cursor: &Cursor, out: &mut String) {
+        use std::fmt::Write;
+        let text = |text: &str| serde_json::Value::String(text.to_owned()).to_string();
+        let host = Url::parse(self.url).map(|url| url.host_name().to_owned()).unwrap_or_default();
+        let _in_memory = write!(
+            out,
+            "{{\"specversion\":\"1.0\",\"id\":\"{cursor}\",\"source\":\"urn:skep:{}\",\"type\":\"{}\",\"time\":\"{}\",\"subject\":{},\
+             \"partitionkey\":{},\"datacontenttype\":\"application/json\",\"dataschema\":\"{SCHEMA}\",\"cursor\":\"{cursor}\",\
+             \"key\":\"{}\",\"data\":{}}}",
+            cursor.node,
+            self.kind(),
+            date::rfc3339(self.time_ms),
+            text(self.url),
+            text(&host),
+            self.key,
+            self.details,
+        );
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_is_kept_is_read_back_and_told_as_json() {
+        let event = Event {
+            key: "c41f22ab:1:17".parse().unwrap(),
+            classes: [Class::TextMinor, Class::Links].into_iter().collect(),
+            share: 123,
+            time_ms: 1_778_052_489_123,
+            url: "http://example.org/ä\"".into(),
+            details: Details { magnitude: Magnitude(123), reason: Some("\n\u{2028}".into()), ..Details::default() },
+        };
+        let bytes = event.encode();
+        let kept = Kept::decode(&bytes).unwrap();
+        assert_eq!(kept.event().as_ref(), Some(&event));
+        let cursor: Cursor = "abc:5".parse().unwrap();
+        let mut line = String::new();
+        kept.json(&cursor, &mut line);
+        let told: serde_json::Value = serde_json::from_str(&line).unwrap();
+        assert_eq!((told["id"].as_str(), told["type"].as_str()), (Some("abc:5"), Some("page.changed")));
+        assert_eq!(told["subject"], event.url.as_str());
+        assert_eq!(told["data"]["magnitude"], 0.0123);
+        assert!(!line.contains('\n'));
+        for cut in 0..HEAD_BYTES + event.url.len() {
+            assert_eq!(Kept::decode(&bytes[..cut]), None);
+        }
+    }
+}

@@ -1,0 +1,355 @@
+//! How a capture is judged, given what is remembered of its URL. Read top to bottom.
+//!
+//! ```text
+//!   200, same bytes, 304, revisit of the same     same          the window moves on
+//!   200, other bytes                              content       the ladder of `skep_page::compare`
+//!   200, but no page: a challenge, a shell        suspect       told once, never compared, never remembered
+//!   301, 308                                      moved
+//!   404, 410                                      failed        gone when confirmed
+//!   anything else                                 suspect
+//! ```
+
+use skep_archive::{Capture, CaptureKind, Position};
+use skep_page::compare::{Class, Classes, Difference, NEAR_EMPTY, compare, suspect};
+use skep_page::version::{Nature, RULES, Version};
+use skep_url::Url;
+use skep_warc::date;
+use xxhash_rust::xxh3::xxh3_64;
+
+use crate::bodies::{Bodies, Body};
+use crate::error::Result;
+use crate::event::{Details, Event, Fact, Hash, Http, Links, Magnitude, Meta, Place, Previous, Text};
+use crate::limits::{
+    EMPTY_BELIEVED, EVENT_FACTS_MAX, EVENT_LINKS_MAX, FIVE_FAILURES, GONE_FAILURES, GONE_MS, SNIPPET_BYTES_MAX,
+};
+use crate::settings::{Death, Settings};
+use crate::state::{Good, Health, State};
+
+/// Judges captures.
+pub struct Judge<'j> {
+    /// Where bodies are.
+    pub bodies: &'j dyn Bodies,
+    /// What people decided.
+    pub settings: &'j Settings,
+}
+
+/// Captures that are judged: of pages on the web, made without secrets.
+pub fn is_judged(capture: &Capture) -> bool {
+    matches!(capture.kind, CaptureKind::Response | CaptureKind::Revisit | CaptureKind::Resource)
+        && skep_archive::is_listed(capture)
+        && !capture.is_private()
+        && (capture.url.starts_with("http://") || capture.url.starts_with("https://"))
+        && capture.url.len() <= crate::limits::URL_BYTES_MAX
+}
+
+impl Judge<'_> {
+    /// Takes the next capture of a URL in: later than all before it. Tells what is to be told of it.
+    pub fn visit(&self, state: &mut State, capture: &Capture) -> Result<Option<Event>> {
+        state.newest = Some((capture.time_ms, capture.position));
+        let known = state.good.as_ref().is_some_and(|good| good.digest.is_some() && good.digest == capture.digest);
+        if capture.kind == CaptureKind::Revisit {
+            return match known || capture.digest.is_none() {
+                true => Ok(self.same(state, capture)),
+                false => self.content(state, capture),
+            };
+        }
+        match capture.status {
+            304 => Ok(self.same(state, capture)),
+            0 | 200..=205 | 207..=299 if known => Ok(self.same(state, capture)),
+            0 | 200..=205 | 207..=299 => self.content(state, capture),
+            301 | 308 => self.moved(state, capture),
+            404 | 410 => Ok(self.failed(state, capture)),
+            206 => Ok(self.suspect(state, capture, "partial", 0)),
+            300..=399 => Ok(self.suspect(state, capture, "redirect", 0)),
+            401 | 407 => Ok(self.suspect(state, capture, "login", 0)),
+            402 | 403 | 451 => Ok(self.suspect(state, capture, "refused", 0)),
+            429 => Ok(self.suspect(state, capture, "busy", 0)),
+            _ => Ok(self.suspect(state, capture, "outage", 0)),
+        }
+    }
+
+    fn same(&self, state: &mut State, capture: &Capture) -> Option<Event> {
+        let returned = returned(state);
+        let good = state.good.as_mut()?;
+        good.same_ms = good.same_ms.max(capture.time_ms);
+        state.mask.same();
+        returned.then(|| event(capture, Classes::of(Class::Returned), state.good.as_ref()))
+    }
+
+    fn content(&self, state: &mut State, capture: &Capture) -> Result<Option<Event>> {
+        let Some(before) = state.good.clone() else { return self.first(state, capture) };
+        let Ok(url) = Url::parse(&capture.url) else { return Ok(None) };
+        // What cannot be read cannot be judged; the next one that can is compared with the last that could.
+        let Some(body) = self.bodies.of(capture)? else { return Ok(None) };
+        let new = body.version(&url, self.settings);
+        let ruled = self.settings.rules(&url).1;
+        let print = before.print.filter(|(print, by)| print.rules == RULES && *by == ruled).map(|(print, _)| print);
+        let (old, print) = match print {
+            Some(print) => (None, Some(print)),
+            None => {
+                let Some(old) = self.good_before(&before, &url)? else { return self.first(state, capture) };
+                let print = old.as_ref().map(|old| old.print);
+                (old, print)
+            }
+        };
+        if let Some(reason) = suspect(200, &body.head, &body.bytes, &new, print.as_ref()) {
+            let stays = matches!(state.health, Health::Suspect { count, text } if text == new.print.text && count + 1 >= EMPTY_BELIEVED);
+            if reason != NEAR_EMPTY || !stays {
+                return Ok(self.suspect(state, capture, reason, new.print.text));
+            }
+        }
+        let returned = returned(state);
+        let now = Good {
+            body: body.position,
+            capture: capture.position,
+            since_ms: capture.time_ms,
+            same_ms: capture.time_ms,
+            digest: capture.digest,
+            print: Some((new.print, ruled)),
+        };
+        let same = |part: fn(&skep_page::version::Fingerprint) -> u64| {
+            print.is_some_and(|print| part(&print) == part(&new.print))
+        };
+        let quick = same(|print| print.markup)
+            || same(|print| print.text)
+                && same(|print| print.links)
+                && same(|print| print.meta)
+                && same(|print| print.facts)
+                && new.nature == Nature::Page;
+        let old = match (old, quick) {
+            (Some(old), _) => Some(old),
+            (None, true) => None,
+            (None, false) => self.bodies.at(before.body)?.map(|body| body.version(&url, self.settings)),
+        };
+        let mut found = match &old {
+            Some(old) => compare(old, &new, &mut state.mask),
+            None if quick => {
+                state.mask.same();
+                let class = if same(|print| print.markup) { Class::Bytes } else { Class::Markup };
+                Difference { classes: Classes::of(class), ..Difference::default() }
+            }
+            // The old version was removed: that the text is another is all that can be said.
+            None => Difference { classes: Classes::of(Class::TextMajor), share: 10_000, ..Difference::default() },
+        };
+        let mut reverted_to = None;
+        if found.classes.meets([Class::TextMajor, Class::TextMinor].into_iter().collect()) {
+            reverted_to = state.texts.iter().find(|(text, _)| *text == new.print.text).map(|(_, capture)| *capture);
+            if let Some(print) = print {
+                state.remember(print.text, before.capture);
+            }
+        }
+        if reverted_to.is_some() {
+            found.classes =
+                found.classes.iter().filter(|class| !matches!(class, Class::TextMajor | Class::TextMinor)).collect();
+            found.classes.insert(Class::Reverted);
+        }
+        if returned {
+            found.classes.insert(Class::Returned);
+        }
+        let mut event = event(capture, found.classes, Some(&before));
+        describe(&mut event, &found, old.as_ref(), &new, reverted_to);
+        state.good = Some(now);
+        Ok(Some(event))
+    }
+
+    /// The first good copy. Its body is read when there is another to compare it with.
+    fn first(&self, state: &mut State, capture: &Capture) -> Result<Option<Event>> {
+        let body = match capture.kind {
+            CaptureKind::Revisit => self.bodies.of(capture)?.map_or(capture.position, |body| body.position),
+            _ => capture.position,
+        };
+        state.health = Health::Well;
+        state.good = Some(Good {
+            body,
+            capture: capture.position,
+            since_ms: capture.time_ms,
+            same_ms: capture.time_ms,
+            digest: capture.digest,
+            print: None,
+        });
+        Ok(Some(event(capture, Classes::of(Class::New), None)))
+    }
+
+    /// The version before, read again; `Some(None)` if it cannot be read, `None` if it was no page at all.
+    fn good_before(&self, good: &Good, url: &Url) -> Result<Option<Option<Version>>> {
+        let Some(body) = self.bodies.at(good.body)? else { return Ok(Some(None)) };
+        let version = body.version(url, self.settings);
+        Ok(match suspect(200, &body.head, &body.bytes, &version, None) {
+            Some(_) => None,
+            None => Some(Some(version)),
+        })
+    }
+
+    fn moved(&self, state: &mut State, capture: &Capture) -> Result<Option<Event>> {
+        let target = self.bodies.at(capture.position)?.and_then(|body| target(&body, &capture.url));
+        let hash = xxh3_64(target.as_deref().unwrap_or_default().as_bytes());
+        let known = state.health == Health::Moved { target: hash };
+        state.health = Health::Moved { target: hash };
+        if known || state.good.is_none() {
+            return Ok(None);
+        }
+        let mut event = event(capture, Classes::of(Class::Moved), state.good.as_ref());
+        event.details.http.redirect = target;
+        Ok(Some(event))
+    }
+
+    fn failed(&self, state: &mut State, capture: &Capture) -> Option<Event> {
+        let good = state.good.as_ref()?;
+        let (since_ms, count) = match state.health {
+            Health::Gone => return None,
+            Health::Failing { since_ms, count } => (since_ms, count.saturating_add(1)),
+            _ => (capture.time_ms, 1),
+        };
+        let dead = match self.settings.death {
+            Death::FiveFailures => count >= FIVE_FAILURES,
+            Death::Confirmed if capture.status == 410 => count >= 2,
+            Death::Confirmed => count >= GONE_FAILURES && capture.time_ms.saturating_sub(since_ms) >= GONE_MS,
+        };
+        state.health = if dead { Health::Gone } else { Health::Failing { since_ms, count } };
+        dead.then(|| event(capture, Classes::of(Class::Gone), Some(good)))
+    }
+
+    /// No page came. Told once, until a page comes again.
+    fn suspect(&self, state: &mut State, capture: &Capture, reason: &str, text: u64) -> Option<Event> {
+        let good = state.good.as_ref()?;
+        let count = match state.health {
+            Health::Suspect { count, text: before } if text == before => count.saturating_add(1),
+            // Whether it is gone or moved is not known from a wall in front of it.
+            Health::Gone | Health::Moved { .. } => return None,
+            _ => 1,
+        };
+        let told = matches!(state.health, Health::Suspect { .. });
+        let event = event(capture, Classes::of(Class::Suspect), Some(good));
+        state.health = Health::Suspect { count, text };
+        let details = Details { reason: Some(reason.to_owned()), ..event.details };
+        (!told).then_some(Event { details, ..event })
+    }
+}
+
+/// A page came. Was it away?
+fn returned(state: &mut State) -> bool {
+    let away = matches!(state.health, Health::Gone | Health::Moved { .. });
+    state.health = Health::Well;
+    away && state.good.is_some()
+}
+
+fn target(body: &Body, url: &str) -> Option<String> {
+    let location = String::from_utf8_lossy(body.head.header("location")?.trim_ascii()).into_owned();
+    let joined = Url::parse(url).ok()?.join(&location).ok()?;
+    Some(joined.as_str().to_owned())
+}
+
+/// What is told of every capture.
+fn event(capture: &Capture, classes: Classes, before: Option<&Good>) -> Event {
+    let url = Url::parse(&capture.url).ok();
+    let raw = capture.digest.as_ref().map(ToString::to_string);
+    Event {
+        key: capture.position,
+        classes,
+        share: 0,
+        time_ms: capture.time_ms,
+        url: capture.url.clone(),
+        details: Details {
+            url_key: capture.key.surt().to_owned(),
+            host: url.as_ref().map(|url| url.host_name().to_owned()).unwrap_or_default(),
+            classes: names(classes),
+            window: before.map(|good| [date::rfc3339(good.same_ms), date::rfc3339(capture.time_ms)]),
+            hash: raw.map(|raw| Hash { raw: Some(raw), ..Hash::default() }),
+            prev: before.map(|good| Previous { key: good.capture.to_string(), since: date::rfc3339(good.since_ms) }),
+            http: Http { status: capture.status, content_type: capture.mime.clone(), redirect: None },
+            archive: Place { position: capture.position.to_string(), length: capture.length },
+            ..Details::default()
+        },
+    }
+}
+
+fn names(classes: Classes) -> Vec<String> {
+    classes.iter().map(|class| class.name().to_owned()).collect()
+}
+
+/// What is told of a change besides.
+fn describe(
+    event: &mut Event,
+    found: &Difference,
+    old: Option<&Version>,
+    new: &Version,
+    reverted_to: Option<Position>,
+) {
+    event.share = found.share;
+    let details = &mut event.details;
+    details.magnitude = Magnitude(found.share);
+    details.norm_ver = RULES;
+    details.reverted_to = reverted_to.map(|position| position.to_string());
+    let hash = details.hash.get_or_insert_default();
+    hash.dom = Some(format!("{:016x}", new.print.markup));
+    hash.text = Some(format!("{:016x}", new.print.text));
+    if found.classes.is_silent() {
+        return;
+    }
+    if !found.added.is_empty() || !found.removed.is_empty() {
+        let shown = |version: &Version, blocks: &[usize]| {
+            let mut text = String::new();
+            for block in blocks.iter().filter_map(|at| version.blocks.get(*at)) {
+                if text.len() >= SNIPPET_BYTES_MAX {
+                    break;
+                }
+                text.push_str(if text.is_empty() { "" } else { "\n" });
+                text.push_str(version.shown(block));
+            }
+            text.truncate(text.floor_char_boundary(SNIPPET_BYTES_MAX));
+            text
+        };
+        let snippet = match (found.added.is_empty(), old) {
+            (true, Some(old)) => shown(old, &found.removed),
+            _ => shown(new, &found.added),
+        };
+        details.text = Some(Text {
+            added_tokens: found.words_added,
+            removed_tokens: found.words_removed,
+            blocks_added: found.added.len(),
+            blocks_removed: found.removed.len(),
+            blocks_moved: found.moved,
+            snippet,
+        });
+    }
+    if found.classes.contains(Class::Links) {
+        let some = |links: &[String]| links.iter().take(EVENT_LINKS_MAX).cloned().collect();
+        details.links = Some(Links {
+            added: some(&found.links_added),
+            removed: some(&found.links_removed),
+            n_added: found.links_added.len(),
+            n_removed: found.links_removed.len(),
+        });
+    }
+    let title_before =
+        old.and_then(|old| old.meta.title.clone()).filter(|title| Some(title) != new.meta.title.as_ref());
+    let meta = Meta {
+        title: new.meta.title.clone(),
+        title_before,
+        canonical: new.meta.canonical.clone().filter(|_| found.classes.contains(Class::Meta)),
+        lang: new.meta.language.clone().filter(|_| found.classes.contains(Class::Meta)),
+    };
+    details.meta = (meta != Meta::default()).then_some(meta);
+    if let (true, Some(old)) = (found.classes.contains(Class::Data), old) {
+        details.data = facts(old, new);
+    }
+}
+
+/// Facts that are not the same in both, by name and turn.
+fn facts(old: &Version, new: &Version) -> Vec<Fact> {
+    let turn = |facts: &[(String, String)]| {
+        let mut seen = std::collections::HashMap::new();
+        let number = |(name, value): &(String, String)| {
+            let turn = seen.entry(name.clone()).and_modify(|turn| *turn += 1).or_insert(0);
+            ((name.clone(), *turn), value.clone())
+        };
+        facts.iter().map(number).collect::<std::collections::BTreeMap<(String, u32), String>>()
+    };
+    let (old, new) = (turn(&old.facts), turn(&new.facts));
+    let keys: std::collections::BTreeSet<_> = old.keys().chain(new.keys()).collect();
+    let changed = keys.into_iter().filter(|key| old.get(*key) != new.get(*key));
+    changed
+        .take(EVENT_FACTS_MAX)
+        .map(|key| Fact { name: key.0.clone(), before: old.get(key).cloned(), now: new.get(key).cloned() })
+        .collect()
+}

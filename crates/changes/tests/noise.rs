@@ -1,0 +1,182 @@
+//! Pages with the noise of the real web: what is told of them while nothing happens, and what is missed when something does.
+//!
+//! The model: 40 % of the pages carry nonces, tokens, stamps, counters and cache busters that differ in every answer; 10 % show
+//! one of two to five teasers in turn; one answer in a hundred is a test for robots, an outage or an empty shell.
+
+mod support;
+
+use std::collections::HashMap;
+
+use skep_changes::{Changes, Event, From};
+use skep_page::compare::Class;
+use support::*;
+
+const PAGES: usize = 240;
+const VISITS: usize = 40;
+
+/// A page and its noise.
+struct Page {
+    url: String,
+    paragraphs: Vec<String>,
+    noisy: bool,
+    teasers: usize,
+    /// Edits happen at these visits, and change so many of a hundred words.
+    edits: HashMap<usize, usize>,
+}
+
+impl Page {
+    fn draw(number: usize, chance: &mut Chance) -> Page {
+        let length = 20 + chance.below(60);
+        let edited = number % 2 == 1;
+        let mut edits = HashMap::new();
+        if edited {
+            for visit in 1..VISITS {
+                if chance.percent(10) {
+                    edits.insert(visit, if chance.percent(50) { 1 } else { 6 + chance.below(40) });
+                }
+            }
+        }
+        Page {
+            url: format!("http://host-{}.example/page/{number}", number % 12),
+            paragraphs: (0..length).map(|n| words((number * 1000 + n) as u64, 10 + n % 20)).collect(),
+            noisy: chance.percent(40),
+            teasers: if chance.percent(10) { 2 + chance.below(4) } else { 0 },
+            edits,
+        }
+    }
+
+    fn edit(&mut self, share: usize, chance: &mut Chance) {
+        let all: usize = self.paragraphs.iter().map(|text| text.split(' ').count()).sum();
+        let mut left = (all * share / 100).max(1);
+        while left > 0 {
+            let at = chance.below(self.paragraphs.len());
+            let mut text: Vec<String> = self.paragraphs[at].split(' ').map(str::to_owned).collect();
+            for word in text.iter_mut().take(left) {
+                *word = format!("edited{}", chance.below(100_000));
+            }
+            left -= left.min(text.len());
+            self.paragraphs[at] = text.join(" ");
+        }
+    }
+
+    fn answer(&self, visit: usize, chance: &mut Chance) -> (u16, String) {
+        if visit > 0 && chance.percent(1) {
+            return match chance.below(3) {
+                0 => (403, "<title>Just a moment...</title><script>window._cf_chl_opt={}</script>".to_owned()),
+                1 => (503, "<h1>Server busy</h1>".to_owned()),
+                _ => (200, format!("<title>Title of {}</title><div id=app></div>", self.url)),
+            };
+        }
+        let mut drawn = |bound: usize| chance.below(bound);
+        let noise = |on: bool, text: String| if on { text } else { String::new() };
+        let head = noise(
+            self.noisy,
+            format!(
+                "<script nonce=\"{0}\">var t={0}</script><link rel=stylesheet href=\"/s.css?v={0}\"><!-- served in {0} ms -->",
+                drawn(1 << 30)
+            ),
+        );
+        let top = noise(
+            self.noisy,
+            format!(
+                "<form><input type=hidden name=csrf value={:x}></form><p>Posted {} hours ago, {} views</p><a href=\"/next?sid={:x}\">Next</a>",
+                drawn(1 << 30),
+                2 + drawn(20),
+                drawn(10_000),
+                drawn(1 << 30)
+            ),
+        );
+        let bottom = noise(
+            self.noisy,
+            format!(
+                "<p>Generated on 2026-{:02}-{:02} {:02}:{:02}:{:02}</p>",
+                1 + drawn(12),
+                1 + drawn(28),
+                drawn(24),
+                drawn(60),
+                drawn(60)
+            ),
+        );
+        let teaser = match self.teasers {
+            0 => String::new(),
+            count => {
+                let shown = drawn(count);
+                format!("<aside><a href=\"/offer/{shown}\">{}</a></aside>", words(9_000_000 + shown as u64, 12))
+            }
+        };
+        let half = self.paragraphs.len() / 2;
+        let text = |some: &[String]| some.iter().map(|text| format!("<p>{text}</p>")).collect::<String>();
+        let (before, after) = (text(&self.paragraphs[..half]), text(&self.paragraphs[half..]));
+        let body = format!(
+            "<!doctype html><html><head><title>Title of {}</title>{head}</head><body><h1>{}</h1>{top}{before}{teaser}{after}{bottom}</body></html>",
+            self.url, self.url
+        );
+        (200, body)
+    }
+}
+
+#[test]
+fn noise_is_told_rarely_and_changes_are_missed_hardly_ever() {
+    let folder = tempfile::tempdir().unwrap();
+    let archive = open(folder.path());
+    let changes = Changes::default();
+    let mut chance = Chance(11);
+    let mut pages: Vec<Page> = (0..PAGES).map(|number| Page::draw(number, &mut chance)).collect();
+    // Per capture: how many of a hundred words changed since the last good one.
+    let mut truth: HashMap<(String, i64), usize> = HashMap::new();
+    let mut pending: HashMap<usize, usize> = HashMap::new();
+    for visit in 0..VISITS {
+        for (number, page) in pages.iter_mut().enumerate() {
+            if let Some(share) = page.edits.get(&visit).copied() {
+                page.edit(share, &mut chance);
+                *pending.entry(number).or_default() += share;
+            }
+            let (status, body) = page.answer(visit, &mut chance);
+            let time_ms = START_MS + visit as i64 * DAY_MS + number as i64 * 1000;
+            append(&archive, &page.url, vec![answer(&page.url, time_ms, status, "", &body)]);
+            let good = body.contains("</h1>") && status == 200;
+            if visit > 0 {
+                truth.insert((page.url.clone(), time_ms), if good { pending.remove(&number).unwrap_or(0) } else { 0 });
+            }
+        }
+        follow(&changes, &archive);
+    }
+    let mut told: HashMap<(String, i64), Event> = HashMap::new();
+    for (_, event) in events(&changes, &archive, &From::Start) {
+        told.insert((event.url.clone(), event.time_ms), event);
+    }
+    let is_text =
+        |event: &Event| [Class::TextMajor, Class::TextMinor].iter().any(|class| event.classes.contains(*class));
+    let (mut quiet, mut wrong, mut late) = (0_u32, 0_u32, 0_u32);
+    let mut missed: [(u32, u32); 2] = [(0, 0); 2];
+    let mut loud = 0_u32;
+    for (key, share) in &truth {
+        let event = told.get(key);
+        let text = event.is_some_and(is_text);
+        match share {
+            0 => {
+                quiet += 1;
+                wrong += u32::from(text);
+                late += u32::from(text && key.1 >= START_MS + 10 * DAY_MS);
+                loud += u32::from(event.is_some_and(|event| !event.classes.is_silent() && !text));
+            }
+            share => {
+                let (count, lost) = &mut missed[usize::from(*share >= 5)];
+                *count += 1;
+                *lost += u32::from(!text);
+            }
+        }
+    }
+    let per_thousand = f64::from(wrong) * 1000.0 / f64::from(quiet);
+    println!(
+        "{quiet} fetches of unchanged pages: {wrong} false text events, {per_thousand:.2} in a thousand; {late} of them after the tenth visit"
+    );
+    println!("{loud} events of another class that is not silent (links, reverted)");
+    let [(small, small_missed), (large, large_missed)] = missed;
+    println!(
+        "changes of less than 5 % of the words: {small}, missed {small_missed}; of more: {large}, missed {large_missed}"
+    );
+    assert!(quiet > 8000 && small > 150 && large > 150, "{quiet} {small} {large}");
+    assert!(per_thousand <= 5.0, "{per_thousand}");
+    assert!(f64::from(small_missed) <= f64::from(small) * 0.02 && f64::from(large_missed) <= f64::from(large) * 0.001);
+}

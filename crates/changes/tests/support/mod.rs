@@ -1,0 +1,108 @@
+//! An archive whose captures are typed in by the tests.
+#![allow(dead_code, missing_docs)]
+
+use std::ops::ControlFlow;
+use std::path::Path;
+use std::sync::Arc;
+
+use skep_archive::{Append, Archive, Bytes, Encoded, Key, OpenOptions};
+use skep_changes::{Changes, Cursor, Event, Filter, From};
+use skep_page::compare::Classes;
+use skep_warc::date::rfc3339;
+use skep_warc::write::{Compression, Encoder, Record, RecordId};
+
+/// 2026-01-01T00:00:00Z.
+pub const START_MS: i64 = 1_767_225_600_000;
+pub const DAY_MS: i64 = 86_400_000;
+
+pub fn options() -> OpenOptions {
+    OpenOptions { secret: Some([7; 32]), disk_reserve_bytes: 0, clock: Arc::new(|| START_MS), ..OpenOptions::create() }
+}
+
+pub fn open(folder: &Path) -> Archive {
+    Archive::open(folder, options()).unwrap()
+}
+
+/// A record of what a server answered.
+pub fn answer(url: &str, time_ms: i64, status: u16, fields: &str, body: &str) -> Encoded {
+    let mut id = [1; 16];
+    id[..8].copy_from_slice(&xxhash_rust::xxh3::xxh3_64(format!("{url} {time_ms}").as_bytes()).to_le_bytes());
+    let message = format!(
+        "HTTP/1.1 {status} X\r\nContent-Type: text/html; charset=utf-8\r\n{fields}Content-Length: {}\r\n\r\n{body}",
+        body.len()
+    );
+    let mut bytes = Vec::new();
+    let (id, date) = (RecordId::uuid(id), rfc3339(time_ms));
+    let record = Record::response(&id, &date, url, message.as_bytes());
+    record.encode(&mut Encoder::new(Compression::GZIP), &mut bytes).unwrap();
+    Encoded::describing(bytes).unwrap()
+}
+
+pub fn append(archive: &Archive, url: &str, records: Vec<Encoded>) {
+    archive.append(Append { site_hash: Key::of(url).site_hash(), records }).unwrap().wait().unwrap();
+}
+
+pub fn page(archive: &Archive, url: &str, time_ms: i64, body: &str) {
+    append(archive, url, vec![answer(url, time_ms, 200, "", body)]);
+}
+
+/// The same records as a file from elsewhere.
+pub fn foreign(path: &Path, records: Vec<Encoded>) {
+    let mut all = Vec::new();
+    for record in records {
+        let Bytes::Memory(bytes) = record.bytes else { panic!("small records are in memory") };
+        all.extend(bytes);
+    }
+    std::fs::write(path, all).unwrap();
+}
+
+pub fn add(archive: &Archive, path: &Path) {
+    let mut additions = archive.additions().unwrap();
+    additions.add(path, "from elsewhere", false, &mut |_| ()).unwrap();
+    additions.commit().unwrap();
+}
+
+pub fn follow(changes: &Changes, archive: &Archive) -> u64 {
+    changes.follow(archive, START_MS, &mut |_| ()).unwrap().events
+}
+
+/// Everything, also what is silent.
+pub fn all() -> Filter {
+    Filter { classes: Some(Classes(u32::MAX)), ..Filter::default() }
+}
+
+/// Every event of the log with its cursor; those that take another back among them.
+pub fn events(changes: &Changes, archive: &Archive, from: &From) -> Vec<(Cursor, Event)> {
+    let mut events = Vec::new();
+    let mut take = |filter: &Filter| {
+        changes.read(archive, from, filter, |cursor, kept| {
+            events.push((cursor.clone(), kept.event().unwrap()));
+            ControlFlow::Continue(())
+        })
+    };
+    take(&all()).unwrap();
+    events
+}
+
+pub fn words(seed: u64, count: usize) -> String {
+    const WORDS: &[&str] = &[
+        "amber", "bridge", "candle", "delta", "ember", "forest", "garden", "harbour", "island", "jacket", "kettle",
+        "lantern", "meadow", "needle", "orchard", "paper", "quarry", "river", "saddle", "timber", "umbrella", "valley",
+        "window", "yellow", "zebra",
+    ];
+    let mut chance = Chance(seed);
+    (0..count).map(|_| WORDS[chance.below(WORDS.len())]).collect::<Vec<_>>().join(" ")
+}
+
+pub struct Chance(pub u64);
+
+impl Chance {
+    pub fn below(&mut self, bound: usize) -> usize {
+        self.0 = self.0.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1_442_695_040_888_963_407);
+        (self.0 >> 33) as usize % bound.max(1)
+    }
+
+    pub fn percent(&mut self, share: usize) -> bool {
+        self.below(100) < share
+    }
+}

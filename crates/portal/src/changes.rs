@@ -1,0 +1,396 @@
+//! `GET /changes`: the stream of changes. Who pulls gets what is there, one event a line; who accepts server-sent events stays and gets
+//! the rest as it happens.
+//!
+//! ```text
+//!   archive ──▶ follow (one thread, while somebody stays) ──▶ recent events ──▶ each consumer, at its own pace
+//!                                                └───────────────▶ the log, for who is further behind
+//! ```
+//! Nothing is kept for a consumer but its place: a slow one slows nobody but itself.
+
+use crate::access::May;
+use crate::answer::{self, Answer};
+use crate::cdx::params::Params;
+use crate::find::Looking;
+use crate::limits::{CHANGES_RECENT_MAX, CHANGES_STEP_MAX, CHANGES_STILL_MS, CHANGES_TICK_MS, PIECE_BYTES, PIECE_MS};
+use crate::metrics::Route;
+use crate::portal::{Portal, Scope};
+use crate::reply::{Pieces, Reply};
+use crate::routes::{counted, look};
+use crate::trouble::Trouble;
+use crate::visit::Visit;
+use axum::body::Body;
+use axum::extract::State;
+use axum::http::{HeaderMap, HeaderValue, Request, Response, StatusCode, header};
+use bytes::Bytes;
+use serde_json::json;
+use skep_archive::{Capture, CaptureKind, Key};
+use skep_changes::{Changes, Cursor, Error, Filter, From, Kept};
+use skep_page::compare::{Class, Classes};
+use skep_warc::date;
+use std::collections::VecDeque;
+use std::ops::ControlFlow;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::{Arc, Mutex, PoisonError};
+use std::time::Duration;
+use tokio::sync::{mpsc, watch};
+
+const LINES: &str = "application/x-ndjson";
+const EVENTS: &str = "text/event-stream";
+const NAMES: &[&str] = &["since", "host", "prefix", "class", "min_change", "limit"];
+
+/// What those who stay share.
+pub struct Hub {
+    changes: Arc<Changes>,
+    recent: Mutex<Recent>,
+    newest: watch::Sender<u64>,
+    following: AtomicBool,
+}
+
+/// The newest events of the log.
+#[derive(Default)]
+struct Recent {
+    node: String,
+    /// Every event with a greater number is here.
+    since: u64,
+    events: VecDeque<(u64, Arc<[u8]>)>,
+}
+
+impl Hub {
+    /// For a portal of the archive that this view is of.
+    pub fn new(changes: Arc<Changes>) -> Hub {
+        Hub { changes, recent: Mutex::default(), newest: watch::channel(0).0, following: AtomicBool::new(false) }
+    }
+
+    /// Keeps the log up to date for as long as somebody stays.
+    fn join(&self, portal: &Arc<Portal>) -> watch::Receiver<u64> {
+        let heard = self.newest.subscribe();
+        if !self.following.swap(true, Ordering::AcqRel) {
+            let portal = portal.clone();
+            tokio::spawn(async move {
+                loop {
+                    let shared = portal.clone();
+                    let done = tokio::task::spawn_blocking(move || shared.hub.step(&shared)).await;
+                    if let Ok(Err(trouble)) = done {
+                        portal.note(&trouble);
+                    }
+                    tokio::time::sleep(Duration::from_millis(CHANGES_TICK_MS)).await;
+                    if portal.hub.newest.receiver_count() == 0 {
+                        portal.hub.following.store(false, Ordering::Release);
+                        // Somebody may have come in between, and found it taken care of.
+                        let come = portal.hub.newest.receiver_count() > 0;
+                        if !come || portal.hub.following.swap(true, Ordering::AcqRel) {
+                            return;
+                        }
+                    }
+                }
+            });
+        }
+        heard
+    }
+
+    fn step(&self, portal: &Portal) -> Result<(), Trouble> {
+        self.changes.follow(&portal.archive, portal.now_ms(), &mut |_| ()).map_err(trouble)?;
+        let newest = self.changes.newest(&portal.archive).map_err(trouble)?;
+        let mut recent = self.recent.lock().unwrap_or_else(PoisonError::into_inner);
+        if recent.node != newest.node {
+            *recent = Recent { node: newest.node.clone(), since: newest.number, events: VecDeque::new() };
+        }
+        let known = recent.events.back().map_or(recent.since, |(number, _)| *number);
+        let from = From::After(Cursor { number: known, ..newest });
+        let all = Filter { classes: Some(Classes(u32::MAX)), ..Filter::default() };
+        let reached = self.changes.read(&portal.archive, &from, &all, |cursor, kept| {
+            recent.events.push_back((cursor.number, kept.value.into()));
+            if recent.events.len() > CHANGES_RECENT_MAX
+                && let Some((number, _)) = recent.events.pop_front()
+            {
+                recent.since = number;
+            }
+            ControlFlow::Continue(())
+        });
+        drop(recent);
+        let number = reached.map_err(trouble)?.number;
+        self.newest.send_if_modified(|newest| std::mem::replace(newest, number) != number);
+        Ok(())
+    }
+
+    /// Events after a place, as many as are handed out at once; `None` for who is further behind than is remembered.
+    fn after(&self, cursor: &Cursor) -> Option<Vec<(u64, Arc<[u8]>)>> {
+        let recent = self.recent.lock().unwrap_or_else(PoisonError::into_inner);
+        if recent.node != cursor.node || cursor.number < recent.since {
+            return None;
+        }
+        let skip = recent.events.partition_point(|(number, _)| *number <= cursor.number);
+        Some(recent.events.iter().skip(skip).take(CHANGES_STEP_MAX).cloned().collect())
+    }
+}
+
+fn trouble(error: Error) -> Trouble {
+    match error {
+        Error::Archive(error) => error.into(),
+        Error::Rules(_) => Trouble {
+            status: StatusCode::INTERNAL_SERVER_ERROR,
+            told: "The rules for changes make no sense; the reason is in the log.".into(),
+            log: Some(error.to_string()),
+        },
+        Error::ForeignCursor { .. } | Error::CursorTooOld { .. } => {
+            Trouble { status: StatusCode::GONE, ..Trouble::bad(told(&error)) }
+        }
+        Error::CursorAhead { .. } => Trouble::bad(told(&error)),
+    }
+}
+
+fn told(error: &Error) -> String {
+    match error.hint() {
+        Some(hint) => format!("{}: {error}; {hint}", error.id()),
+        None => format!("{}: {error}", error.id()),
+    }
+}
+
+/// What is asked for.
+#[derive(Clone, Debug)]
+struct Asked {
+    from: From,
+    filter: Filter,
+    limit: u64,
+}
+
+impl Asked {
+    fn of(params: &Params, headers: &HeaderMap) -> Result<Asked, Trouble> {
+        if let Some(name) = params.names().find(|name| !NAMES.contains(name)) {
+            return Err(Trouble::bad(format!("there is no parameter {name:?}; there are {}", NAMES.join(", "))));
+        }
+        let mut asked = Asked { from: From::Start, filter: Filter::default(), limit: u64::MAX };
+        let last = headers.get("last-event-id").and_then(|value| value.to_str().ok()).filter(|text| !text.is_empty());
+        if let Some(since) = last.or_else(|| params.get("since")) {
+            match (since.parse::<Cursor>(), date::parse_ms(since.as_bytes())) {
+                (Ok(cursor), _) => asked.from = From::After(cursor),
+                (Err(_), Some(time_ms)) => asked.filter.since_ms = Some(time_ms),
+                (Err(_), None) => {
+                    let told = format!(
+                        "since={since} is neither a cursor such as c41f22ab:17 nor a time such as 2026-11-16T10:00:00Z"
+                    );
+                    return Err(Trouble::bad(told));
+                }
+            }
+        }
+        asked.filter.host = params.get("host").map(str::to_ascii_lowercase);
+        asked.filter.prefix = params.get("prefix").map(str::to_owned);
+        for name in params.all("class").flat_map(|names| names.split(',')).filter(|name| !name.is_empty()) {
+            let wrong = || {
+                let all: Vec<&str> = Class::ALL.iter().map(|class| class.name()).collect();
+                Trouble::bad(format!("{name:?} is no class; there are text, all, {}", all.join(", ")))
+            };
+            let named = Classes::from_name(name).ok_or_else(wrong)?;
+            asked.filter.classes = Some(Classes(asked.filter.classes.unwrap_or_default().0 | named.0));
+        }
+        if let Some(text) = params.get("min_change") {
+            let share = text.parse::<f64>().ok().filter(|share| (0.0..=1.0).contains(share));
+            let wrong = || Trouble::bad(format!("min_change={text} is not a share from 0 to 1"));
+            asked.filter.share_min = (share.ok_or_else(wrong)? * 10_000.0).round() as u16;
+        }
+        if let Some(limit) = params.number("limit")? {
+            asked.limit = u64::try_from(limit).map_err(|_| Trouble::bad("limit is a number from 0 on"))?;
+        }
+        Ok(asked)
+    }
+}
+
+/// Answers.
+pub async fn stream(State(portal): State<Arc<Portal>>, request: Request<Body>) -> Answer {
+    let (visit, parts, _) = Visit::apart(&portal, request);
+    let query = visit.target.split_once('?').map_or("", |(_, query)| query).to_owned();
+    let asked = match Asked::of(&Params::of(&query), &parts.headers) {
+        Ok(asked) => asked,
+        Err(trouble) => return counted(refused(&trouble), Route::Api),
+    };
+    let accepts = |media_type: &str| {
+        let accepted = parts.headers.get_all(header::ACCEPT).iter().filter_map(|value| value.to_str().ok());
+        accepted.flat_map(|value| value.split(',')).any(|one| one.trim().starts_with(media_type))
+    };
+    let answer = match accepts(EVENTS) && !visit.head_only {
+        true => stay(portal, asked, visit.may).await,
+        false => {
+            look(&portal, Scope::Everything, visit, move |look, visit, reply| lines(look, &asked, visit, reply)).await
+        }
+    };
+    counted(answer, Route::Api)
+}
+
+fn refused(trouble: &Trouble) -> Answer {
+    answer::json(trouble.status, &json!({ "error": trouble.told }))
+}
+
+fn head(media_type: &'static str) -> Answer {
+    let mut head = Response::new(Body::empty());
+    head.headers_mut().insert(header::CONTENT_TYPE, HeaderValue::from_static(media_type));
+    head.headers_mut().insert(header::CACHE_CONTROL, HeaderValue::from_static("no-store"));
+    head
+}
+
+/// Whether whoever asks may see the capture of an event.
+fn may_see(portal: &Portal, may: May, now_ms: i64, event: &Kept<'_>) -> bool {
+    if !portal.access.has_rules() {
+        return true;
+    }
+    let capture = Capture {
+        key: Key::of(event.url),
+        url: event.url.to_owned(),
+        time_ms: event.time_ms,
+        position: event.key,
+        kind: CaptureKind::Response,
+        status: 0,
+        mime: String::new(),
+        digest: None,
+        offset: 0,
+        length: 0,
+        flags: 0,
+    };
+    portal.access.shows(&capture, may, now_ms)
+}
+
+/// What is there, one event a line.
+fn lines(look: &Looking<'_>, asked: &Asked, visit: &Visit, reply: Reply) {
+    let (portal, changes) = (look.portal, &look.portal.hub.changes);
+    let ready = changes
+        .follow(&portal.archive, look.now_ms, &mut |_| ())
+        .and_then(|_| changes.check(&portal.archive, &asked.from));
+    if let Err(error) = ready {
+        let trouble = trouble(error);
+        portal.note(&trouble);
+        return reply.send(refused(&trouble));
+    }
+    if visit.head_only {
+        return reply.send(head(LINES));
+    }
+    let mut sink = reply.begin(head(LINES));
+    let (mut line, mut left) = (String::new(), asked.limit);
+    let read = changes.read(&portal.archive, &asked.from, &asked.filter, |cursor, event| {
+        if left == 0 {
+            return ControlFlow::Break(());
+        }
+        if !may_see(portal, look.may, look.now_ms, event) {
+            return if sink.is_gone() { ControlFlow::Break(()) } else { ControlFlow::Continue(()) };
+        }
+        left -= 1;
+        line.clear();
+        event.json(cursor, &mut line);
+        line.push('\n');
+        if sink.write(line.as_bytes()).is_ok() { ControlFlow::Continue(()) } else { ControlFlow::Break(()) }
+    });
+    match read {
+        Ok(_) => drop(sink.end()),
+        Err(error) => {
+            let trouble = trouble(error);
+            portal.note(&trouble);
+            sink.cut(std::io::Error::other("the log cannot be read"));
+        }
+    }
+}
+
+/// What is there and what comes, as server-sent events.
+async fn stay(portal: Arc<Portal>, asked: Asked, may: May) -> Answer {
+    let shared = portal.clone();
+    let from = asked.from.clone();
+    let begun = tokio::task::spawn_blocking(move || {
+        let changes = &shared.hub.changes;
+        changes.follow(&shared.archive, shared.now_ms(), &mut |_| ())?;
+        changes.check(&shared.archive, &from)
+    });
+    let cursor = match begun.await {
+        Ok(Ok(cursor)) => cursor,
+        Ok(Err(error)) => {
+            let trouble = trouble(error);
+            portal.note(&trouble);
+            return refused(&trouble);
+        }
+        Err(_) => return answer::text(StatusCode::INTERNAL_SERVER_ERROR, "no answer"),
+    };
+    let (pieces, coming) = mpsc::channel(1);
+    let newest = portal.hub.join(&portal);
+    tokio::spawn(Consumer { portal, asked, may, cursor, pieces, newest }.run());
+    head(EVENTS).map(|_| Body::new(Pieces(coming)))
+}
+
+/// Somebody who stays.
+struct Consumer {
+    portal: Arc<Portal>,
+    asked: Asked,
+    may: May,
+    cursor: Cursor,
+    pieces: mpsc::Sender<std::io::Result<Bytes>>,
+    newest: watch::Receiver<u64>,
+}
+
+impl Consumer {
+    async fn run(mut self) {
+        let mut ending = self.portal.ending.clone();
+        // The first bytes tell the client that it is heard.
+        let mut text = String::from(": changes\n\n");
+        loop {
+            self.newest.borrow_and_update();
+            let some = match self.portal.hub.after(&self.cursor) {
+                Some(some) => some,
+                None => match self.behind().await {
+                    Some(some) => some,
+                    None => return,
+                },
+            };
+            let caught_up = some.is_empty();
+            let now_ms = self.portal.now_ms();
+            for (number, value) in some {
+                self.cursor.number = number;
+                let Some(event) = Kept::decode(&value) else { continue };
+                let shown = self.asked.filter.admits(&event) && !self.portal.archive.views().is_hidden(event.key);
+                if shown && may_see(&self.portal, self.may, now_ms, &event) {
+                    text.push_str(&format!("id: {}\ndata: ", self.cursor));
+                    event.json(&self.cursor, &mut text);
+                    text.push_str("\n\n");
+                }
+                if text.len() >= PIECE_BYTES && self.send(&mut text).await.is_none() {
+                    return;
+                }
+            }
+            if self.send(&mut text).await.is_none() {
+                return;
+            }
+            if caught_up {
+                tokio::select! {
+                    more = self.newest.changed() => if more.is_err() { return },
+                    () = tokio::time::sleep(Duration::from_millis(CHANGES_STILL_MS)) => text.push_str(": still\n\n"),
+                    () = self.pieces.closed() => return,
+                    _ = ending.wait_for(|ending| *ending) => return,
+                }
+            }
+        }
+    }
+
+    /// Events out of the log, for who is further behind than is remembered.
+    async fn behind(&self) -> Option<Vec<(u64, Arc<[u8]>)>> {
+        let (portal, from) = (self.portal.clone(), From::After(self.cursor.clone()));
+        let read = tokio::task::spawn_blocking(move || {
+            let mut some: Vec<(u64, Arc<[u8]>)> = Vec::new();
+            let all = Filter { classes: Some(Classes(u32::MAX)), ..Filter::default() };
+            let read = portal.hub.changes.read(&portal.archive, &from, &all, |cursor, kept| {
+                some.push((cursor.number, kept.value.into()));
+                if some.len() >= CHANGES_STEP_MAX { ControlFlow::Break(()) } else { ControlFlow::Continue(()) }
+            });
+            match read {
+                Ok(_) => Some(some),
+                Err(error) => {
+                    portal.note(&trouble(error));
+                    None
+                }
+            }
+        });
+        read.await.ok().flatten()
+    }
+
+    /// Sends what is there; `None` if the client is gone, or has not taken anything for long.
+    async fn send(&self, text: &mut String) -> Option<()> {
+        if text.is_empty() {
+            return Some(());
+        }
+        let piece = Bytes::from(std::mem::take(text));
+        self.pieces.send_timeout(Ok(piece), Duration::from_millis(PIECE_MS)).await.ok()
+    }
+}

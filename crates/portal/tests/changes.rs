@@ -1,0 +1,121 @@
+//! The stream of changes over HTTP: pulled line by line, and as server-sent events.
+
+mod site;
+
+use serde_json::Value;
+use site::{Got, Site, Warc, add};
+use skep_portal::{Access, Settings};
+use std::io::{BufRead, BufReader, Write};
+use std::net::TcpStream;
+
+fn body(said: &str) -> Vec<u8> {
+    let filler: String = (0..40).map(|n| format!("<p>Paragraph {n} stays as it is.</p>")).collect();
+    format!("<title>A page</title>{filler}<p>{said}</p>").into_bytes()
+}
+
+fn page(warc: Warc, url: &str, time: &str, said: &str) -> Warc {
+    warc.page(url, time, "text/html; charset=utf-8", &body(said))
+}
+
+fn files() -> Vec<(&'static str, &'static str, Vec<u8>)> {
+    let warc = page(Warc::new(), "http://example.org/a", "2024-01-01T00:00:00Z", "one");
+    let warc = page(warc, "http://example.org/a", "2024-02-01T00:00:00Z", "two");
+    let warc = page(warc, "http://other.example/b", "2024-01-15T00:00:00Z", "b");
+    vec![("c", "a.warc.gz", warc.bytes)]
+}
+
+fn events(got: &Got) -> Vec<Value> {
+    got.text().lines().map(|line| serde_json::from_str(line).unwrap()).collect()
+}
+
+#[test]
+fn who_pulls_gets_what_is_there() {
+    let site = Site::new(&files());
+    let got = site.get("/changes").is(200);
+    assert_eq!(got.header("content-type"), Some("application/x-ndjson"));
+    let all = events(&got);
+    let told: Vec<&str> = all.iter().filter_map(|event| event["type"].as_str()).collect();
+    assert_eq!(told, ["page.new", "page.new", "page.changed"]);
+    assert_eq!(all[2]["data"]["text"]["snippet"], "two");
+    let count = |query: &str| events(&site.get(&format!("/changes?{query}")).is(200)).len();
+    assert_eq!(count("host=other.example"), 1);
+    assert_eq!(count("class=text"), 1);
+    assert_eq!(count("class=links,text&min_change=0.5"), 0);
+    assert_eq!(count("prefix=example.org/"), 2);
+    assert_eq!(count("since=2024-01-10T00:00:00Z"), 2);
+    assert_eq!(count(&format!("since={}", all[1]["cursor"].as_str().unwrap())), 1);
+    assert_eq!(count("limit=2"), 2);
+    for (query, about) in [
+        ("color=red", "color"),
+        ("since=yesterday", "yesterday"),
+        ("class=tekst", "tekst"),
+        ("min_change=5", "min_change"),
+        ("limit=-1", "limit"),
+    ] {
+        let wrong = site.get(&format!("/changes?{query}")).is(400).text();
+        assert!(wrong.contains(about), "{wrong}");
+    }
+    assert!(site.get("/changes?since=abc:1").is(410).text().contains("foreign-cursor"));
+    let ahead = all[2]["cursor"].as_str().unwrap().replace(":3", ":4");
+    assert!(site.get(&format!("/changes?since={ahead}")).is(400).text().contains("cursor-ahead"));
+    assert!(site.ask("HEAD", "/changes", &[], b"").is(200).body.is_empty());
+}
+
+#[test]
+fn who_may_not_see_a_capture_does_not_hear_of_it() {
+    let access = Access::default().with_rules("[[rule]]\nurls = [\"*.example.org\"]\naction = \"block\"").unwrap();
+    let site = Site::with(&files(), |settings| Settings { access, ..settings });
+    let told = events(&site.get("/changes").is(200));
+    assert_eq!(told.iter().map(|event| &event["subject"]).collect::<Vec<_>>(), ["http://other.example/b"]);
+}
+
+/// A client that stays.
+struct Staying {
+    lines: std::io::Lines<BufReader<TcpStream>>,
+}
+
+impl Staying {
+    fn begin(site: &Site, fields: &str) -> Staying {
+        let mut stream = TcpStream::connect(site.serving.address()).unwrap();
+        let request = format!(
+            "GET /changes HTTP/1.1\r\nHost: localhost\r\nAccept: text/event-stream\r\n{fields}Connection: close\r\n\r\n"
+        );
+        stream.write_all(request.as_bytes()).unwrap();
+        let mut lines = BufReader::new(stream).lines();
+        assert_eq!(lines.next().unwrap().unwrap(), "HTTP/1.1 200 OK");
+        Staying { lines }
+    }
+
+    fn next(&mut self) -> (String, Value) {
+        let mut wanted = |prefix: &str| loop {
+            let line = self.lines.next().unwrap().unwrap();
+            if let Some(rest) = line.strip_prefix(prefix) {
+                return rest.to_owned();
+            }
+        };
+        let id = wanted("id: ");
+        (id, serde_json::from_str(&wanted("data: ")).unwrap())
+    }
+}
+
+#[test]
+fn who_stays_hears_of_what_comes_and_goes_on_where_it_was() {
+    let site = Site::new(&files());
+    let mut staying = Staying::begin(&site, "");
+    let seen: Vec<(String, Value)> = (0..3).map(|_| staying.next()).collect();
+    assert_eq!(seen[2].1["type"], "page.changed");
+    assert!(seen.iter().all(|(id, event)| event["cursor"] == id.as_str()));
+    let path = site.path("later.warc.gz");
+    std::fs::write(&path, page(Warc::new(), "http://example.org/a", "2024-03-01T00:00:00Z", "three").bytes).unwrap();
+    add(&site.archive, "c", &path);
+    let (id, event) = staying.next();
+    assert_eq!(event["data"]["text"]["snippet"], "three");
+    // Another one goes on behind the second event, and hears the same.
+    let mut again = Staying::begin(&site, &format!("Last-Event-ID: {}\r\n", seen[1].0));
+    assert_eq!(again.next(), seen[2]);
+    assert_eq!(again.next(), (id, event));
+    // Those who stay do not keep the portal from ending.
+    site.serving.stopper().stop();
+    let _the_rest = staying.lines.by_ref().take_while(Result::is_ok).count();
+    site.serving.wait();
+}

@@ -1,0 +1,229 @@
+//! `skep changes`: what was born, changed, moved or died.
+
+use crate::failure::{Failure, Result, output, printable, say};
+use crate::job::{self, Exit, Tell};
+use crate::owner::{self, Owned, Place};
+use crate::{signals, when};
+use clap::Args;
+use serde::{Deserialize, Serialize};
+use serde_json::{Value, json};
+use skep_changes::{Cursor, Filter, From};
+use skep_page::compare::{Class, Classes};
+use std::io::Write;
+use std::ops::ControlFlow;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::time::Duration;
+
+/// Tell what was born, changed, moved or died: two captures of a URL are an event, whoever made them
+#[derive(Args)]
+#[command(after_help = "\
+Classes: new, gone, returned, moved, text.major (a twentieth of the words or more), text.minor, reverted, data (prices and other
+structured data, and files that are no text), links, meta. Told only when asked for: suspect (a challenge or an outage came instead of
+the page), volatile (parts that always change), markup, bytes. `text` stands for both of its kinds, `all` for everything.
+Examples:
+  skep changes --since 2026-11 --host example.org           what happened there since then
+  skep changes --class text --min-change 1%                 only text, only more than a word
+  skep changes --follow --json                              one CloudEvent a line, as it happens
+  skep changes --since c41f22abmi2k3l4m:1042                what came behind that event
+Each event has a cursor, its place in this stream, and a key, the record of its capture: one that is told again has the same key.
+Exit code 1 if there is none.")]
+pub struct Typed {
+    /// Only what came behind this cursor, or was seen at this time or later
+    #[arg(long, value_name = "CURSOR|TIME")]
+    since: Option<String>,
+    /// Go on as more is seen, until Ctrl-C
+    #[arg(long)]
+    follow: bool,
+    /// Only this host; `*.example.org` for all below it
+    #[arg(long, value_name = "H")]
+    host: Option<String>,
+    /// Only URLs that begin like this
+    #[arg(long, value_name = "P")]
+    prefix: Option<String>,
+    /// Only this class; may be given several times
+    #[arg(long = "class", value_name = "C")]
+    classes: Vec<String>,
+    /// Only changes of at least this share of the words; what is born or dies is told all the same
+    #[arg(long, value_name = "1%")]
+    min_change: Option<String>,
+}
+
+/// As meant.
+#[derive(Serialize, Deserialize)]
+pub struct Job {
+    after: Option<String>,
+    since_ms: Option<i64>,
+    follow: bool,
+    host: Option<String>,
+    prefix: Option<String>,
+    classes: Option<u32>,
+    share_min: u16,
+}
+
+/// How often the archive is looked at for more, and whoever asked is looked after.
+const LOOK_EVERY: Duration = Duration::from_millis(200);
+const STILL: &str = "still";
+
+pub fn run(typed: Typed, place: &Place) -> Result<Exit> {
+    let follow = typed.follow;
+    let job = typed.meant()?;
+    let stopped = Arc::new(AtomicBool::new(false));
+    let _watch = match follow {
+        true => {
+            let stopped = Arc::clone(&stopped);
+            Some(signals::watch(move || stopped.store(true, Ordering::Relaxed), || ())?)
+        }
+        false => None,
+    };
+    let mut printer = Printer { json: place.json, stopped, events: 0 };
+    let exit = owner::perform(&place.archive, false, &job::Job::Changes(job), &mut printer)?;
+    if exit == Exit::No && !follow {
+        say("no change that fits");
+    }
+    Ok(exit)
+}
+
+impl Typed {
+    fn meant(self) -> Result<Job> {
+        let (mut after, mut since_ms) = (None, None);
+        match self.since.as_deref() {
+            None => {}
+            Some(text) if text.parse::<Cursor>().is_ok() => after = self.since.clone(),
+            Some(text) => since_ms = Some(when::earliest(text)?),
+        }
+        let mut classes = None;
+        for name in &self.classes {
+            let named = Classes::from_name(name).ok_or_else(|| {
+                let all: Vec<&str> = Class::ALL.iter().map(|class| class.name()).collect();
+                Failure::new(format!("{name:?} is no class of change")).hint(format!("there are: {}", all.join(", ")))
+            })?;
+            classes = Some(classes.unwrap_or(0) | named.0);
+        }
+        Ok(Job {
+            after,
+            since_ms,
+            follow: self.follow,
+            host: self.host.map(|host| host.to_ascii_lowercase()),
+            prefix: self.prefix,
+            classes,
+            share_min: self.min_change.as_deref().map(share).transpose()?.unwrap_or(0),
+        })
+    }
+}
+
+/// A share as typed, `1%` or `0.01`, in ten thousandths.
+fn share(text: &str) -> Result<u16> {
+    let (number, factor) = text.trim().strip_suffix('%').map_or((text.trim(), 10_000.0), |number| (number, 100.0));
+    match number.trim().parse::<f64>() {
+        Ok(number) if (0.0..=10_000.0).contains(&(number * factor)) => Ok((number * factor).round() as u16),
+        _ => Err(Failure::new(format!("{text:?} is not a share")).hint("a share looks like 1%, 0.5% or 0.01")),
+    }
+}
+
+pub fn perform(owned: &Owned, job: &Job, tell: &mut dyn Tell) -> Result<Exit> {
+    let archive = &*owned.archive;
+    let filter = Filter {
+        host: job.host.clone(),
+        prefix: job.prefix.clone(),
+        classes: job.classes.map(Classes),
+        share_min: job.share_min,
+        since_ms: job.since_ms,
+    };
+    let mut from = match job.after.as_deref().map(str::parse) {
+        Some(Ok(cursor)) => From::After(cursor),
+        _ => From::Start,
+    };
+    let mut told = false;
+    loop {
+        owned.changes.follow(archive, skep_archive::system_clock(), &mut |_| ())?;
+        let (mut line, mut failed) = (String::new(), None);
+        let cursor = owned.changes.read(archive, &from, &filter, |cursor, event| {
+            line.clear();
+            event.json(cursor, &mut line);
+            let value = serde_json::from_str(&line).unwrap_or(Value::Null);
+            told = true;
+            match tell.line(value) {
+                Ok(()) => ControlFlow::Continue(()),
+                Err(failure) => {
+                    failed = Some(failure);
+                    ControlFlow::Break(())
+                }
+            }
+        })?;
+        if let Some(failure) = failed {
+            return Err(failure);
+        }
+        if !job.follow {
+            return Ok(if told { Exit::Done } else { Exit::No });
+        }
+        from = From::After(cursor);
+        // Whoever asked may be gone without a word.
+        tell.line(json!({ "event": STILL }))?;
+        std::thread::sleep(LOOK_EVERY);
+    }
+}
+
+/// Prints events as they come.
+struct Printer {
+    json: bool,
+    stopped: Arc<AtomicBool>,
+    events: u64,
+}
+
+impl Tell for Printer {
+    fn line(&mut self, value: Value) -> Result<()> {
+        if self.stopped.load(Ordering::Relaxed) {
+            return Err(Failure { reader_left: true, ..Failure::new("stopped") });
+        }
+        let mut out = std::io::stdout().lock();
+        if value["event"] == STILL {
+            return out.flush().map_err(output);
+        }
+        self.events += 1;
+        let text = if self.json { value.to_string() } else { row(&value) };
+        writeln!(out, "{text}").map_err(output)
+    }
+
+    fn bytes(&mut self, _: &[u8]) -> Result<()> {
+        Ok(())
+    }
+
+    fn talk(&mut self, text: &str) {
+        say(text);
+    }
+
+    fn progress(&mut self, _: u64, _: u64) {}
+}
+
+/// An event for a person: when, what, how much, where, and the beginning of what is new.
+fn row(event: &Value) -> String {
+    let data = &event["data"];
+    let classes: Vec<&str> = data["classes"].as_array().into_iter().flatten().filter_map(Value::as_str).collect();
+    let share = match data["magnitude"].as_f64() {
+        Some(share) if share > 0.0 => format!("{:.1}%", share * 100.0),
+        _ => "-".to_owned(),
+    };
+    let said = ["/http/redirect", "/reason", "/text/snippet"].iter().find_map(|path| data.pointer(path)?.as_str());
+    let said: String =
+        said.unwrap_or_default().split_whitespace().collect::<Vec<_>>().join(" ").chars().take(80).collect();
+    let time = event["time"].as_str().unwrap_or_default();
+    let subject = event["subject"].as_str().unwrap_or_default();
+    let line = format!("{time:<24}  {:<18}  {share:>6}  {subject}  {said}", classes.join(" "));
+    line.trim_end().chars().map(printable).collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn shares_as_typed() {
+        for (typed, meant) in [("1%", 100), ("0.5 %", 50), ("0.01", 100), ("100%", 10_000), ("0", 0)] {
+            assert_eq!(share(typed).unwrap(), meant, "{typed}");
+        }
+        for wrong in ["", "%", "-1%", "101%", "some", "2", "NaN"] {
+            assert!(share(wrong).unwrap_err().hint.is_some(), "{wrong}");
+        }
+    }
+}
