@@ -91,7 +91,8 @@ impl<'f> Follower<'f> {
             let done = mark.records;
             for entry in entries.iter().filter(|entry| entry.record >= done) {
                 if stopped() {
-                    return Ok(self.mark(id, mark));
+                    self.mark(id, mark);
+                    return Ok(());
                 }
                 self.entry(id, entry)?;
                 mark.records = entry.record.saturating_add(1);

@@ -1,7 +1,7 @@
 //! From a query to results: documents of the index, each with a capture that may be shown and had that text at the time asked for.
 
 use crate::error::{Error, Result};
-use crate::extract::{self, Page};
+use crate::extract;
 use crate::index::{Document, Index};
 use crate::limits::{CANDIDATES_AT_ONCE, CANDIDATES_MAX, CAPTURES_MAX, REACH_MAX, RESULTS_MAX};
 use crate::passage::{Passage, passage};
@@ -156,7 +156,7 @@ impl Seeking<'_> {
         let (earlier, first_ms) = self.reach(document, &capture, Direction::Backward)?;
         let (later, last_ms) = self.reach(document, &capture, Direction::Forward)?;
         // What was shown a moment ago may have been removed since: then it says no more than where it was.
-        let page = extract::page(self.archive, &capture).ok().flatten().unwrap_or_else(Page::default);
+        let page = extract::page(self.archive, &capture).ok().flatten().unwrap_or_default();
         let looked_for: HashSet<&str> = self.asked.query.shown().collect();
         Ok(Hit {
             first_ms,
