@@ -77,7 +77,7 @@ pub fn run(typed: Typed, place: &Place) -> Result<Exit> {
         false => None,
     };
     let mut printer = Printer { json: place.json, stopped, events: 0 };
-    let exit = owner::perform(&place.archive, false, &job::Job::Changes(job), &mut printer)?;
+    let exit = owner::perform(place, false, &job::Job::Changes(job), &mut printer)?;
     if exit == Exit::No && !follow {
         say("no change that fits");
     }

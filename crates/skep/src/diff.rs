@@ -55,7 +55,7 @@ pub fn run(typed: Typed, place: &Place) -> Result<Exit> {
         url: typed.url.clone(),
     };
     let mut told = Collected::default();
-    let exit = owner::perform(&place.archive, false, &job::Job::Diff(job), &mut told)?;
+    let exit = owner::perform(place, false, &job::Job::Diff(job), &mut told)?;
     let Some(mut found) = told.0.pop() else {
         say(&format!("there are not two versions of {}", typed.url));
         return Ok(exit);
