@@ -56,7 +56,7 @@ fn changes_are_told_filtered_and_gone_on_from() {
     assert_eq!(site.skep(&["changes", "--json", "--host", "other.example"]).exits(0).json().len(), 1);
     assert_eq!(site.skep(&["changes", "--json", "--prefix", "example.org/t"]).exits(0).json().len(), 2);
     assert_eq!(site.skep(&["changes", "--json", "--class", "links"]).exits(0).json().len(), 1);
-    let silent = site.skep(&["changes", "--json", "--class", "bytes", "--class", "suspect"]).exits(0);
+    let silent = site.skep(&["changes", "--json", "--class", "markup", "--class", "suspect"]).exits(0);
     assert_eq!(silent.each("type"), ["page.changed", "page.suspect"]);
     assert_eq!(site.skep(&["changes", "--json", "--class", "text", "--min-change", "0.1%"]).exits(0).json().len(), 1);
     assert!(

@@ -37,7 +37,8 @@ fn row_38_sites_of_an_address_that_bans_us_are_left_alone_together() {
         let address = trial.web.address(&hosts[0]).expect("an address").ip().to_string();
         let bans = trial.events_of("turned-away").iter().filter(|event| event["address"] == address).count();
         println!("{form}: {deeds} refusals, {bans} bans");
-        assert!((1..=6).contains(&bans) && deeds > 0, "{form}: {deeds} refusals, {bans} bans");
+        // Six in a row and it is given up; an answer that was under way when the first began ends that one, and it counts anew.
+        assert!((1..=12).contains(&bans) && deeds > 0, "{form}: {deeds} refusals, {bans} bans");
         let visited = trial.visited();
         let of_form = |url: &str| hosts.iter().any(|host| url.starts_with(&trial.url(host, "/")));
         let banned: Vec<&String> = visited
