@@ -26,7 +26,7 @@ use std::time::{Duration, Instant};
 use truth::Truth;
 
 /// How long it lasts, unless somebody says otherwise.
-const SECONDS: u64 = 100;
+const SECONDS: u64 = 120;
 /// Below this, caches are still filling.
 const JUDGED_SECONDS: u64 = 600;
 /// Those who ask at the same time.
