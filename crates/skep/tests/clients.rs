@@ -112,18 +112,10 @@ fn pywb_replays_with_our_index_in_place_of_outbackcdx() {
     assert!(others.is_empty(), "bodies came from the files: {others:?}");
 }
 
-fn filled() -> Site {
-    let site = Site::new();
-    site.write("history.warc.gz", history().bytes);
-    site.write("revisits.warc.gz", revisits().bytes);
-    site.skep(&["add", "history.warc.gz", "revisits.warc.gz"]).exits(0);
-    site
-}
-
 #[test]
 fn cdx_toolkit_reads_both_dialects_that_it_knows() {
     let Some(peers) = Peers::find() else { return };
-    let site = filled();
+    let site = Site::filled();
     let portal = Portal::begin(&site, &[]);
     let digest = |body: &str| Digest::of(Algorithm::Sha1, body.as_bytes()).base32();
     let times = |told: &Value| -> Vec<String> {
@@ -161,7 +153,7 @@ fn cdx_toolkit_reads_both_dialects_that_it_knows() {
 #[test]
 fn a_memento_client_finds_the_version_of_a_date() {
     let Some(peers) = Peers::find() else { return };
-    let site = filled();
+    let site = Site::filled();
     let portal = Portal::begin(&site, &[]);
     let page = |url: &str| live::File {
         url: url.to_owned(),

@@ -6,20 +6,12 @@ mod site;
 
 use portal::Portal;
 use site::Site;
-use site::files::{HOME, Warc, history, revisits};
+use site::files::{HOME, Warc};
 use std::net::TcpStream;
-
-fn filled() -> Site {
-    let site = Site::new();
-    site.write("history.warc.gz", history().bytes);
-    site.write("revisits.warc.gz", revisits().bytes);
-    site.skep(&["add", "history.warc.gz", "revisits.warc.gz"]).exits(0);
-    site
-}
 
 #[test]
 fn it_serves_until_it_is_told_to_stop() {
-    let site = filled();
+    let site = Site::filled();
     let portal = Portal::begin(&site, &[]);
     assert_eq!(portal.get("/health").0, 200);
     let (status, body) = portal.get(&format!("/web/20170101100000id_/{HOME}"));
@@ -42,7 +34,7 @@ fn it_serves_until_it_is_told_to_stop() {
 
 #[test]
 fn others_write_while_it_serves_and_it_serves_what_they_wrote() {
-    let site = filled();
+    let site = Site::filled();
     let portal = Portal::begin(&site, &[]);
     site.write("more.warc.gz", Warc::gzip().page("http://more.example/", "2021-01-01T00:00:00Z", "more").bytes);
     assert_eq!(portal.get("/web/20210101000000id_/http://more.example/").0, 404);
@@ -55,7 +47,7 @@ fn others_write_while_it_serves_and_it_serves_what_they_wrote() {
 
 #[test]
 fn a_second_one_is_served_by_the_owner_and_ends_alone() {
-    let site = filled();
+    let site = Site::filled();
     let owner = Portal::begin(&site, &[]);
     let guest = Portal::begin(&site, &["--scripts", "no"]);
     assert_ne!(owner.address, guest.address);
@@ -80,7 +72,7 @@ fn a_second_one_is_served_by_the_owner_and_ends_alone() {
 
 #[test]
 fn what_cannot_be_is_said_before_anything_is_served() {
-    let site = filled();
+    let site = Site::filled();
     site.write("rules.toml", "[[rule]]\nurls = [\"a\"]\naction = \"hide\"\n");
     site.write("auth.toml", "reading = \"perhaps\"\n");
     site.skep(&["serve", "--rules", "rules.toml"]).fails("the rules make no sense");
@@ -97,7 +89,7 @@ fn what_cannot_be_is_said_before_anything_is_served() {
 
 #[test]
 fn rules_hide_from_everybody() {
-    let site = filled();
+    let site = Site::filled();
     site.write("rules.toml", "[[rule]]\nurls = [\"*.example.org\"]\naction = \"block\"\n");
     let portal = Portal::begin(&site, &["--rules", "rules.toml"]);
     assert_eq!(portal.get(&format!("/web/20170101100000id_/{HOME}")).0, 404);

@@ -4,6 +4,7 @@
 
 use super::asked::{Asked, cursor_of};
 use super::capture::address;
+use super::urls::Links;
 use crate::find::Looking;
 use crate::limits::TEXTS_ROWS;
 use crate::time;
@@ -45,15 +46,6 @@ pub struct Piece {
     pub text: String,
     /// It was looked for.
     pub found: bool,
-}
-
-/// Addresses on this portal.
-#[derive(Clone, Debug, Serialize)]
-pub struct Links {
-    /// The page as it was then.
-    pub replay: String,
-    /// All captures.
-    pub calendar: String,
 }
 
 /// Hits, and where the next page begins.

@@ -37,7 +37,7 @@ pub struct Hit {
 /// Addresses on this portal.
 #[derive(Clone, Debug, Serialize)]
 pub struct Links {
-    /// The newest capture.
+    /// The newest capture, or the one that was found.
     pub replay: String,
     /// All captures.
     pub calendar: String,

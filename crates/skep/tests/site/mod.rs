@@ -23,6 +23,15 @@ pub struct Ran {
 }
 
 impl Site {
+    /// One whose archive has a page with a history, and revisits.
+    pub fn filled() -> Site {
+        let site = Site::new();
+        site.write("history.warc.gz", files::history().bytes);
+        site.write("revisits.warc.gz", files::revisits().bytes);
+        site.skep(&["add", "history.warc.gz", "revisits.warc.gz"]).exits(0);
+        site
+    }
+
     pub fn new() -> Site {
         Site { folder: tempfile::tempdir().expect("a folder") }
     }
