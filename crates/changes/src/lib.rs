@@ -14,6 +14,7 @@
 //!
 //! Where to begin reading: `judge` is how a capture is judged, `follow` how the view follows the records.
 
+mod back;
 mod bodies;
 mod cursor;
 mod error;

@@ -102,12 +102,12 @@ impl Changes {
     }
 }
 
-fn damaged(what: &str) -> skep_archive::Error {
+pub(crate) fn damaged(what: &str) -> skep_archive::Error {
     skep_archive::Error::Views { what: format!("{what} of the changes view is not what was written") }
 }
 
 /// The name of the log: the writer, and when it was begun.
-fn node(archive: &Archive) -> Result<String> {
+pub(crate) fn node(archive: &Archive) -> Result<String> {
     let born = archive.views().get(LOG, b"born")?.and_then(|value| value.try_into().ok()).map_or(0, u64::from_be_bytes);
     Ok(format!("{}{}", archive.writer(), base36(born)))
 }
@@ -165,6 +165,6 @@ pub(crate) fn told(batch: &Batch<'_>, key: Position) -> Result<Option<Vec<u8>>> 
     }
 }
 
-fn position_key(position: Position) -> Vec<u8> {
+pub(crate) fn position_key(position: Position) -> Vec<u8> {
     [position.writer.0, position.segment, position.record].map(u32::to_be_bytes).concat()
 }

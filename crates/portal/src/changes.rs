@@ -40,7 +40,8 @@ const NAMES: &[&str] = &["since", "host", "prefix", "class", "min_change", "limi
 
 /// What those who stay share.
 pub struct Hub {
-    changes: Arc<Changes>,
+    /// The view.
+    pub changes: Arc<Changes>,
     recent: Mutex<Recent>,
     newest: watch::Sender<u64>,
     following: AtomicBool,
@@ -124,7 +125,8 @@ impl Hub {
     }
 }
 
-fn trouble(error: Error) -> Trouble {
+/// Why the stream cannot be told.
+pub fn trouble(error: Error) -> Trouble {
     match error {
         Error::Archive(error) => error.into(),
         Error::Rules(_) => Trouble {
@@ -173,26 +175,35 @@ impl Asked {
                 }
             }
         }
-        asked.filter.host = params.get("host").map(str::to_ascii_lowercase);
-        asked.filter.prefix = params.get("prefix").map(str::to_owned);
-        for name in params.all("class").flat_map(|names| names.split(',')).filter(|name| !name.is_empty()) {
-            let wrong = || {
-                let all: Vec<&str> = Class::ALL.iter().map(|class| class.name()).collect();
-                Trouble::bad(format!("{name:?} is no class; there are text, all, {}", all.join(", ")))
-            };
-            let named = Classes::from_name(name).ok_or_else(wrong)?;
-            asked.filter.classes = Some(Classes(asked.filter.classes.unwrap_or_default().0 | named.0));
-        }
-        if let Some(text) = params.get("min_change") {
-            let share = text.parse::<f64>().ok().filter(|share| (0.0..=1.0).contains(share));
-            let wrong = || Trouble::bad(format!("min_change={text} is not a share from 0 to 1"));
-            asked.filter.share_min = (share.ok_or_else(wrong)? * 10_000.0).round() as u16;
-        }
+        asked.filter = Filter { since_ms: asked.filter.since_ms, ..filter(params)? };
         if let Some(limit) = params.number("limit")? {
             asked.limit = u64::try_from(limit).map_err(|_| Trouble::bad("limit is a number from 0 on"))?;
         }
         Ok(asked)
     }
+}
+
+/// Which events are wanted, by the parameters that the stream and the pages about it share.
+pub fn filter(params: &Params) -> Result<Filter, Trouble> {
+    let mut filter = Filter {
+        host: params.get("host").map(str::to_ascii_lowercase),
+        prefix: params.get("prefix").map(str::to_owned),
+        ..Filter::default()
+    };
+    for name in params.all("class").flat_map(|names| names.split(',')).filter(|name| !name.is_empty()) {
+        let wrong = || {
+            let all: Vec<&str> = Class::ALL.iter().map(|class| class.name()).collect();
+            Trouble::bad(format!("{name:?} is no class; there are text, all, {}", all.join(", ")))
+        };
+        let named = Classes::from_name(name).ok_or_else(wrong)?;
+        filter.classes = Some(Classes(filter.classes.unwrap_or_default().0 | named.0));
+    }
+    if let Some(text) = params.get("min_change") {
+        let share = text.parse::<f64>().ok().filter(|share| (0.0..=1.0).contains(share));
+        let wrong = || Trouble::bad(format!("min_change={text} is not a share from 0 to 1"));
+        filter.share_min = (share.ok_or_else(wrong)? * 10_000.0).round() as u16;
+    }
+    Ok(filter)
 }
 
 /// Answers.
@@ -228,7 +239,7 @@ fn head(media_type: &'static str) -> Answer {
 }
 
 /// Whether whoever asks may see the capture of an event.
-fn may_see(portal: &Portal, may: May, now_ms: i64, event: &Kept<'_>) -> bool {
+pub fn may_see(portal: &Portal, may: May, now_ms: i64, event: &Kept<'_>) -> bool {
     if !portal.access.has_rules() {
         return true;
     }

@@ -23,6 +23,7 @@ mod changes;
 mod clients;
 mod find;
 mod frame;
+mod fresh;
 mod headers;
 pub mod limits;
 mod log;
@@ -46,5 +47,6 @@ mod trouble;
 mod visit;
 
 pub use access::Access;
+pub use fresh::{Tells, Watched};
 pub use server::{Error, Serving, Stop, serve};
 pub use settings::{Lines, Settings};

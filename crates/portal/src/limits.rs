@@ -123,6 +123,24 @@ pub const CHANGES_STEP_MAX: usize = 1_024;
 pub const COMPARED_BYTES_MAX: u64 = 8 << 20;
 /// Versions to choose from when two are compared: the newest.
 pub const COMPARED_CHOICES_MAX: usize = 500;
+/// Events on the page of the stream; what comes pushes out what is older.
+pub const LIVE_ROWS: usize = 100;
+/// Events looked at for one page of the stream.
+pub const LIVE_LOOKED_MAX: usize = 100_000;
+/// Events looked at for the page of a day: the newest.
+pub const DAY_LOOKED_MAX: usize = 200_000;
+/// Sites on the page of a day.
+pub const DAY_SITES_MAX: usize = 500;
+/// Events of one site on the page of a day.
+pub const DAY_EVENTS_TOLD: usize = 20;
+/// How long an answer of the watches about themselves is repeated, in milliseconds.
+pub const FRESH_KEPT_MS: i64 = 2_000;
+/// Events on one page of a URL's history.
+pub const HISTORY_ROWS: usize = 20;
+/// Of these, events whose texts are read and compared.
+pub const HISTORY_DIFFERENCES_MAX: usize = 10;
+/// Links told of one event in a URL's history, those that came and those that went each.
+pub const HISTORY_LINKS_TOLD: usize = 50;
 
 const _: () = assert!(PAGE_ROWS <= PAGE_ROWS_MAX);
 const _: () = assert!(PIECE_BYTES <= WHOLE_BODY_BYTES_MAX);

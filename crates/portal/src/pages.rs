@@ -1,4 +1,4 @@
-//! Pages for people, made here and whole without a script. Each asks the same as the API does, in the same words.
+//! Pages for people, made here and whole without a script; that of the stream goes on by itself where one runs. Each asks the same as the API does, in the same words.
 //!
 //! ```text
 //!  /                                  a box to look for a URL, and what is in the archive
@@ -8,6 +8,10 @@
 //!  /url?url=                          its versions, duplicates and captures
 //!  /compare?url=&a=&b=                two captures side by side
 //!  /completeness?url=&time=           the parts of a page and their times
+//!  /changes/live                      the stream of changes as it runs
+//!  /changes/day?day=                  what changed on a day, site by site
+//!  /history?url=                      what changed of a URL, word by word
+//!  /freshness                         how well watches keep up
 //!  /statistics                        counts and charts
 //!  /files  /files/FILE                the files of the archive, and what is in one
 //!  /api                               the API
@@ -18,8 +22,13 @@ pub mod calendar;
 mod chart;
 mod compare;
 mod completeness;
+mod day;
+mod event;
 mod files;
 pub mod frame;
+mod freshness;
+mod history;
+mod live;
 mod search;
 mod start;
 mod statistics;
@@ -52,11 +61,16 @@ pub fn routes() -> Router<Arc<Portal>> {
         .route("/url", get(|portal, request| respond(portal, request, url::page)))
         .route("/compare", get(|portal, request| respond(portal, request, compare::page)))
         .route("/completeness", get(|portal, request| respond(portal, request, completeness::page)))
+        .route("/changes/live", get(|portal, request| respond(portal, request, live::page)))
+        .route("/changes/day", get(|portal, request| respond(portal, request, day::page)))
+        .route("/history", get(|portal, request| respond(portal, request, history::page)))
+        .route("/freshness", get(|portal, request| respond(portal, request, freshness::page)))
         .route("/statistics", get(|portal, request| respond(portal, request, statistics::page)))
         .route("/files", get(|portal, request| respond(portal, request, files::list)))
         .route("/files/{file}", get(|portal, request| respond(portal, request, files::one)))
         .route("/api", get(|portal, request| respond(portal, request, api::page)))
         .route("/-/style.css", get(style))
+        .route("/-/live.js", get(live_script))
 }
 
 async fn respond(State(portal): State<Arc<Portal>>, request: Request<Body>, make: Make) -> Answer {
@@ -80,7 +94,15 @@ async fn respond(State(portal): State<Arc<Portal>>, request: Request<Body>, make
 }
 
 async fn style() -> Answer {
-    let mut answer = answer::with(StatusCode::OK, "text/css; charset=utf-8", include_str!("../assets/style.css"));
+    asset("text/css; charset=utf-8", include_str!("../assets/style.css"))
+}
+
+async fn live_script() -> Answer {
+    asset("text/javascript; charset=utf-8", include_str!("../assets/live.js"))
+}
+
+fn asset(media_type: &'static str, text: &'static str) -> Answer {
+    let mut answer = answer::with(StatusCode::OK, media_type, text);
     answer.headers_mut().insert(header::CACHE_CONTROL, HeaderValue::from_static("max-age=300"));
     routes::counted(answer, Route::Service)
 }

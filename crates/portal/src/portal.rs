@@ -3,6 +3,7 @@
 use crate::access::Access;
 use crate::api::statistics::Kept;
 use crate::changes::Hub;
+use crate::fresh::Fresh;
 use crate::limits::BODIES_AT_ONCE_MAX;
 use crate::metrics::Metrics;
 use crate::reply::Turns;
@@ -62,6 +63,8 @@ pub struct Portal {
     pub text: Option<Arc<Text>>,
     /// Who follows the stream of changes.
     pub hub: Hub,
+    /// How the watches stand.
+    pub fresh: Fresh,
     /// Says when the portal stops: who would stay for ever leaves then.
     pub ending: watch::Receiver<bool>,
     names: RwLock<Arc<Names>>,
@@ -131,6 +134,7 @@ impl Portal {
         turns: Turns,
         text: Option<Arc<Text>>,
         hub: Hub,
+        fresh: Fresh,
         ending: watch::Receiver<bool>,
     ) -> Portal {
         let names = RwLock::new(Arc::new(Names::of(&archive)));
@@ -148,6 +152,7 @@ impl Portal {
             statistics: Kept::default(),
             text,
             hub,
+            fresh,
             ending,
             names,
         }

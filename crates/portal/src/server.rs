@@ -3,6 +3,7 @@
 use crate::answer::{self, Answer};
 use crate::changes::Hub;
 use crate::clients::Clients;
+use crate::fresh::Fresh;
 use crate::limits::{
     CONNECTIONS_MAX, DRAIN_MS, HANDSHAKE_MS, READS_AT_ONCE_MAX, REQUEST_HEAD_BYTES_MAX, REQUEST_HEAD_MS,
 };
@@ -142,6 +143,7 @@ pub fn serve(archive: Arc<Archive>, settings: Settings) -> Result<Serving, Error
         Turns::new(READS_AT_ONCE_MAX),
         settings.text.clone(),
         Hub::new(settings.changes.clone()),
+        Fresh::new(settings.watches.clone()),
         stopped.clone(),
     );
     let portal = Arc::new(portal);

@@ -1,6 +1,7 @@
 //! What the portal is asked to be, with nothing left to interpret.
 
 use crate::access::Access;
+use crate::fresh::Tells;
 use crate::limits::REQUESTS_PER_SECOND;
 use skep_archive::{Clock, system_clock};
 use skep_changes::Changes;
@@ -40,6 +41,8 @@ pub struct Settings {
     pub clock: Clock,
     /// The changes view, the one of whoever owns the archive.
     pub changes: Arc<Changes>,
+    /// Tells how the watches of the archive stand, where there may be some.
+    pub watches: Option<Tells>,
 }
 
 impl Settings {
@@ -58,6 +61,7 @@ impl Settings {
             text: None,
             clock: Arc::new(system_clock),
             changes: Arc::default(),
+            watches: None,
         }
     }
 

@@ -16,7 +16,7 @@ use std::collections::BTreeMap;
 use std::path::{Component, Path, PathBuf};
 
 /// What cannot name a collection, for it means something else in addresses.
-pub const RESERVED: [&str; 15] = [
+pub const RESERVED: [&str; 19] = [
     "web",
     "cdx",
     "api",
@@ -28,6 +28,10 @@ pub const RESERVED: [&str; 15] = [
     "url",
     "compare",
     "completeness",
+    "changes",
+    "history",
+    "freshness",
+    "watches",
     "statistics",
     "files",
     "-",

@@ -74,7 +74,11 @@ fn body(look: &Looking<'_>, url: &str, captures: &[Capture], cut: bool) -> Strin
         ("versions", count(versions)),
         ("duplicates", count(total - versions)),
     ]));
-    out.push_str(&format!("<p>{}</p>\n", link(&details, "Versions, duplicates and every capture")));
+    out.push_str(&format!(
+        "<p>{} · {}</p>\n",
+        link(&details, "Versions, duplicates and every capture"),
+        link(&super::event::history(look, url), "What changed")
+    ));
     if cut {
         out.push_str("<p class=\"soft\">There are more captures than are shown here.</p>\n");
     }

@@ -5,6 +5,7 @@ use crate::answer::{Answer, escape};
 use crate::api::capture::address;
 use crate::api::url;
 use crate::cdx::params::Params;
+use crate::changes::trouble;
 use crate::find::Looking;
 use crate::limits::{COMPARED_BYTES_MAX, COMPARED_CHOICES_MAX};
 use crate::portal::Origin;
@@ -12,7 +13,9 @@ use crate::trouble::Trouble;
 use crate::visit::Visit;
 use crate::{replay, time};
 use skep_archive::{Capture, Key};
+use skep_changes::Settings;
 use skep_page::Input;
+use skep_page::version::{Nature, Version};
 use skep_url::Url;
 use skep_warc::coding::{self, Bounds};
 use skep_warc::date;
@@ -143,9 +146,10 @@ fn texts(look: &Looking<'_>, url: &str, old: &Capture, new: &Capture) -> String 
     )
 }
 
-/// The text of a capture; `None` for what is none.
+/// The text of a capture by the rules for its site, as `skep diff` has it; `None` for what is none.
 fn text(look: &Looking<'_>, capture: &Capture) -> Result<Option<String>, Trouble> {
     let Ok(url) = Url::parse(&capture.url) else { return Ok(None) };
+    let settings = Settings::of(&look.portal.archive).map_err(trouble)?;
     replay::open(look, capture, |shown, mut source| {
         let mut body = Vec::new();
         let decoded: Box<dyn BufRead + '_> = match shown.body_head {
@@ -153,12 +157,12 @@ fn text(look: &Looking<'_>, capture: &Capture) -> Result<Option<String>, Trouble
             None => Box::new(&mut source),
         };
         decoded.take(COMPARED_BYTES_MAX).read_to_end(&mut body).map_err(|error| Trouble::reading(&error))?;
+        let version = Version::read(&Input { url: &url, head: shown.head, body: &body }, settings.rules(&url).0);
         let kind = shown.media_type.to_ascii_lowercase();
-        let page = skep_page::read(&Input { url: &url, head: shown.head, body: &body });
-        if page.kind == skep_page::Kind::Html {
-            return Ok(Some(skep_page::text(&Input { url: &url, head: shown.head, body: &body }).text));
-        }
         let plain = ["text/", "json", "xml", "javascript"].iter().any(|name| kind.contains(name));
-        Ok(plain.then(|| String::from_utf8_lossy(&body).into_owned()))
+        Ok(match version.nature {
+            Nature::Page | Nature::Text => Some(version.text),
+            Nature::Code | Nature::File => plain.then(|| String::from_utf8_lossy(&body).into_owned()),
+        })
     })
 }

@@ -23,8 +23,24 @@ pub fn framing(look: &Looking<'_>, title: &str, body: &str, frames: Option<&str>
     asking(look, title, "", body, frames)
 }
 
+/// A page with a script of ours, which may ask this portal and nobody else.
+pub fn scripted(look: &Looking<'_>, title: &str, body: &str, script: &'static str) -> Answer {
+    whole(look, title, "", body, None, Some(script))
+}
+
 /// A page whose search box holds what was looked for.
 pub fn asking(look: &Looking<'_>, title: &str, asked: &str, body: &str, frames: Option<&str>) -> Answer {
+    whole(look, title, asked, body, frames, None)
+}
+
+fn whole(
+    look: &Looking<'_>,
+    title: &str,
+    asked: &str,
+    body: &str,
+    frames: Option<&str>,
+    script: Option<&'static str>,
+) -> Answer {
     let (asked, shown) = (escape(asked), escape(title));
     let (within, hidden) = match look.scope {
         Scope::Everything => (String::new(), String::new()),
@@ -38,22 +54,24 @@ pub fn asking(look: &Looking<'_>, title: &str, asked: &str, body: &str, frames: 
         false => String::new(),
     };
     let within = escape(&within);
+    let run = script.map_or(String::new(), |script| format!("<script src=\"{script}\" defer></script>"));
     let page = format!(
         "<!doctype html>\n<html lang=\"en\"><head><meta charset=\"utf-8\"><title>{shown} – Skep</title>\
          <meta name=\"viewport\" content=\"width=device-width, initial-scale=1\">\
-         <link rel=\"stylesheet\" href=\"/-/style.css\"></head>\n<body><a class=\"skip\" href=\"#main\">Skip to the content</a>\
+         <link rel=\"stylesheet\" href=\"/-/style.css\">{run}</head>\n<body><a class=\"skip\" href=\"#main\">Skip to the content</a>\
          <header class=\"top\"><a class=\"brand\" href=\"/\">Skep</a>\
          <form action=\"/search\" role=\"search\"><label class=\"unseen\" for=\"q\">A URL, a host or words of a URL</label>\
          <input id=\"q\" name=\"q\" type=\"search\" value=\"{asked}\" maxlength=\"2000\" placeholder=\"A URL, a host or words of a URL\" autocomplete=\"off\" \
          autocapitalize=\"none\" spellcheck=\"false\" required>{hidden}<button>Find</button></form>\
-         <nav aria-label=\"Main\">{texts}<a href=\"/statistics{within}\">Statistics</a><a href=\"/files{within}\">Files</a><a href=\"/api\">API</a></nav></header>\n\
+         <nav aria-label=\"Main\"><a href=\"/changes/live{within}\">Changes</a>{texts}<a href=\"/statistics{within}\">Statistics</a><a href=\"/files{within}\">Files</a><a href=\"/api\">API</a></nav></header>\n\
          <main id=\"main\"><h1>{shown}</h1>\n{body}</main>\n\
          <footer class=\"bottom\">An archive kept with Skep. Every page here can also be asked for through the <a href=\"/api\">API</a>.</footer></body></html>\n"
     );
     let mut answer = answer::with(StatusCode::OK, "text/html; charset=utf-8", page);
     let frames = frames.map_or(String::new(), |origin| format!("; frame-src {origin}"));
+    let runs = if script.is_some() { "; script-src 'self'; connect-src 'self'" } else { "" };
     let policy = format!(
-        "default-src 'none'; style-src 'self'; form-action 'self'; base-uri 'none'; frame-ancestors 'self'{frames}"
+        "default-src 'none'; style-src 'self'; form-action 'self'; base-uri 'none'; frame-ancestors 'self'{frames}{runs}"
     );
     let headers = answer.headers_mut();
     headers.insert(header::CONTENT_SECURITY_POLICY, answer::value(&policy));

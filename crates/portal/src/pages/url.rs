@@ -46,10 +46,11 @@ pub fn page(look: &Looking<'_>, params: &Params, _: &Visit) -> Result<Answer, Tr
     ]));
     if let (Some(earliest), Some(latest)) = (&told.earliest, &told.latest) {
         body.push_str(&format!(
-            "<p>From {} to {}. {}</p>\n",
+            "<p>From {} to {}. {} · {}</p>\n",
             moment(earliest),
             moment(latest),
-            link(&calendar(look, url), "Calendar")
+            link(&calendar(look, url), "Calendar"),
+            link(&super::event::history(look, url), "What changed")
         ));
     }
     body.push_str(

@@ -125,6 +125,11 @@ impl Browser {
         self.command("frame", &json!({ "id": frame }));
     }
 
+    /// A window of this size.
+    pub fn resize(&self, width: u32, height: u32) {
+        self.command("window/rect", &json!({ "width": width, "height": height }));
+    }
+
     /// Writes what is seen to a file.
     pub fn picture(&self, path: &Path) {
         let text = self.ask("GET", &format!("/session/{}/screenshot", self.session), &Value::Null).expect("a picture");

@@ -1,0 +1,155 @@
+//! What changed on a day, site by site.
+
+use super::event;
+use super::frame::{self, and_scope, count, encoded, in_scope, link};
+use crate::answer::{Answer, escape};
+use crate::cdx::params::Params;
+use crate::changes::{may_see, trouble};
+use crate::find::Looking;
+use crate::limits::{DAY_EVENTS_TOLD, DAY_LOOKED_MAX, DAY_SITES_MAX};
+use crate::time;
+use crate::trouble::Trouble;
+use crate::visit::Visit;
+use skep_changes::Filter;
+use skep_url::{Part, Suffixes, Url};
+use std::collections::HashMap;
+use std::ops::ControlFlow;
+
+const DAY_MS: i64 = 86_400_000;
+/// What can become of a page, in the order of the columns.
+const KINDS: [&str; 5] = ["new", "changed", "moved", "gone", "returned"];
+
+/// What happened at one site.
+#[derive(Default)]
+struct Site {
+    by_kind: [u64; KINDS.len()],
+    events: u64,
+    told: String,
+    told_count: usize,
+}
+
+/// The page.
+pub fn page(look: &Looking<'_>, params: &Params, _: &Visit) -> Result<Answer, Trouble> {
+    let today_ms = look.now_ms.div_euclid(DAY_MS) * DAY_MS;
+    let digits = params.get("day").map(|day| day.chars().filter(char::is_ascii_digit).collect::<String>());
+    let begin_ms = match digits {
+        None => today_ms,
+        Some(digits) if digits.len() == 8 => time::earliest(&digits).unwrap_or(today_ms),
+        Some(_) => return Err(Trouble::bad("A day is written as 2026-11-16.")),
+    };
+    let Day { sites, cut, before_ms, after_ms } = Day::of(look, begin_ms)?;
+    let day = |ms: i64| format!("{}-{}-{}", &time::digits(ms)[..4], &time::digits(ms)[4..6], &time::digits(ms)[6..8]);
+    let there = |ms: i64| format!("/changes/day?day={}{}", day(ms), and_scope(look));
+    let mut body = in_scope(look);
+    body.push_str(&super::live::links(look));
+    let ways: Vec<String> = [(before_ms, "The day with changes before"), (after_ms, "The day with changes after")]
+        .iter()
+        .filter_map(|(ms, told)| Some(link(&there((*ms)?), told)))
+        .collect();
+    body.push_str(&format!("<p>{}</p>\n", ways.join(" · ")));
+    if sites.is_empty() {
+        body.push_str("<p>Nothing changed that was noticed.</p>\n");
+    } else {
+        body.push_str(&table(look, &sites));
+    }
+    if cut {
+        body.push_str(&format!(
+            "<p class=\"soft\">Only the last {} events were looked at.</p>\n",
+            count(DAY_LOOKED_MAX as u64)
+        ));
+    }
+    for (name, site) in sites.iter().take(DAY_SITES_MAX) {
+        body.push_str(&format!(
+            "<details><summary>{}: {} changes</summary><ol class=\"changes\">{}</ol>{}</details>\n",
+            escape(name),
+            count(site.events),
+            site.told,
+            match site.events > site.told_count as u64 {
+                true => format!("<p>{}</p>", link(&live(look, name), "All of them")),
+                false => String::new(),
+            }
+        ));
+    }
+    let title = match begin_ms == today_ms {
+        true => format!("What changed today, {}", day(begin_ms)),
+        false => format!("What changed on {}", day(begin_ms)),
+    };
+    Ok(frame::page(look, &title, &body))
+}
+
+fn live(look: &Looking<'_>, site: &str) -> String {
+    format!("/changes/live?host={}{}", encoded(&format!("*.{site}")), and_scope(look))
+}
+
+/// A day in the log.
+struct Day {
+    /// What happened, by site, those with most first.
+    sites: Vec<(String, Site)>,
+    /// There may be more.
+    cut: bool,
+    /// The events next to it, before and after.
+    before_ms: Option<i64>,
+    after_ms: Option<i64>,
+}
+
+impl Day {
+    fn of(look: &Looking<'_>, begin_ms: i64) -> Result<Day, Trouble> {
+        let (portal, changes) = (look.portal, &look.portal.hub.changes);
+        changes.follow(&portal.archive, look.now_ms, &mut |_| ()).map_err(trouble)?;
+        let suffixes = Suffixes::compiled();
+        let mut sites: HashMap<String, Site> = HashMap::new();
+        let (mut before_ms, mut after_ms) = (None, None);
+        let cut = changes.newest_first(&portal.archive, None, DAY_LOOKED_MAX, &Filter::default(), |_, kept| {
+            if !look.scope.holds_position(kept.key, portal) || !may_see(portal, look.may, look.now_ms, kept) {
+                return ControlFlow::Continue(());
+            }
+            if kept.time_ms < begin_ms {
+                before_ms = before_ms.max(Some(kept.time_ms));
+                return ControlFlow::Continue(());
+            }
+            if kept.time_ms >= begin_ms.saturating_add(DAY_MS) {
+                after_ms = Some(after_ms.map_or(kept.time_ms, |known: i64| known.min(kept.time_ms)));
+                return ControlFlow::Continue(());
+            }
+            let Ok(url) = Url::parse(kept.url) else { return ControlFlow::Continue(()) };
+            let site = sites.entry(url.site(&suffixes, Part::Whole).to_owned()).or_default();
+            let kind = kept.kind().rsplit('.').next().unwrap_or_default();
+            if let Some(column) = KINDS.iter().position(|known| *known == kind) {
+                site.by_kind[column] += 1;
+            }
+            site.events += 1;
+            if site.told_count < DAY_EVENTS_TOLD {
+                site.told_count += 1;
+                site.told.push_str(&event::item(look, kept));
+            }
+            ControlFlow::Continue(())
+        });
+        let cut = cut.map_err(trouble)?;
+        let mut sites: Vec<(String, Site)> = sites.into_iter().collect();
+        sites.sort_by(|(a, one), (b, other)| other.events.cmp(&one.events).then_with(|| a.cmp(b)));
+        Ok(Day { sites, cut, before_ms, after_ms })
+    }
+}
+
+fn table(look: &Looking<'_>, sites: &[(String, Site)]) -> String {
+    let mut out = String::from("<div class=\"wide\"><table><thead><tr><th scope=\"col\">site</th>");
+    for kind in KINDS {
+        out.push_str(&format!("<th scope=\"col\" class=\"number\">{kind}</th>"));
+    }
+    out.push_str("</tr></thead><tbody>");
+    for (name, site) in sites.iter().take(DAY_SITES_MAX) {
+        out.push_str(&format!("<tr><th scope=\"row\" class=\"url\">{}</th>", link(&live(look, name), name)));
+        for number in site.by_kind {
+            out.push_str(&format!("<td class=\"number\">{}</td>", count(number)));
+        }
+        out.push_str("</tr>");
+    }
+    out.push_str("</tbody></table></div>\n");
+    if sites.len() > DAY_SITES_MAX {
+        out.push_str(&format!(
+            "<p class=\"soft\">And {} sites more.</p>\n",
+            count((sites.len() - DAY_SITES_MAX) as u64)
+        ));
+    }
+    out
+}
