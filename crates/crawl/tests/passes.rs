@@ -178,6 +178,13 @@ struct Known {
     via: Option<String>,
 }
 
+/// An entry, and how far from a seed the page is that told of it.
+type Told = (Option<Known>, Option<u16>);
+
+fn but_for_via((known, depth): &Told) -> Told {
+    (known.clone().map(|known| Known { via: None, ..known }), *depth)
+}
+
 #[test]
 fn a_registry_made_anew_from_the_records_is_the_one_that_was_there() {
     let shape = || Shape { period_seconds: (86_400, 20 * 86_400), links_off: 3, ..Shape::pages(80) };
@@ -215,12 +222,23 @@ fn a_registry_made_anew_from_the_records_is_the_one_that_was_there() {
     drop(archive);
     let rebuilt = registry(folder.path());
     let mut differences = Vec::new();
+    let mut told_by_another = 0;
     for key in live.keys().chain(rebuilt.keys()).collect::<BTreeSet<&(u16, String)>>() {
-        if live.get(key) != rebuilt.get(key) {
+        // Which of two pages told of a URL first is not defined where both were under way at once: records are folded in the order
+        // in which they were synced, and the segments side by side keep no order among each other within one tick. Both pages
+        // must then be equally far from a seed, and all the rest the same.
+        let via = |known: Option<&Known>, of: &BTreeMap<(u16, String), Known>| {
+            known.and_then(|known| of.get(&(key.0, known.via.clone()?))).map(|via| via.depth)
+        };
+        let one = (live.get(key).cloned(), via(live.get(key), &live));
+        let other = (rebuilt.get(key).cloned(), via(rebuilt.get(key), &rebuilt));
+        told_by_another += usize::from(one != other && but_for_via(&one) == but_for_via(&other));
+        if but_for_via(&one) != but_for_via(&other) {
             differences.push(format!("{key:?}\n  live    {:?}\n  rebuilt {:?}", live.get(key), rebuilt.get(key)));
         }
     }
-    eprintln!("{} of {} entries differ", differences.len(), live.len());
+    eprintln!("{} of {} entries differ, {told_by_another} only in who told of them", differences.len(), live.len());
+    assert!(told_by_another * 100 <= live.len(), "{told_by_another} of {} were told of by another page", live.len());
     differences.truncate(20);
     assert!(differences.is_empty(), "{} …\n{}", differences.len(), differences.join("\n"));
     let states: HashSet<std::mem::Discriminant<State>> =
