@@ -170,6 +170,16 @@ impl Captures {
     /// before what is within them: an address of 14 digits must lead to the capture of that second, also where one of the second before is nearer.
     /// Walks in both directions from there: a URL with a million captures costs no more than one with ten.
     pub fn closest(&self, key: &Key, time_ms: i64) -> Result<Closest> {
+        self.outward(key, time_ms, false)
+    }
+
+    /// The same for a time that stands for its whole second, as addresses tell it: of the captures of one second the newest first, so that
+    /// who is led to the newest capture by its second finds it.
+    pub fn closest_second(&self, key: &Key, time_ms: i64) -> Result<Closest> {
+        self.outward(key, time_ms.div_euclid(1000).saturating_mul(1000).saturating_add(999), true)
+    }
+
+    fn outward(&self, key: &Key, time_ms: i64, whole_seconds: bool) -> Result<Closest> {
         let found = self.set.find(&looked_for(key))?;
         let hidden = self.hidden.now();
         let side = |bounds, direction| Answer {
@@ -180,11 +190,13 @@ impl Captures {
             hidden: hidden.clone(),
             left: u64::MAX,
         };
-        let before = time_ms.checked_sub(1);
+        let from = if whole_seconds { time_ms.saturating_add(1) } else { time_ms };
+        let before = from.checked_sub(1);
         Ok(Closest {
             time_ms,
+            whole_seconds,
             older: before.map(|before| side(moments(key, None, Some(before)), Direction::Backward)),
-            younger: side(moments(key, Some(time_ms), None), Direction::Forward),
+            younger: side(moments(key, Some(from), None), Direction::Forward),
             next_older: None,
             next_younger: None,
         })
@@ -479,6 +491,8 @@ impl Iterator for Answer {
 /// The captures of one URL from a time outward; see [`Captures::closest`].
 pub struct Closest {
     time_ms: i64,
+    /// What is within a second does not count.
+    whole_seconds: bool,
     older: Option<Answer>,
     younger: Answer,
     next_older: Option<Capture>,
@@ -506,7 +520,8 @@ impl Iterator for Closest {
         }
         let second = |ms: i64| ms.div_euclid(1000);
         let distance = |capture: &Capture| {
-            (second(capture.time_ms).abs_diff(second(self.time_ms)), capture.time_ms.abs_diff(self.time_ms))
+            let within = if self.whole_seconds { 0 } else { capture.time_ms.abs_diff(self.time_ms) };
+            (second(capture.time_ms).abs_diff(second(self.time_ms)), within)
         };
         let take_older = match (&self.next_older, &self.next_younger) {
             (Some(older), Some(younger)) => distance(older) <= distance(younger),

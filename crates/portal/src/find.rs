@@ -31,7 +31,7 @@ impl Looking<'_> {
 
     /// Captures of a URL from the nearest to a time outward.
     pub fn nearest(&self, key: &Key, time_ms: i64) -> Result<impl Iterator<Item = Result<Capture, Trouble>>, Trouble> {
-        let closest = self.portal.archive.views().captures.closest(key, time_ms)?;
+        let closest = self.portal.archive.views().captures.closest_second(key, time_ms)?;
         let shown = move |capture: skep_archive::Result<Capture>| match capture {
             Ok(capture) => self.shows(&capture).then_some(Ok(capture)),
             Err(error) => Some(Err(error.into())),

@@ -247,3 +247,17 @@ fn an_address_leads_to_the_capture_of_its_second() {
     let listed = site.get(&format!("/web?url={url}&closest=20210101000022&sort=closest&limit=1")).text();
     assert!(listed.contains(" 20210101000022 "), "{listed}");
 }
+
+#[test]
+fn of_two_captures_in_one_second_the_newest_is_shown() {
+    let url = "http://hurried.example/";
+    let warc = Warc::new()
+        .page(url, "2021-01-01T00:00:22.100Z", "text/plain", b"first")
+        .page(url, "2021-01-01T00:00:22.900Z", "text/plain", b"second")
+        .page(url, "2021-01-01T00:00:28Z", "text/plain", b"later");
+    let site = Site::new(&[("hurried", "hurried.warc.gz", warc.bytes)]);
+    assert_eq!(site.get(&format!("/web/20210101000022id_/{url}")).is(200).text(), "second");
+    // And of two seconds that are equally far the older one, as everywhere.
+    let led = site.get(&format!("/web/20210101000025id_/{url}")).is(302);
+    assert!(led.header("location").is_some_and(|to| to.contains("/20210101000022id_/")), "{}", led.text());
+}

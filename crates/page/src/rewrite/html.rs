@@ -67,11 +67,34 @@ enum Edit {
     Lead,
 }
 
+/// Where what is read goes. What stays as it is waits to be copied together.
+struct Passing<'w, 'o> {
+    window: &'w [u8],
+    copied: usize,
+    out: &'o mut Vec<u8>,
+}
+
+impl Passing<'_, '_> {
+    /// Everything before `at` stays as it is. What is written next comes behind it.
+    fn keep(&mut self, at: usize) -> &mut Vec<u8> {
+        self.out.extend_from_slice(&self.window[self.copied..at]);
+        self.copied = at;
+        self.out
+    }
+
+    /// What stands before `at` was written otherwise, or is dropped.
+    fn pass_over(&mut self, at: usize) {
+        self.copied = at;
+    }
+}
+
 impl Step for Html {
     fn step(&mut self, window: &[u8], end: End, out: &mut Vec<u8>) -> usize {
         let options = Options { text: false, xml: self.xml };
         let mut scanner = Scanner::resumed(window, std::mem::take(&mut self.foreign), options);
-        let done = self.read(&mut scanner, window, end, out);
+        let mut passing = Passing { window, copied: 0, out };
+        let done = self.read(&mut scanner, end, &mut passing);
+        passing.keep(done);
         self.foreign = scanner.into_foreign();
         done
     }
@@ -93,49 +116,40 @@ impl Html {
         }
     }
 
-    fn read<'w>(&mut self, scanner: &mut Scanner<'w>, window: &'w [u8], end: End, out: &mut Vec<u8>) -> usize {
+    fn read<'w>(&mut self, scanner: &mut Scanner<'w>, end: End, passing: &mut Passing<'w, '_>) -> usize {
+        let window = passing.window;
         let mut at = 0;
         while at < window.len() {
             let next = match self.inside {
-                Inside::Markup => self.markup(scanner, window, at, end, out),
-                Inside::Raw { .. } => self.raw(window, at, end, out),
-                Inside::Plain => {
-                    out.extend_from_slice(&window[at..]);
-                    Some(window.len())
+                Inside::Markup => {
+                    let Some(length) = scan::near(b'<', &window[at..]) else { return window.len() };
+                    at += length;
+                    self.markup(scanner, at, end, passing)
                 }
+                Inside::Raw { .. } => self.raw(at, end, passing),
+                Inside::Plain => Some(window.len()),
             };
             match next {
                 Some(next) => at = next,
                 None if end == End::More => return at,
-                None => {
-                    out.extend_from_slice(&window[at..]);
-                    return window.len();
-                }
+                None => return window.len(),
             }
         }
         at
     }
 
-    /// Passes text on, and the tag or declaration after it. `None`: the window ends inside.
+    /// Passes the tag or declaration on that begins here. `None`: the window ends inside.
     fn markup<'w>(
         &mut self,
         scanner: &mut Scanner<'w>,
-        window: &'w [u8],
         at: usize,
         end: End,
-        out: &mut Vec<u8>,
+        passing: &mut Passing<'w, '_>,
     ) -> Option<usize> {
-        let Some(length) = scan::near(b'<', &window[at..]) else {
-            out.extend_from_slice(&window[at..]);
-            return Some(window.len());
-        };
-        if length > 0 {
-            out.extend_from_slice(&window[at..at + length]);
-            return Some(at + length);
-        }
+        let window = passing.window;
         let rest = &window[at..];
         let after = match *rest.get(1)? {
-            b'a'..=b'z' | b'A'..=b'Z' => return self.start(scanner, window, at, out),
+            b'a'..=b'z' | b'A'..=b'Z' => return self.start(scanner, at, passing),
             b'/' => match rest.get(2)? {
                 b'a'..=b'z' | b'A'..=b'Z' => scanner.tag_from(at + 2, true)?.0,
                 _ => at + memchr(b'>', rest)? + 1,
@@ -163,24 +177,18 @@ impl Html {
             b'?' => {
                 let after = at + memchr(b'>', rest)? + 1;
                 if self.xml && rest.starts_with(b"<?xml-stylesheet") {
-                    self.sheet_instruction(&window[at..after], out);
-                    return Some(after);
+                    self.sheet_instruction(&window[at..after], passing.keep(at));
+                    passing.pass_over(after);
                 }
                 after
             }
             _ => at + 1,
         };
-        out.extend_from_slice(&window[at..after]);
         Some(after)
     }
 
-    fn start<'w>(
-        &mut self,
-        scanner: &mut Scanner<'w>,
-        window: &'w [u8],
-        at: usize,
-        out: &mut Vec<u8>,
-    ) -> Option<usize> {
+    fn start<'w>(&mut self, scanner: &mut Scanner<'w>, at: usize, passing: &mut Passing<'w, '_>) -> Option<usize> {
+        let window = passing.window;
         let (after, mode) = scanner.tag_from(at + 1, false)?;
         let tag = &scanner.tag;
         let mut ours_follows = false;
@@ -191,10 +199,9 @@ impl Html {
                 Element::Svg if self.xml => ours_follows = true,
                 // XML of other kinds has no scripts.
                 Element::Other(_) if self.xml => self.is_ours_in = true,
-                _ => self.put_ours(out),
+                _ => self.put_ours(passing.keep(at)),
             }
         }
-        let mut copied = at;
         for attribute in &tag.attributes {
             if attribute.value.is_empty() {
                 continue;
@@ -211,17 +218,16 @@ impl Html {
                 value_end += 1;
             }
             let kept = if edit == Edit::Drop { name_at } else { value_at };
-            out.extend_from_slice(&window[copied..kept]);
+            let out = passing.keep(kept);
             match edit {
                 Edit::Keep | Edit::Drop => {}
                 Edit::Change => put_value(&self.value, out),
                 Edit::Lead => put_address(&self.value, out),
             }
-            copied = value_end;
+            passing.pass_over(value_end);
         }
-        out.extend_from_slice(&window[copied..after]);
         if ours_follows && !tag.self_closing {
-            self.put_ours(out);
+            self.put_ours(passing.keep(after));
         }
         self.inside = self.content(tag, mode);
         Some(after)
@@ -273,9 +279,9 @@ impl Html {
     }
 
     /// Passes the content of an element on, up to its end tag.
-    fn raw(&mut self, window: &[u8], at: usize, end: End, out: &mut Vec<u8>) -> Option<usize> {
+    fn raw(&mut self, at: usize, end: End, passing: &mut Passing<'_, '_>) -> Option<usize> {
         let Inside::Raw { element, is_script, content } = self.inside else { return Some(at) };
-        let rest = &window[at..];
+        let rest = &passing.window[at..];
         let length = if is_script { scan::script_end(rest) } else { scan::raw_end(rest, element.name()) };
         let is_complete = length < rest.len();
         if !is_complete && end != End::Last {
@@ -283,7 +289,6 @@ impl Html {
                 // Nothing is changed, so nothing need be held but what may be the end tag.
                 let keep = rest.len().min(element.name().len() + 2);
                 let safe = rest.len() - keep;
-                out.extend_from_slice(&rest[..safe]);
                 return (safe > 0).then_some(at + safe);
             }
             if end == End::More {
@@ -294,12 +299,15 @@ impl Html {
             return Some(at);
         }
         let text = &rest[..length];
-        match content {
-            Content::Text => out.extend_from_slice(text),
-            Content::Style => css::whole(text, self.charset, self.xml, &mut self.addresses, out),
-            Content::Script => script::whole(text, self.charset, false, &mut self.addresses, out),
-            Content::ImportMap => importmap::rewrite(text, &mut self.addresses, out),
-            Content::Dropped => {}
+        if content != Content::Text {
+            let out = passing.keep(at);
+            match content {
+                Content::Text | Content::Dropped => {}
+                Content::Style => css::whole(text, self.charset, self.xml, &mut self.addresses, out),
+                Content::Script => script::whole(text, self.charset, false, &mut self.addresses, out),
+                Content::ImportMap => importmap::rewrite(text, &mut self.addresses, out),
+            }
+            passing.pass_over(at + length);
         }
         self.inside = Inside::Markup;
         Some(at + length)
