@@ -105,6 +105,8 @@ pub struct Dns<'a> {
 pub struct Encoders {
     deflating: Encoder,
     wrapping: Encoder,
+    /// For what we say ourselves: record after record begins and goes on in the same way.
+    own: Encoder,
     head: RecordHead,
     /// A block that is made here, or read from a file.
     block: Vec<u8>,
@@ -120,6 +122,7 @@ impl Encoders {
         Encoders {
             deflating: Encoder::new(Compression::Gzip(level)),
             wrapping: Encoder::new(Compression::Gzip(Level::STORED)),
+            own: Encoder::new(Compression::GzipAlike),
             head: RecordHead::default(),
             block: Vec::new(),
             stored: Vec::new(),
@@ -180,7 +183,7 @@ impl Encoders {
         self.head.begin(RecordKind::Metadata, &RecordId::uuid(id), &date(time_ms)?, None)?;
         self.head.digest("WARC-Block-Digest", &sha1(&block));
         self.head.end(media_type, block.len() as u64);
-        let bytes = self.encode(&block, false);
+        let bytes = self.encode(&block, How::Own);
         let note = if block.len() <= skep_archive::limits::NOTE_BYTES_MAX { note(block) } else { Note::Plain };
         Ok(Append { site_hash, records: vec![Encoded::new(bytes, note)] })
     }
@@ -195,7 +198,7 @@ impl Encoders {
         self.head.digest("WARC-Payload-Digest", &digest);
         self.head.end("text/dns", dns.text.len() as u64);
         let note = about.note(CaptureKind::Resource, 0, "text/dns".into(), Some(digest), false);
-        Ok((about.key.site_hash(), Encoded::new(self.encode(dns.text.as_bytes(), false), note)))
+        Ok((about.key.site_hash(), Encoded::new(self.encode(dns.text.as_bytes(), How::Own), note)))
     }
 
     fn request(
@@ -226,7 +229,7 @@ impl Encoders {
         self.head.end(HTTP_REQUEST, request.len() as u64);
         let is_http = matches!(parsed, Parsed::Complete { .. });
         let note = about.note(CaptureKind::Request, 0, "application/http".into(), payload, is_http);
-        Ok(Encoded::new(self.encode(request, false), note))
+        Ok(Encoded::new(self.encode(request, How::Own), note))
     }
 
     /// The response, or the revisit that stands for it.
@@ -269,8 +272,8 @@ impl Encoders {
         let block_digest = answer.block_digest().filter(|_| original.is_none());
         let mut whole = std::mem::take(&mut self.block);
         let content_type = if answer.head().is_some() { HTTP_RESPONSE } else { NOT_HTTP };
-        let compressed = answer.is_compressed();
-        let encoded = self.answer_block(content_type, block, block_digest, payload, compressed, &mut whole);
+        let how = if answer.is_compressed() { How::Wrapped } else { How::Deflated };
+        let encoded = self.answer_block(content_type, block, block_digest, payload, how, &mut whole);
         self.block = whole;
         Ok(Encoded { bytes: encoded?, note })
     }
@@ -296,7 +299,7 @@ impl Encoders {
         block: Block<'_>,
         digest: Option<Digest>,
         payload: Option<Digest>,
-        compressed: bool,
+        how: How,
         whole: &mut Vec<u8>,
     ) -> Result<Bytes, WriteError> {
         let bytes = match block {
@@ -322,17 +325,17 @@ impl Encoders {
         }
         self.head.end(content_type, block.length());
         match (bytes, block) {
-            (Some(bytes), _) => Ok(Bytes::Memory(self.encode(bytes, compressed))),
-            (None, Block::Memory(bytes)) => Ok(Bytes::Memory(self.encode(bytes, compressed))),
-            (None, Block::File(file, length)) => self.spill(FromFile::new(file, length), length, compressed),
+            (Some(bytes), _) => Ok(Bytes::Memory(self.encode(bytes, how))),
+            (None, Block::Memory(bytes)) => Ok(Bytes::Memory(self.encode(bytes, how))),
+            (None, Block::File(file, length)) => self.spill(FromFile::new(file, length), length, how),
         }
     }
 
-    fn spill(&mut self, block: FromFile<'_>, length: u64, compressed: bool) -> Result<Bytes, WriteError> {
+    fn spill(&mut self, block: FromFile<'_>, length: u64, how: How) -> Result<Bytes, WriteError> {
         let mut file = tempfile::tempfile_in(&self.spill).map_err(|error| {
             io::Error::new(error.kind(), format!("cannot make a temporary file in {}: {error}", self.spill.display()))
         })?;
-        let encoder = if compressed { &mut self.wrapping } else { &mut self.deflating };
+        let encoder = if how == How::Wrapped { &mut self.wrapping } else { &mut self.deflating };
         let written = encoder.raw_stream(self.head.as_bytes(), block, length, &mut file)?;
         Ok(Bytes::Spilled { file, length: written.stored_bytes })
     }
@@ -353,7 +356,7 @@ impl Encoders {
         about.finish(&mut self.head);
         self.head.digest("WARC-Block-Digest", &digest);
         self.head.end(FIELDS, block.len() as u64);
-        let bytes = self.encode(&block, false);
+        let bytes = self.encode(&block, How::Own);
         self.block = block;
         // One page with many links must not hold its memory for the life of the encoder.
         self.block.shrink_to(ENCODED_IN_MEMORY_BYTES_MAX as usize);
@@ -361,17 +364,33 @@ impl Encoders {
     }
 
     /// One gzip member of the head at hand and this block.
-    fn encode(&mut self, block: &[u8], compressed: bool) -> Vec<u8> {
+    fn encode(&mut self, block: &[u8], how: How) -> Vec<u8> {
         let head = self.head.as_bytes();
         let small = head.len() + block.len() <= WRAPPED_RECORD_BYTES_MAX;
-        let encoder = if compressed || small { &mut self.wrapping } else { &mut self.deflating };
+        if how == How::Wrapped || small {
+            let mut bytes = Vec::new();
+            self.wrapping.raw_record(head, block, &mut bytes);
+            return bytes;
+        }
         self.stored.clear();
+        let encoder = if how == How::Own { &mut self.own } else { &mut self.deflating };
         encoder.raw_record(head, block, &mut self.stored);
         // A copy of the right size: the record waits for its commit, the room it was made in is needed again.
         let bytes = self.stored.as_slice().to_vec();
         self.stored.shrink_to(ENCODED_IN_MEMORY_BYTES_MAX as usize);
         bytes
     }
+}
+
+/// How a record that is not small is stored.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum How {
+    /// It gains from being compressed.
+    Deflated,
+    /// It gains nothing.
+    Wrapped,
+    /// We wrote it.
+    Own,
 }
 
 /// What the records of one visit share.

@@ -170,6 +170,9 @@ impl Level {
     /// costs more than the bytes are worth.
     pub const STORED: Level = Level(0);
 
+    /// The fastest that compresses at all.
+    pub const LOWEST: Level = Level(1);
+
     /// About 125 MB/s per core; what most archives use.
     pub const DEFAULT: Level = Level(6);
 

@@ -32,6 +32,7 @@ pub mod fuzz_http;
 mod gzip;
 mod head;
 pub mod http;
+mod learned;
 pub mod limits;
 mod options;
 mod read;

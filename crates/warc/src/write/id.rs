@@ -13,15 +13,15 @@ impl RecordId {
     pub fn uuid(mut random: [u8; 16]) -> RecordId {
         random[6] = random[6] & 0x0f | 0x40;
         random[8] = random[8] & 0x3f | 0x80;
-        let n = u128::from_be_bytes(random);
-        RecordId(format!(
-            "urn:uuid:{:08x}-{:04x}-{:04x}-{:04x}-{:012x}",
-            n >> 96,
-            n >> 80 & 0xffff,
-            n >> 64 & 0xffff,
-            n >> 48 & 0xffff,
-            n & 0xffff_ffff_ffff
-        ))
+        let mut uri = String::with_capacity(45);
+        uri.push_str("urn:uuid:");
+        for (at, byte) in random.into_iter().enumerate() {
+            if matches!(at, 4 | 6 | 8 | 10) {
+                uri.push('-');
+            }
+            uri.extend([byte >> 4, byte & 15].map(|digit| char::from(b"0123456789abcdef"[usize::from(digit)])));
+        }
+        RecordId(uri)
     }
 
     /// An identifier as found in a record, with or without angle brackets.
@@ -45,5 +45,18 @@ impl RecordId {
 impl fmt::Display for RecordId {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         write!(f, "<{}>", self.0)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_uuid_of_random_bytes_says_that_it_is_one() {
+        let id = RecordId::uuid([0xff; 16]);
+        assert_eq!(id.as_uri(), "urn:uuid:ffffffff-ffff-4fff-bfff-ffffffffffff");
+        let id = RecordId::uuid(std::array::from_fn(|at| at as u8 * 16 + at as u8));
+        assert_eq!(id.as_uri(), "urn:uuid:00112233-4455-4677-8899-aabbccddeeff");
     }
 }

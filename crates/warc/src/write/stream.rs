@@ -37,7 +37,8 @@ impl Encoder {
         let mut counted = Counted { out, bytes: 0 };
         match &self.compression {
             Compression::Plain => pour(head, &mut block, length, &mut counted)?,
-            Compression::Gzip(level) => {
+            Compression::Gzip(_) | Compression::GzipAlike => {
+                let level = self.compression.level();
                 // The member's length is not known before its end, so there is no `sl` field.
                 let level = flate2::Compression::new(u32::from(level.get().min(9)));
                 let mut gzip = flate2::GzBuilder::new().write(&mut counted, level);
