@@ -104,7 +104,8 @@ impl Pages {
             journal,
             checkpoint,
             held: Vec::with_capacity(room),
-            bytes: vec![0; room * PAGE_BYTES],
+            // Taken from the system as pages come: a small crawl, or a command that only asks, has few.
+            bytes: Vec::with_capacity(room * PAGE_BYTES),
             places: HashMap::with_capacity_and_hasher(room * 2, BuildHasherDefault::default()),
             room,
             hand: 0,
@@ -174,6 +175,7 @@ impl Pages {
     fn free_place(&mut self) -> Result<usize> {
         if self.held.len() < self.room {
             self.held.push(NOTHING);
+            self.bytes.resize(self.held.len() * PAGE_BYTES, 0);
             return Ok(self.held.len() - 1);
         }
         loop {
@@ -247,7 +249,7 @@ impl Pages {
 
     pub fn memory_bytes(&self) -> usize {
         let journaled: usize = self.files.iter().map(|file| file.journaled.capacity() * 8).sum();
-        self.bytes.len() + self.held.capacity() * size_of::<Held>() + self.places.capacity() * 13 + journaled
+        self.bytes.capacity() + self.held.capacity() * size_of::<Held>() + self.places.capacity() * 13 + journaled
     }
 
     pub fn disk_bytes(&self) -> u64 {

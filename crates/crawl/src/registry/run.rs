@@ -7,8 +7,8 @@
 //!   fence    the high half of a block's first fingerprint, one for each block
 //!   footer   | magic 8 | keys 8 | level 4, 0 4 | filter bytes 8 | checksum of filter and fences 8 | 0 8 | checksum 8 |
 //! ```
-//! Fingerprints are spread evenly, so a fence is found near the place where interpolation looks for it, and a look-up reads one
-//! block.
+//! Fingerprints are spread evenly, so the fences that share their highest bits are one or two, whatever the length of the run: a list of
+//! where such groups begin leads to the fence, and a look-up reads one block.
 
 use super::blocks::Blocks;
 use super::codec::{get, set};
@@ -27,8 +27,6 @@ const NUMBERS_AT: usize = BLOCK_KEYS * 16;
 const CHECKSUM_AT: usize = NUMBERS_AT + BLOCK_KEYS * 5;
 /// Fills the last block; no number is as large.
 const NO_NUMBER: u64 = (1 << 40) - 1;
-/// How far from its expected place a fence is looked for before the whole list is searched.
-const FENCE_WINDOW: usize = 256;
 /// Bytes written at a time.
 const WRITE_BYTES: usize = 256 << 10;
 
@@ -39,9 +37,7 @@ pub(super) struct Run {
     pub keys: u64,
     pub file_bytes: u64,
     pub filter: Option<Filter>,
-    /// Every `stride`-th fence.
-    fences: Vec<u64>,
-    stride: usize,
+    fences: Fences,
     file: File,
     path: PathBuf,
 }
@@ -77,11 +73,10 @@ impl Run {
             return Err(Error::damaged(path, "its filter does not match its checksum"));
         }
         let (filter, fences) = tail.split_at(filter_bytes as usize);
-        let stride = (blocks as usize).div_ceil(fences_max).max(1);
-        let fences = fences.as_chunks().0.iter().step_by(stride).map(|fence| u64::from_le_bytes(*fence)).collect();
+        let fences = Fences::new(fences, fences_max);
         let filter = (filter.len() <= filter_bytes_max).then(|| Filter::from_bytes(filter)).flatten();
         let level = get(&footer, 16, 4) as u32;
-        Ok(Run { id, level, keys, file_bytes, filter, fences, stride, file, path: path.to_owned() })
+        Ok(Run { id, level, keys, file_bytes, filter, fences, file, path: path.to_owned() })
     }
 
     pub fn sync(&self) -> Result<()> {
@@ -93,7 +88,7 @@ impl Run {
     }
 
     pub fn memory_bytes(&self) -> usize {
-        self.fences.len() * 8 + self.filter.as_ref().map_or(0, Filter::bytes)
+        self.fences.memory_bytes() + self.filter.as_ref().map_or(0, Filter::bytes)
     }
 
     fn blocks(&self) -> u64 {
@@ -105,14 +100,10 @@ impl Run {
         if self.keys == 0 || self.filter.as_ref().is_some_and(|filter| !filter.may_hold(key)) {
             return Ok(None);
         }
-        let last = self.fence(key);
-        let mut first = last;
-        // Neighbours may share the half that fences keep: then the key is behind any of these fences, or before the first.
-        while first > 0 && self.fences[first] == (key >> 64) as u64 {
-            first -= 1;
-        }
-        let mut low = (first * self.stride) as u64;
-        let mut high = (((last + 1) * self.stride) as u64).min(self.blocks());
+        let (first, last) = self.fences.around((key >> 64) as u64);
+        let stride = self.fences.stride;
+        let mut low = (first * stride) as u64;
+        let mut high = (((last + 1) * stride) as u64).min(self.blocks());
         // Mostly one block is left. Between fences that are far apart the place is halved.
         while high - low > 1 {
             let middle = low + (high - low) / 2;
@@ -123,18 +114,6 @@ impl Run {
             }
         }
         Ok(find_in(blocks.get(self, low)?, key))
-    }
-
-    /// The last fence that is not above the key, or the first of all.
-    fn fence(&self, key: Fingerprint) -> usize {
-        let high = (key >> 64) as u64;
-        let guess = ((u128::from(high) * self.fences.len() as u128) >> 64) as usize;
-        let from = guess.saturating_sub(FENCE_WINDOW);
-        let to = (guess + FENCE_WINDOW).min(self.fences.len());
-        let near = from + self.fences[from..to].partition_point(|fence| *fence <= high);
-        let certain = (near > from || from == 0) && (near < to || to == self.fences.len());
-        let after = if certain { near } else { self.fences.partition_point(|fence| *fence <= high) };
-        after.saturating_sub(1)
     }
 
     /// Reads blocks and checks them.
@@ -148,6 +127,53 @@ impl Run {
             }
         }
         Ok(())
+    }
+}
+
+/// Where in a run a fingerprint may be.
+struct Fences {
+    /// Every `stride`-th fence.
+    every: Vec<u64>,
+    stride: usize,
+    /// By the highest bits of a fence: the first fence that has these or higher ones. One entry more says how many fences there are.
+    groups: Vec<u32>,
+    /// How far a fence is shifted to have only those bits.
+    shift: u32,
+}
+
+impl Fences {
+    fn new(bytes: &[u8], fences_max: usize) -> Fences {
+        let (all, _) = bytes.as_chunks();
+        let stride = all.len().div_ceil(fences_max).max(1);
+        let every: Vec<u64> = all.iter().step_by(stride).map(|fence| u64::from_le_bytes(*fence)).collect();
+        // About as many groups as fences.
+        let bits = every.len().max(2).ilog2();
+        let shift = u64::BITS - bits;
+        let mut groups = Vec::with_capacity((1 << bits) + 1);
+        for (at, fence) in every.iter().enumerate() {
+            let group = (fence >> shift) as usize;
+            // Fences of a damaged file need not rise; the blocks behind them are checked when they are read.
+            if group >= groups.len() {
+                groups.resize(group + 1, at as u32);
+            }
+        }
+        groups.resize((1 << bits) + 1, every.len() as u32);
+        Fences { every, stride, groups, shift }
+    }
+
+    /// The first and the last fence behind which fingerprints with this high half may stand.
+    fn around(&self, high: u64) -> (usize, usize) {
+        let group = (high >> self.shift) as usize;
+        let (from, to) = (self.groups[group] as usize, self.groups[group + 1] as usize);
+        let within = &self.every[from..to];
+        // Neighbours may share the half that fences keep: then the key is behind any of these fences, or before the first.
+        let first = from + within.partition_point(|fence| *fence < high);
+        let after = from + within.partition_point(|fence| *fence <= high);
+        (first.saturating_sub(1), after.saturating_sub(1))
+    }
+
+    fn memory_bytes(&self) -> usize {
+        self.every.len() * 8 + self.groups.len() * 4
     }
 }
 
@@ -269,9 +295,7 @@ impl Writer {
         set(&mut footer, 48, 8, sum);
         self.buffer.extend_from_slice(&footer);
         self.flush()?;
-        let blocks = self.fences.len() / 8;
-        let stride = blocks.div_ceil(fences_max).max(1);
-        let fences = self.fences.as_chunks().0.iter().step_by(stride).map(|fence| u64::from_le_bytes(*fence)).collect();
+        let fences = Fences::new(&self.fences, fences_max);
         Ok(Run {
             id: self.id,
             level: self.level,
@@ -279,7 +303,6 @@ impl Writer {
             file_bytes: self.written,
             filter: self.filter,
             fences,
-            stride,
             file: self.file,
             path: self.path,
         })

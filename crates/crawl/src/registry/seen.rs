@@ -57,7 +57,7 @@ pub(super) struct Seen {
     /// what little a small crawl knows stays close together.
     slots: Vec<u32>,
     index_mask: u32,
-    /// Fingerprints found in runs lately, each with its number plus one. All zeros at first, which costs nothing until it is used.
+    /// Fingerprints found in runs lately, each with its number plus one. Empty until there is a run.
     recent: Vec<Recent>,
     runs: Vec<Run>,
     next_file: u64,
@@ -97,7 +97,7 @@ impl Seen {
             fresh_sum: Xxh3Default::new(),
             slots: vec![0; SLOTS_FIRST],
             index_mask: (active_keys as u32 + 1).next_power_of_two() - 1,
-            recent: vec![[0; 3]; room.recent_keys.next_power_of_two().max(1)],
+            recent: Vec::new(),
             runs: Vec::new(),
             next_file: written.next_file,
             merges: Vec::new(),
@@ -174,10 +174,15 @@ impl Seen {
     }
 
     pub fn find(&mut self, key: Fingerprint) -> Result<Option<u64>> {
+        if self.runs.is_empty() {
+            return Ok(self.slot(key).1.map(|index| self.base + index as u64));
+        }
+        if self.recent.is_empty() {
+            self.recent.resize(self.room.recent_keys.next_power_of_two().max(1), [0; 3]);
+        }
         let (high, low) = ((key >> 64) as u64, key as u64);
         let recent = low as usize & (self.recent.len() - 1);
-        if !self.runs.is_empty()
-            && let [found_high, found_low, number @ 1..=u64::MAX] = self.recent[recent]
+        if let [found_high, found_low, number @ 1..=u64::MAX] = self.recent[recent]
             && (found_high, found_low) == (high, low)
         {
             return Ok(Some(number - 1));
