@@ -42,7 +42,11 @@ impl Ledger {
         let Some(rules) = self.rules(crawl) else { return Ok(0) };
         let inside = rules.is_inside(&visited.url);
         let strip_query = rules.settings().strip_query;
-        let Ok(url) = Url::parse(&visited.url) else { return Ok(0) };
+        let parsed = match &visited.parts {
+            Some(_) => None,
+            None => Url::parse(&visited.url).ok(),
+        };
+        let Some(url) = visited.parts.as_ref().or(parsed.as_ref()) else { return Ok(0) };
         let site = site_id(url.site(&self.suffixes, Part::Whole));
         let page = Page { visited, origin: origin(&visited.url), site, inside, entry };
         let leads = visited.from_queue && !is_part(&visited.mime);
@@ -58,7 +62,7 @@ impl Ledger {
             }
         }
         if visited.from_queue {
-            self.traps.learn(&url, visited, site, novelty.as_ref());
+            self.traps.learn(url, visited, site, novelty.as_ref());
         }
         Ok(taken)
     }

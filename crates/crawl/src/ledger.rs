@@ -290,6 +290,7 @@ impl Ledger {
             entry: known,
             from_queue: !robots || known.is_some(),
             url: capture.url.clone(),
+            parts: None,
             hops: Hops { depth: meta.depth, redirects: meta.redirects },
             outcome,
             time_ms: answer.time_ms,

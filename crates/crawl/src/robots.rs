@@ -230,6 +230,7 @@ async fn ask_once(
             entry: None,
             from_queue: false,
             url: url.as_str().to_string(),
+            parts: None,
             hops: Hops::SEED,
             outcome: judged.outcome,
             time_ms,

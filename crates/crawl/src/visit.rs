@@ -32,6 +32,8 @@ pub struct Visited {
     pub from_queue: bool,
     /// The URL.
     pub url: String,
+    /// The same in its parts, where somebody has taken it apart already.
+    pub parts: Option<Url>,
     /// How far from a seed.
     pub hops: Hops,
     /// What became of it.
@@ -74,6 +76,7 @@ impl Visited {
             entry: Some(entry),
             from_queue: true,
             url: String::new(),
+            parts: None,
             hops: Hops::SEED,
             outcome,
             time_ms,
@@ -187,6 +190,7 @@ fn visited(
         entry: Some(ask.entry),
         from_queue: true,
         url: url.as_str().to_string(),
+        parts: Some(url.clone()),
         hops: Hops { depth: ask.depth, redirects: ask.hops },
         outcome: judged.outcome,
         time_ms,
