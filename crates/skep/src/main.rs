@@ -34,6 +34,10 @@ use clap::{Parser, Subcommand};
 use std::path::PathBuf;
 use std::process::ExitCode;
 
+/// What a worker takes, another thread gives back, dozens of times a page: that is what this allocator is made for.
+#[global_allocator]
+static ALLOCATOR: mimalloc::MiMalloc = mimalloc::MiMalloc;
+
 /// Crawl politely, archive byte for byte, find it again.
 ///
 /// Everything Skep keeps lies in ordinary WARC files in one folder (`--archive`, by default ./skep-archive). Views beside them make it

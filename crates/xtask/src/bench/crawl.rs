@@ -6,6 +6,7 @@
 //! field's parts, lol_html, url and libdeflate: that is the loop which anybody would write for the least that an archiving
 //! crawler must do. The other has our own page reader in their place. It is no bar, because a part of ours that becomes faster
 //! makes it faster too; it shows what a crawler costs beyond its parts: finding out what to fetch, records, registry, index, syncing.
+//! Both allocate as every program does that says nothing about it; we have an allocator of our own, because threads hand over to others.
 
 #[path = "../../../skep/tests/site/nginx.rs"]
 mod nginx;
