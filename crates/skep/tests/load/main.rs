@@ -31,6 +31,8 @@ const SECONDS: u64 = 120;
 const JUDGED_SECONDS: u64 = 600;
 /// Those who ask at the same time.
 const ASKERS: u64 = 6;
+/// What the portal may keep at hand: so little that it is full soon, and what grows beyond a bound would show.
+const MEMORY: &str = "32MB";
 /// How long each rests between two questions, so that others on this machine get on.
 const REST: Duration = Duration::from_millis(10);
 /// How much there is to crawl, and how fast.
@@ -133,7 +135,7 @@ fn what_is_asked_while_a_crawl_writes_is_answered_whole_and_at_once() {
     // An archive, so that there is something to serve.
     site.write("history.warc.gz", site::files::history().bytes);
     site.skep(&["add", "history.warc.gz"]).exits(0);
-    let portal = Portal::begin(&site, &[]);
+    let portal = Portal::begin(&site, &["--memory", MEMORY]);
     let (address, replay) = (portal.address.clone(), format!("replay.localhost:{}", portal.port()));
     let scale = if seconds < JUDGED_SECONDS { SMALL } else { LARGE };
     let truth = Truth::of(web(&scale));
