@@ -42,6 +42,7 @@ const TARGETS: &[Target] = &[
     Target { package: "crawl", name: "metadata", run: skep_crawl::fuzz::fuzz_metadata },
     Target { package: "crawl", name: "checks", run: skep_crawl::fuzz::fuzz_checks },
     Target { package: "crawl", name: "heard", run: skep_crawl::fuzz::fuzz_heard },
+    Target { package: "ring", name: "frame", run: skep_ring::message::fuzz_frame },
 ];
 
 /// An input that takes longer than this hangs.

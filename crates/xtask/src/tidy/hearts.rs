@@ -65,6 +65,20 @@ const HEARTS: &[(&str, &[Outside])] = &[
     ("crates/page/src", &[Clock, Socket, Spawn, Chance]),
     ("crates/schedule/src", &[Clock, Socket, Spawn, Chance]),
     ("crates/changes/src", &[Clock, Socket, Spawn, Chance]),
+    // The ring decides here; what talks to the network stands beside.
+    ("crates/ring/src/chance.rs", &[Clock, Socket, Spawn, Chance]),
+    ("crates/ring/src/copy.rs", &[Clock, Socket, Spawn, Chance]),
+    ("crates/ring/src/epoch.rs", &[Clock, Socket, Spawn, Chance]),
+    ("crates/ring/src/fact.rs", &[Clock, Socket, Spawn, Chance]),
+    ("crates/ring/src/genesis.rs", &[Clock, Socket, Spawn, Chance]),
+    ("crates/ring/src/key.rs", &[Clock, Socket, Spawn, Chance]),
+    ("crates/ring/src/message.rs", &[Clock, Socket, Spawn, Chance]),
+    ("crates/ring/src/node.rs", &[Clock, Socket, Spawn, Chance]),
+    ("crates/ring/src/placement.rs", &[Clock, Socket, Spawn, Chance]),
+    ("crates/ring/src/roster.rs", &[Clock, Socket, Spawn, Chance]),
+    ("crates/ring/src/settings.rs", &[Clock, Socket, Spawn, Chance]),
+    ("crates/ring/src/ticket.rs", &[Clock, Socket, Spawn, Chance]),
+    ("crates/ring/src/watch.rs", &[Clock, Socket, Spawn, Chance]),
     // Reads files on several cores, and is otherwise a function of its bytes.
     ("crates/warc/src", &[Clock, Socket]),
 ];

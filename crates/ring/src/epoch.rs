@@ -1,0 +1,319 @@
+//! Who holds a slice: a chain of records, each signed by a majority of the holders in the one before and differing from it by one
+//! node. The wish of `placement` is what the chain moves towards; what counts is the chain.
+//!
+//! ```text
+//!  epoch 0.0  first node           by the genesis
+//!  epoch 0.1  A B                  signed by A
+//!  epoch 0.2  A B C                signed by A B
+//!  epoch 0.3  A B D                signed by two of A B C         one node for another
+//!  epoch 1.4  D                    signed by D, with proofs that A and B are absent: a recovery, and it says so
+//! ```
+//! An epoch is a generation and a number. A recovery begins a new generation, so it is newer than anything a lost majority may
+//! have agreed upon unseen; what they wrote is not lost by that, because who held a copy keeps it until others have proven theirs.
+
+use std::sync::Arc;
+
+use serde::{Deserialize, Serialize};
+
+use crate::genesis::{NetworkId, Slice};
+use crate::key::{Hash, Key, Seal, Signature, signed};
+use crate::limits::{CHAIN_KEPT_MAX, HOLDERS_MAX};
+use crate::roster::{Index, Roster};
+use crate::settings::Settings;
+use crate::watch::{AbsenceProof, Watchers};
+
+/// Counts the changes of a slice's holders.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
+pub struct Epoch {
+    /// Recoveries so far.
+    pub generation: u32,
+    /// Changes so far.
+    pub number: u32,
+}
+
+impl std::fmt::Display for Epoch {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        write!(f, "{}.{}", self.generation, self.number)
+    }
+}
+
+/// Who holds a slice from an epoch on.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Holders {
+    /// The network.
+    pub network: NetworkId,
+    /// The slice.
+    pub slice: Slice,
+    /// The epoch that begins.
+    pub epoch: Epoch,
+    /// The hash of the holders before; zero in the first epoch.
+    pub before: Hash,
+    /// In the order in which they should lead.
+    pub nodes: Vec<Key>,
+}
+
+impl Holders {
+    /// What names it in the record after it.
+    pub fn hash(&self) -> Hash {
+        Hash::of("skep holders", &signed("skep holders", self))
+    }
+
+    /// What a holder of the epoch before signs.
+    pub fn ballot(&self) -> Vec<u8> {
+        signed("skep holders", self)
+    }
+}
+
+/// Holders and who agreed.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct SignedHolders {
+    /// What is signed.
+    pub holders: Holders,
+    /// By holders of the epoch before.
+    pub signatures: Vec<(Key, Signature)>,
+    /// In a recovery: that the others are absent.
+    pub proofs: Vec<Arc<AbsenceProof>>,
+}
+
+/// Why an epoch is not believed.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Doubt {
+    /// An epoch in between is missing here.
+    Gap,
+    /// It never follows from the one before.
+    Wrong(&'static str),
+}
+
+impl SignedHolders {
+    /// The first epoch of a slice, which the genesis says.
+    pub fn first(network: NetworkId, slice: Slice, nodes: Vec<Key>) -> SignedHolders {
+        let holders = Holders { network, slice, epoch: Epoch::default(), before: Hash::default(), nodes };
+        SignedHolders { holders, signatures: Vec::new(), proofs: Vec::new() }
+    }
+
+    /// Whether it follows from the holders before it.
+    pub fn follows(
+        &self,
+        before: &Holders,
+        roster: &Roster,
+        watchers: &Watchers,
+        settings: &Settings,
+        seal: &dyn Seal,
+    ) -> Result<(), Doubt> {
+        let holders = &self.holders;
+        if holders.network != before.network || holders.slice != before.slice {
+            return Err(Doubt::Wrong("these holders are of another slice"));
+        }
+        if holders.epoch.number != before.epoch.number + 1 || holders.before != before.hash() {
+            return Err(Doubt::Gap);
+        }
+        if holders.nodes.is_empty() || holders.nodes.len() > HOLDERS_MAX {
+            return Err(Doubt::Wrong("a slice has some holders, but not so many"));
+        }
+        let twice = |at: usize| holders.nodes[..at].contains(&holders.nodes[at]);
+        if (0..holders.nodes.len()).any(twice) {
+            return Err(Doubt::Wrong("a holder counts once"));
+        }
+        let mut signers: Vec<Key> = Vec::with_capacity(self.signatures.len());
+        let ballot = holders.ballot();
+        for (signer, signature) in &self.signatures {
+            if signers.contains(signer) || !before.nodes.contains(signer) || !seal.verify(signer, &ballot, signature) {
+                return Err(Doubt::Wrong("a signature is not that of a holder of the epoch before"));
+            }
+            signers.push(*signer);
+        }
+        if holders.epoch.generation == before.epoch.generation {
+            if !differ_by_one(&before.nodes, &holders.nodes) {
+                return Err(Doubt::Wrong("holders change one by one"));
+            }
+            if !settings.suffices(signers.len(), before.nodes.len()) {
+                return Err(Doubt::Wrong("a majority of the holders must sign"));
+            }
+            return Ok(());
+        }
+        if holders.epoch.generation != before.epoch.generation + 1 {
+            return Err(Doubt::Gap);
+        }
+        self.recovers(before, &signers, roster, watchers, seal)
+    }
+
+    /// What remains signs, and everybody else is proven absent.
+    fn recovers(
+        &self,
+        before: &Holders,
+        signers: &[Key],
+        roster: &Roster,
+        watchers: &Watchers,
+        seal: &dyn Seal,
+    ) -> Result<(), Doubt> {
+        let absent: Vec<Key> = self.proofs.iter().map(|proof| proof.node).collect();
+        let accounted = |node: &Key| signers.contains(node) || absent.contains(node);
+        if !before.nodes.iter().all(accounted) || signers.is_empty() {
+            return Err(Doubt::Wrong("in a recovery every holder signs or is proven absent"));
+        }
+        if absent.len() < crate::genesis::majority(before.nodes.len()) {
+            return Err(Doubt::Wrong("a recovery needs a majority that is absent"));
+        }
+        if !self.holders.nodes.iter().all(|node| signers.contains(node)) {
+            return Err(Doubt::Wrong("a recovery keeps who remains and adds nobody"));
+        }
+        for proof in &self.proofs {
+            let Some(index) = roster.index(&proof.node) else { return Err(Doubt::Gap) };
+            if watchers.check(roster, index, proof, seal).is_err() {
+                return Err(Doubt::Wrong("the absence of a holder is not proven"));
+            }
+        }
+        Ok(())
+    }
+}
+
+/// Whether one node was added, taken out, or put in the place of another.
+pub fn differ_by_one(before: &[Key], after: &[Key]) -> bool {
+    let gone = before.iter().filter(|node| !after.contains(node)).count();
+    let come = after.iter().filter(|node| !before.contains(node)).count();
+    matches!((gone, come), (0, 1) | (1, 0) | (1, 1))
+}
+
+/// The epochs of one slice, as far as a holder keeps them.
+#[derive(Clone, Debug)]
+pub struct Chain {
+    links: Vec<Arc<SignedHolders>>,
+}
+
+impl Chain {
+    /// Begins with an epoch that is believed.
+    pub fn new(first: Arc<SignedHolders>) -> Chain {
+        Chain { links: vec![first] }
+    }
+
+    /// The newest epoch.
+    pub fn latest(&self) -> &Arc<SignedHolders> {
+        self.links.last().expect("a chain has a link")
+    }
+
+    /// Adds an epoch that was checked.
+    pub fn push(&mut self, next: Arc<SignedHolders>) {
+        self.links.push(next);
+        if self.links.len() > CHAIN_KEPT_MAX {
+            self.links.remove(0);
+        }
+    }
+
+    /// What follows an epoch, oldest first; all that is kept if the epoch is unknown here.
+    pub fn after(&self, epoch: Epoch, count: usize) -> Vec<Arc<SignedHolders>> {
+        let from = self.links.iter().position(|link| link.holders.epoch > epoch).unwrap_or(self.links.len());
+        self.links[from..].iter().take(count).cloned().collect()
+    }
+
+    /// Takes in one epoch more, or says why not. A branch of a newer generation replaces what this chain had beyond the fork.
+    pub fn extend(
+        &mut self,
+        next: &Arc<SignedHolders>,
+        roster: &Roster,
+        watchers: &Watchers,
+        settings: &Settings,
+        seal: &dyn Seal,
+    ) -> Result<bool, Doubt> {
+        if next.holders.epoch <= self.latest().holders.epoch {
+            return Ok(false);
+        }
+        let Some(at) = self.links.iter().rposition(|link| link.holders.hash() == next.holders.before) else {
+            return Err(Doubt::Gap);
+        };
+        if at + 1 < self.links.len() && next.holders.epoch.generation <= self.latest().holders.epoch.generation {
+            return Err(Doubt::Wrong("holders agreed upon something else"));
+        }
+        next.follows(&self.links[at].holders, roster, watchers, settings, seal)?;
+        self.links.truncate(at + 1);
+        self.push(next.clone());
+        Ok(true)
+    }
+}
+
+/// The newest known holders of every slice, in few bytes: look-up needs no network.
+///
+/// ```text
+/// slice  | generation 4 | number 4 | numbers of the nodes 4 × (copies + 2), unused ones ff |
+/// ```
+#[derive(Clone)]
+pub struct Table {
+    stride: usize,
+    cells: Vec<u32>,
+    sum: u64,
+}
+
+const NOBODY: u32 = u32::MAX;
+
+impl Table {
+    /// Nothing known of any slice.
+    pub fn new(slices: u32, copies: usize) -> Table {
+        let stride = 2 + (copies + 2).min(HOLDERS_MAX);
+        let mut cells = vec![NOBODY; slices as usize * stride];
+        for cell in cells.chunks_exact_mut(stride) {
+            cell[..2].fill(0);
+        }
+        Table { stride, cells, sum: 0 }
+    }
+
+    fn cell(&self, slice: Slice) -> &[u32] {
+        &self.cells[slice as usize * self.stride..(slice as usize + 1) * self.stride]
+    }
+
+    /// The newest epoch known of a slice.
+    pub fn epoch(&self, slice: Slice) -> Epoch {
+        let cell = self.cell(slice);
+        Epoch { generation: cell[0], number: cell[1] }
+    }
+
+    /// Its holders, in the order in which they should lead; nobody if nothing is known.
+    pub fn holders(&self, slice: Slice) -> &[Index] {
+        let nodes = &self.cell(slice)[2..];
+        &nodes[..nodes.iter().position(|index| *index == NOBODY).unwrap_or(nodes.len())]
+    }
+
+    /// How many slices there are.
+    pub fn slices(&self) -> u32 {
+        (self.cells.len() / self.stride) as u32
+    }
+
+    /// A newer epoch of a slice; an older or equal one changes nothing.
+    pub fn set(&mut self, slice: Slice, epoch: Epoch, nodes: &[Index]) -> bool {
+        if slice >= self.slices() || (epoch <= self.epoch(slice) && !self.holders(slice).is_empty()) {
+            return false;
+        }
+        self.sum = self.sum.wrapping_sub(self.weight(slice));
+        let stride = self.stride;
+        let cell = &mut self.cells[slice as usize * stride..(slice as usize + 1) * stride];
+        cell[0] = epoch.generation;
+        cell[1] = epoch.number;
+        cell[2..].fill(NOBODY);
+        for (place, index) in cell[2..].iter_mut().zip(nodes) {
+            *place = *index;
+        }
+        self.sum = self.sum.wrapping_add(self.weight(slice));
+        true
+    }
+
+    /// Equal tables, equal sums.
+    pub fn sum(&self) -> u64 {
+        self.sum
+    }
+
+    /// The sum of a range of slices.
+    pub fn sum_of(&self, slices: std::ops::Range<Slice>) -> u64 {
+        slices.fold(0, |sum, slice| sum.wrapping_add(self.weight(slice)))
+    }
+
+    fn weight(&self, slice: Slice) -> u64 {
+        let epoch = self.epoch(slice);
+        let mixed = (u64::from(slice) << 32 | u64::from(epoch.number))
+            .wrapping_mul(0x9E37_79B9_7F4A_7C15)
+            .wrapping_add(u64::from(epoch.generation).wrapping_mul(0xC2B2_AE3D_27D4_EB4F));
+        (mixed ^ (mixed >> 29)).wrapping_mul(0xBF58_476D_1CE4_E5B9)
+    }
+
+    /// Bytes in memory.
+    pub fn memory_bytes(&self) -> usize {
+        self.cells.capacity() * size_of::<u32>()
+    }
+}

@@ -1,0 +1,35 @@
+//! Many nodes, one archive: who holds what, and how it gets there.
+//!
+//! Everything that decides is a pure machine: time, chance and messages come in, actions go out. No clock, socket, file or thread
+//! lives here, and a simulator drives the very same types.
+//!
+//! - [`genesis`], [`ticket`]: what a network is, and how a node becomes a member
+//! - [`fact`], [`roster`], [`watch`]: signed facts about all nodes; who is absent
+//! - [`placement`], [`epoch`]: who should hold a slice, and who does
+//! - [`copy`]: what is copied from whom, and what is acknowledged
+//! - [`message`]: everything that is said
+//! - [`node`]: the machine that ties them together
+//!
+//! Says who should hold what, and copies it. Never decides what is crawled.
+
+pub mod chance;
+pub mod copy;
+pub mod epoch;
+pub mod fact;
+pub mod genesis;
+pub mod key;
+pub mod limits;
+pub mod message;
+pub mod node;
+pub mod placement;
+pub mod roster;
+pub mod settings;
+pub mod ticket;
+pub mod watch;
+
+pub use chance::Chance;
+pub use genesis::{Genesis, NetworkId, Slice};
+pub use key::{Ed25519, Hash, Key, Seal, SealRef, Signature};
+pub use message::Message;
+pub use node::{Action, Event, Now};
+pub use settings::{Mutation, Settings};

@@ -1,0 +1,92 @@
+//! Every bound of this package, with its unit.
+
+// --- a network ------------------------------------------------------------------------------------------------------
+
+/// A network has at most two to the power of this many slices.
+pub const SLICE_BITS_MAX: u8 = 20;
+/// Copies wanted of a slice.
+pub const COPIES_MAX: u8 = 7;
+/// Holders in one epoch: all copies, and one more while one replaces another.
+pub const HOLDERS_MAX: usize = COPIES_MAX as usize + 2;
+/// The name of a network.
+pub const NAME_BYTES_MAX: usize = 64;
+/// The zone of a node.
+pub const ZONE_BYTES_MAX: usize = 32;
+/// Keys that may admit.
+pub const ADMISSION_KEYS_MAX: usize = 16;
+/// Nodes named in a ticket.
+pub const BOOTSTRAP_MAX: usize = 8;
+/// A ticket, before it is written as text.
+pub const TICKET_BYTES_MAX: usize = 4096;
+/// Capacity that a node may declare: 1 PB.
+pub const CAPACITY_GB_MAX: u32 = 1_000_000;
+/// Nodes of a network that a roster takes in.
+pub const NODES_MAX: usize = 65_536;
+
+// --- records --------------------------------------------------------------------------------------------------------
+
+/// Addresses that a node tells.
+pub const ADDRESSES_MAX: usize = 4;
+/// A relay's or portal's URL in a record.
+pub const RECORD_URL_BYTES_MAX: usize = 128;
+/// Watchers of a node, in a network that has so many others.
+pub const WATCHERS: usize = 8;
+/// Positions on the ring per terabyte declared; a node has at least one, and at most …
+pub const POSITIONS_PER_TB: u32 = 64;
+/// … so many.
+pub const POSITIONS_MAX: u32 = 1024;
+/// A record may be dated so far ahead of one's own clock, in milliseconds; beyond it, it is from the future.
+pub const AHEAD_MS_MAX: u64 = 10 * 60 * 1000;
+/// A node whose clock differs from those of its peers by more than this does not lead, in milliseconds.
+pub const CLOCK_OFF_MS_MAX: i64 = 10 * 60 * 1000;
+/// Peers whose clocks are compared with one's own.
+pub const CLOCKS_MAX: usize = 32;
+/// Nodes that news is passed on to at once.
+pub const SPREAD: usize = 4;
+
+// --- messages -------------------------------------------------------------------------------------------------------
+
+/// A frame of messages; a longer one is refused unread.
+pub const FRAME_BYTES_MAX: usize = 256 << 10;
+/// Messages in one frame.
+pub const FRAME_MESSAGES_MAX: usize = 1024;
+/// Facts in one message.
+pub const FACTS_MAX: usize = 128;
+/// Names asked for in one message.
+pub const WANTED_MAX: usize = 2048;
+/// One frame of a reconciliation.
+pub const RECONCILE_BYTES_MAX: usize = 48 << 10;
+/// State of politeness of the sites of one slice.
+pub const POLITENESS_BYTES_MAX: usize = 32 << 10;
+/// Segments named in one message; more come in several.
+pub const EXTENTS_MAX: usize = 1024;
+/// Segments of one slice that a node keeps count of.
+pub const SLICE_SEGMENTS_MAX: usize = 65_536;
+/// Slices summed up in one message.
+pub const SUMMARIES_MAX: usize = 1024;
+/// Ranges of one audit.
+pub const AUDIT_RANGES: usize = 64;
+/// Bytes of one range of an audit.
+pub const AUDIT_RANGE_BYTES: u64 = 4096;
+/// Epochs sent at once to who lags behind.
+pub const CHAIN_MAX: usize = 32;
+/// Epochs of a slice that a holder keeps; older ones are summed up by the oldest kept.
+pub const CHAIN_KEPT_MAX: usize = 64;
+/// Bytes of a signed removal.
+pub const REMOVAL_BYTES_MAX: usize = 16 << 10;
+/// Removals of one slice that a node remembers by name.
+pub const REMOVALS_MAX: usize = 65_536;
+/// Requests under way at once: bytes pulled …
+pub const PULLS_MAX: usize = 16;
+/// … and challenges waiting for an answer.
+pub const AUDITS_MAX: usize = 64;
+/// Messages taken from one peer per second; more are dropped and counted …
+pub const PEER_MESSAGES_PER_S: u64 = 500;
+/// … once it has used up this many at once.
+pub const PEER_MESSAGES_BURST: u64 = 20_000;
+
+const _: () = assert!(RECONCILE_BYTES_MAX < FRAME_BYTES_MAX && POLITENESS_BYTES_MAX < FRAME_BYTES_MAX);
+const _: () = assert!(FACTS_MAX * 1500 < FRAME_BYTES_MAX); // the largest fact is a record with an invitation
+const _: () = assert!(WANTED_MAX * 32 < FRAME_BYTES_MAX);
+const _: () = assert!(EXTENTS_MAX * 64 < FRAME_BYTES_MAX);
+const _: () = assert!(SUMMARIES_MAX * 40 < FRAME_BYTES_MAX);

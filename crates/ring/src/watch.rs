@@ -1,0 +1,316 @@
+//! Who watches whom, and what it takes to be called absent.
+//!
+//! The watchers of a node follow from its key, so nobody chooses whom to judge: the next eight members on a circle ordered by
+//! hash. They ask it every few seconds. Silence is a vote; five votes of eight are a proof that everybody believes (fewer in
+//! small networks: a majority of the watchers there are). A node that is called absent answers with a newer record.
+//!
+//! The same count protects from two halves that both go on: a node that has not heard from four of its eight watchers must
+//! reckon that the others have called it absent, and then it neither leads nor grants. It keeps counting with the watchers it
+//! had when it last was in view, whatever it is told about them since.
+
+use std::collections::{BTreeMap, HashMap};
+use std::sync::Arc;
+
+use serde::{Deserialize, Serialize};
+
+use crate::fact::Fact;
+use crate::genesis::{NetworkId, majority};
+use crate::key::{Hash, Key, Seal, Signature, signed};
+use crate::limits::WATCHERS;
+use crate::roster::{Index, Learned, Roster};
+use crate::settings::Settings;
+
+/// Votes of one proof were given within this time, in milliseconds: silences of different days do not add up.
+pub const VOTES_APART_MS_MAX: u64 = 10 * 60 * 1000;
+
+/// A watcher has not heard from a node.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Vote {
+    /// The watcher.
+    pub by: Key,
+    /// When, by the watcher's clock, in milliseconds since 1970.
+    pub at_ms: u64,
+    /// By the watcher, over network, node, sequence and time.
+    pub signature: Signature,
+}
+
+/// Enough watchers agree.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct AbsenceProof {
+    /// The node that is silent.
+    pub node: Key,
+    /// The sequence of its record; a newer record refutes the proof.
+    pub sequence: u64,
+    /// In the order of the watchers' keys.
+    pub votes: Vec<Vote>,
+}
+
+impl AbsenceProof {
+    /// Bytes in memory.
+    pub fn memory_bytes(&self) -> usize {
+        size_of::<AbsenceProof>() + self.votes.capacity() * size_of::<Vote>()
+    }
+}
+
+fn ballot(network: &NetworkId, node: &Key, sequence: u64, at_ms: u64) -> Vec<u8> {
+    signed("skep absence", &(network, node, sequence, at_ms))
+}
+
+impl Vote {
+    /// Signs a vote.
+    pub fn new(network: &NetworkId, node: &Key, sequence: u64, at_ms: u64, seal: &dyn Seal) -> Vote {
+        Vote { by: seal.key(), at_ms, signature: seal.sign(&ballot(network, node, sequence, at_ms)) }
+    }
+}
+
+/// The circle of watchers: all members in the order of a hash of their keys.
+#[derive(Clone, Default)]
+pub struct Watchers {
+    circle: Vec<(u64, Index)>,
+}
+
+impl Watchers {
+    /// Of these members.
+    pub fn new(roster: &Roster, members: impl Iterator<Item = Index>) -> Watchers {
+        let mut circle: Vec<(u64, Index)> = members.map(|index| (place(&roster.key(index)), index)).collect();
+        circle.sort_unstable();
+        Watchers { circle }
+    }
+
+    /// The watchers of a node, itself a member or not.
+    pub fn of(&self, roster: &Roster, node: Index) -> Vec<Index> {
+        let from = place(&roster.key(node));
+        let start = self.circle.partition_point(|(at, _)| *at <= from);
+        let round = self.circle[start..].iter().chain(&self.circle[..start]);
+        round.map(|(_, index)| *index).filter(|index| *index != node).take(WATCHERS).collect()
+    }
+
+    /// Those whom a node watches: the members before it on the circle.
+    pub fn watched_by(&self, roster: &Roster, node: Index) -> Vec<Index> {
+        let from = place(&roster.key(node));
+        let start = self.circle.partition_point(|(at, _)| *at < from);
+        let round = self.circle[..start].iter().rev().chain(self.circle[start..].iter().rev());
+        round.map(|(_, index)| *index).filter(|index| *index != node).take(WATCHERS).collect()
+    }
+
+    /// Bytes in memory.
+    pub fn memory_bytes(&self) -> usize {
+        self.circle.capacity() * size_of::<(u64, Index)>()
+    }
+
+    /// Whether enough watchers of a node signed that it is silent.
+    pub fn check(&self, roster: &Roster, node: Index, proof: &AbsenceProof, seal: &dyn Seal) -> Result<(), Learned> {
+        let watchers = self.of(roster, node);
+        let needed = needed(watchers.len());
+        if proof.votes.len() < needed.max(1) || proof.votes.len() > WATCHERS {
+            return Err(Learned::Refused("too few watchers call the node absent"));
+        }
+        if !proof.votes.is_sorted_by(|one, next| one.by < next.by) {
+            return Err(Learned::Refused("a watcher counts once"));
+        }
+        let times = || proof.votes.iter().map(|vote| vote.at_ms);
+        if times().max().unwrap_or(0) - times().min().unwrap_or(0) > VOTES_APART_MS_MAX {
+            return Err(Learned::Refused("the votes are of different times"));
+        }
+        for vote in &proof.votes {
+            if !roster.index(&vote.by).is_some_and(|index| watchers.contains(&index)) {
+                return Err(Learned::Early("a vote is not of a watcher known here"));
+            }
+            let said = ballot(&roster.network(), &proof.node, proof.sequence, vote.at_ms);
+            if !seal.verify(&vote.by, &said, &vote.signature) {
+                return Err(Learned::Refused("a watcher's signature is wrong"));
+            }
+        }
+        Ok(())
+    }
+}
+
+/// Votes needed of so many watchers.
+pub fn needed(watchers: usize) -> usize {
+    if watchers == 0 { 0 } else { majority(watchers) }
+}
+
+/// Watchers that a node must hear from so that the others cannot have called it absent.
+pub fn heard_needed(watchers: usize) -> usize {
+    if watchers == 0 { 0 } else { watchers - needed(watchers) + 1 }
+}
+
+fn place(node: &Key) -> u64 {
+    Hash::of("skep watch", &node.0).number()
+}
+
+/// What one node knows about the liveness of those it watches, and of its own.
+#[derive(Default)]
+pub struct Watch {
+    /// When each node was last heard, by the own monotonic clock.
+    heard: HashMap<Index, u64>,
+    watched: Vec<Index>,
+    /// Of this node, as they were when it was last in view.
+    mine: Vec<Index>,
+    votes: BTreeMap<(Key, u64), BTreeMap<Key, Vote>>,
+    next_ping_ms: u64,
+}
+
+/// What the watch wants done.
+pub enum Watched {
+    /// Ask these whether they are there.
+    Ping(Vec<Index>),
+    /// Tell the other watchers of a node about one's own vote.
+    Voted {
+        /// The silent node.
+        node: Index,
+        /// The sequence of its record.
+        sequence: u64,
+        /// One's own vote.
+        vote: Vote,
+    },
+    /// Enough votes have come together.
+    Proven(Arc<AbsenceProof>),
+}
+
+impl Watch {
+    /// The members changed: whom this node watches, and who watches it.
+    pub fn members_changed(
+        &mut self,
+        roster: &Roster,
+        watchers: &Watchers,
+        own: Option<Index>,
+        settings: &Settings,
+        mono_ms: u64,
+    ) {
+        let Some(own) = own else { return };
+        self.watched = watchers.watched_by(roster, own);
+        for index in &self.watched {
+            self.heard.entry(*index).or_insert(mono_ms);
+        }
+        if self.in_view(settings, mono_ms) {
+            let next = watchers.of(roster, own);
+            for index in &next {
+                if !self.mine.contains(index) {
+                    self.heard.insert(*index, mono_ms);
+                }
+            }
+            self.mine = next;
+        }
+    }
+
+    /// Somebody was heard.
+    pub fn heard(&mut self, node: Index, mono_ms: u64) {
+        self.heard.insert(node, mono_ms);
+    }
+
+    /// After a restart nothing was heard yet: out of view until watchers ask.
+    pub fn forget(&mut self, roster: &Roster, watchers: &Watchers, own: Option<Index>) {
+        self.heard.clear();
+        self.mine = own.map(|own| watchers.of(roster, own)).unwrap_or_default();
+    }
+
+    /// Whether enough of the own watchers were heard lately. Retired and departed ones need not be heard.
+    pub fn in_view(&self, settings: &Settings, mono_ms: u64) -> bool {
+        let lately =
+            |index: &&Index| self.heard.get(index).is_some_and(|at| mono_ms.saturating_sub(*at) <= settings.unseen_ms);
+        self.mine.iter().filter(lately).count() >= heard_needed(self.mine.len())
+    }
+
+    /// Watchers that have gone for good no longer count.
+    pub fn drop_gone(&mut self, roster: &Roster) {
+        self.mine.retain(|index| !roster.is_gone(*index));
+    }
+
+    /// Asks and judges; called often.
+    pub fn tick(
+        &mut self,
+        roster: &Roster,
+        settings: &Settings,
+        mono_ms: u64,
+        wall_ms: u64,
+        seal: &dyn Seal,
+        out: &mut Vec<Watched>,
+    ) {
+        if mono_ms < self.next_ping_ms {
+            return;
+        }
+        self.next_ping_ms = mono_ms + settings.ping_ms;
+        out.push(Watched::Ping(self.watched.clone()));
+        let silent: Vec<Index> = self
+            .watched
+            .iter()
+            .copied()
+            .filter(|index| self.heard.get(index).is_some_and(|at| mono_ms.saturating_sub(*at) > settings.silence_ms))
+            .collect();
+        for index in silent {
+            self.silent(roster, index, wall_ms, seal, out);
+        }
+        self.votes.retain(|(node, sequence), votes| {
+            let current = roster.record_of(node).is_some_and(|record| record.record.sequence == *sequence);
+            votes.retain(|_, vote| vote.at_ms + VOTES_APART_MS_MAX > wall_ms);
+            current && !votes.is_empty()
+        });
+    }
+
+    /// When [`Watch::tick`] has something to do.
+    pub fn due_ms(&self) -> u64 {
+        self.next_ping_ms
+    }
+
+    /// A watched node is silent: votes, unless everybody knows.
+    pub fn silent(&mut self, roster: &Roster, node: Index, wall_ms: u64, seal: &dyn Seal, out: &mut Vec<Watched>) {
+        if roster.absence(node).is_some() || roster.is_gone(node) {
+            return;
+        }
+        let (key, sequence) = (roster.key(node), roster.record(node).record.sequence);
+        let vote = Vote::new(&roster.network(), &key, sequence, wall_ms, seal);
+        self.votes.entry((key, sequence)).or_default().insert(vote.by, vote.clone());
+        out.push(Watched::Voted { node, sequence, vote });
+        self.count(roster, key, sequence, out);
+    }
+
+    /// Another watcher voted. Its signature is checked when the votes are counted into a proof.
+    pub fn voted(
+        &mut self,
+        roster: &Roster,
+        watchers: &Watchers,
+        node: Key,
+        sequence: u64,
+        vote: &Vote,
+        seal: &dyn Seal,
+        out: &mut Vec<Watched>,
+    ) -> Learned {
+        let Some(index) = roster.index(&node) else { return Learned::Early("nobody has heard of this node") };
+        if roster.record(index).record.sequence != sequence || roster.absence(index).is_some() {
+            return Learned::Known;
+        }
+        let may = roster.index(&vote.by).is_some_and(|by| watchers.of(roster, index).contains(&by));
+        if !may {
+            return Learned::Refused("only a watcher votes");
+        }
+        if !seal.verify(&vote.by, &ballot(&roster.network(), &node, sequence, vote.at_ms), &vote.signature) {
+            return Learned::Refused("a watcher's signature is wrong");
+        }
+        let votes = self.votes.entry((node, sequence)).or_default();
+        if votes.get(&vote.by).is_some_and(|held| held.at_ms >= vote.at_ms) {
+            return Learned::Known;
+        }
+        votes.insert(vote.by, vote.clone());
+        self.count(roster, node, sequence, out);
+        Learned::New
+    }
+
+    fn count(&mut self, roster: &Roster, node: Key, sequence: u64, out: &mut Vec<Watched>) {
+        let Some(votes) = self.votes.get(&(node, sequence)) else { return };
+        let newest = votes.values().map(|vote| vote.at_ms).max().unwrap_or(0);
+        let fresh: Vec<Vote> =
+            votes.values().filter(|vote| vote.at_ms + VOTES_APART_MS_MAX > newest).cloned().collect();
+        // How many are needed depends on how many watch it, which the roster checks when it learns the proof.
+        let watchers = (roster.len() - 1).min(WATCHERS);
+        if fresh.len() >= needed(watchers) && !fresh.is_empty() {
+            let votes = fresh.into_iter().take(needed(watchers).max(1)).collect();
+            out.push(Watched::Proven(Arc::new(AbsenceProof { node, sequence, votes })));
+        }
+    }
+
+    /// A proof as a fact.
+    pub fn fact(proof: Arc<AbsenceProof>) -> Fact {
+        Fact::Absence(proof)
+    }
+}
