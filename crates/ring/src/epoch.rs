@@ -147,12 +147,13 @@ impl SignedHolders {
         seal: &dyn Seal,
     ) -> Result<(), Doubt> {
         let absent: Vec<Key> = self.proofs.iter().map(|proof| proof.node).collect();
-        let accounted = |node: &Key| signers.contains(node) || absent.contains(node);
+        let gone = |node: &Key| roster.index(node).is_some_and(|index| roster.is_gone(index));
+        let accounted = |node: &Key| signers.contains(node) || absent.contains(node) || gone(node);
         if !before.nodes.iter().all(accounted) || signers.is_empty() {
-            return Err(Doubt::Wrong("in a recovery every holder signs or is proven absent"));
+            return Err(Doubt::Wrong("in a recovery every holder signs, is proven absent, or is gone"));
         }
-        if absent.len() < crate::genesis::majority(before.nodes.len()) {
-            return Err(Doubt::Wrong("a recovery needs a majority that is absent"));
+        if signers.len() >= crate::genesis::majority(before.nodes.len()) {
+            return Err(Doubt::Wrong("a majority is there, and needs no recovery"));
         }
         if !self.holders.nodes.iter().all(|node| signers.contains(node)) {
             return Err(Doubt::Wrong("a recovery keeps who remains and adds nobody"));
@@ -184,6 +185,25 @@ impl Chain {
     /// Begins with an epoch that is believed.
     pub fn new(first: Arc<SignedHolders>) -> Chain {
         Chain { links: vec![first] }
+    }
+
+    /// From what was kept: the newest epoch, and those before it as far as they belong to it.
+    pub fn restore(mut links: Vec<Arc<SignedHolders>>) -> Option<Chain> {
+        links.sort_by_key(|link| link.holders.epoch);
+        let mut chain = vec![links.pop()?];
+        while let Some(link) = links.pop() {
+            if chain.last().is_some_and(|next| next.holders.before == link.holders.hash()) {
+                chain.push(link);
+            }
+        }
+        chain.truncate(CHAIN_KEPT_MAX);
+        chain.reverse();
+        Some(Chain { links: chain })
+    }
+
+    /// All epochs kept, oldest first.
+    pub fn links(&self) -> &[Arc<SignedHolders>] {
+        &self.links
     }
 
     /// The newest epoch.

@@ -40,6 +40,9 @@ pub struct NodeRecord {
     pub protocol: (u16, u16),
     /// Whether it stays.
     pub standing: Standing,
+    /// Who watches it, by [`crate::watch::mark`] of their keys: as the circle was when it signed. Both the node and those who judge it count
+    /// with this list, whatever members come or go where the other cannot see it.
+    pub watchers: Vec<u64>,
 }
 
 /// A record and the node's signature.

@@ -6,30 +6,40 @@
 //! - [`genesis`], [`ticket`]: what a network is, and how a node becomes a member
 //! - [`fact`], [`roster`], [`watch`]: signed facts about all nodes; who is absent
 //! - [`placement`], [`epoch`]: who should hold a slice, and who does
-//! - [`copy`]: what is copied from whom, and what is acknowledged
+//! - [`lease`]: who may lead a slice, and for how long
+//! - [`copy`], [`repair`], [`audit`], [`summary`]: what is copied from whom and what is acknowledged; what is done when holders
+//!   come, go, or claim what they do not have
+//! - [`holding`]: one slice at one node
 //! - [`message`]: everything that is said
 //! - [`node`]: the machine that ties them together
 //!
 //! Says who should hold what, and copies it. Never decides what is crawled.
 
+pub mod audit;
 pub mod chance;
 pub mod copy;
 pub mod epoch;
 pub mod fact;
 pub mod genesis;
+pub mod holding;
 pub mod key;
+pub mod lease;
 pub mod limits;
 pub mod message;
 pub mod node;
 pub mod placement;
+pub mod repair;
 pub mod roster;
 pub mod settings;
+pub mod simulate;
+pub mod summary;
 pub mod ticket;
+pub mod view;
 pub mod watch;
 
 pub use chance::Chance;
 pub use genesis::{Genesis, NetworkId, Slice};
 pub use key::{Ed25519, Hash, Key, Seal, SealRef, Signature};
 pub use message::Message;
-pub use node::{Action, Event, Now};
+pub use node::{Action, Event, Node, Now};
 pub use settings::{Mutation, Settings};

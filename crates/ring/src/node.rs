@@ -9,16 +9,98 @@
 //! ```
 //! The shell does the actions in their order. After [`Action::Keep`] nothing that follows may leave the machine before it is durable.
 
+mod core;
+mod gossip;
+
+use std::collections::BTreeMap;
 use std::sync::Arc;
 
 use serde::{Deserialize, Serialize};
 
+use crate::chance::Chance;
 use crate::copy::{Extent, Segment};
-use crate::epoch::{Epoch, Holders, SignedHolders};
-use crate::fact::Fact;
-use crate::genesis::Slice;
-use crate::key::{Hash, Key};
+use crate::epoch::{Chain, Epoch, Holders, SignedHolders};
+use crate::fact::{Fact, NodeRecord};
+use crate::genesis::{Genesis, Slice};
+use crate::holding::Holding;
+use crate::key::{Hash, Key, SealRef};
+use crate::lease::Grantor;
 use crate::message::{Ballot, Message, Politeness, Range};
+use crate::settings::Settings;
+use crate::view::View;
+
+pub use self::core::Core;
+
+/// A node whole: what it knows of everybody, and the machine.
+pub struct Node {
+    /// Roster, ring, holders of every slice.
+    pub view: View,
+    /// The machine.
+    pub core: Core,
+}
+
+impl Node {
+    /// A node, new or after a restart; `kept` is everything that [`Action::Keep`] asked to keep, in that order.
+    pub fn new(
+        genesis: Arc<Genesis>,
+        seal: SealRef,
+        record: NodeRecord,
+        settings: Settings,
+        kept: Vec<Kept>,
+        now: Now,
+    ) -> Node {
+        let mut view = View::new(genesis.clone());
+        let mut links: BTreeMap<Slice, Vec<Arc<SignedHolders>>> = BTreeMap::new();
+        let mut promises: BTreeMap<Slice, Grantor> = BTreeMap::new();
+        let mut gone: Vec<Slice> = Vec::new();
+        for kept in kept {
+            match kept {
+                // What was believed once is believed again, whatever the date is now.
+                Kept::Fact(fact) => {
+                    view.learn(&fact, seal.as_ref(), now.mono_ms, u64::MAX / 2, &settings);
+                }
+                Kept::Epoch(link) => {
+                    gone.retain(|slice| *slice != link.holders.slice);
+                    links.entry(link.holders.slice).or_default().push(link);
+                }
+                Kept::Promise { slice, ballot, accepted } => {
+                    promises.insert(slice, Grantor::restored(ballot, accepted, now.mono_ms, &settings));
+                }
+                Kept::Dropped { slice } => {
+                    links.remove(&slice);
+                    promises.remove(&slice);
+                    gone.push(slice);
+                }
+            }
+        }
+        let key = seal.key();
+        let mut core = Core::new(seal, record, settings);
+        if key == genesis.first {
+            for slice in (0..genesis.slices()).filter(|slice| !gone.contains(slice)) {
+                links.entry(slice).or_default().insert(0, Arc::new(view.first_epoch(slice)));
+            }
+        }
+        for (slice, links) in links {
+            let Some(chain) = Chain::restore(links) else { continue };
+            view.note_epoch(chain.latest());
+            core.adopt(Holding::new(chain));
+            if let Some(grantor) = promises.remove(&slice) {
+                core.restore(slice, grantor);
+            }
+        }
+        Node { view, core }
+    }
+
+    /// Handles one event; what is to be done is added to `out`, to be done in that order.
+    pub fn handle(&mut self, event: Event, now: Now, chance: &mut Chance, out: &mut Vec<Action>) {
+        self.core.handle(&mut self.view, event, now, chance, out);
+    }
+
+    /// When [`Event::Tick`] has something to do, by the monotonic clock.
+    pub fn due_ms(&self) -> u64 {
+        self.core.due_ms()
+    }
+}
 
 /// Two clocks: durations are measured by the first, dates compared by the second.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -46,6 +128,13 @@ pub enum Event {
         /// The node.
         node: Key,
     },
+    /// The roster has changed what it says about a node; only where the view is shared, else the machine notices by itself.
+    Changed {
+        /// The node.
+        node: Key,
+    },
+    /// Members came or went; only where the view is shared, else the machine notices by itself.
+    Rewish,
     /// This archive has so much of a segment, synced: written here, or there since before.
     Grown {
         /// The slice.

@@ -156,6 +156,11 @@ impl Ring {
         (chosen, spread)
     }
 
+    /// The places of a node on the circle.
+    pub fn places(&self, roster: &Roster, index: Index) -> Vec<u32> {
+        positions(roster, index).into_iter().map(|(place, _)| place).collect()
+    }
+
     fn walk(&self, place: u32) -> impl Iterator<Item = Index> + '_ {
         let start = self.positions.partition_point(|(at, _)| *at < place);
         self.positions[start..].iter().chain(&self.positions[..start]).map(|(_, index)| *index)

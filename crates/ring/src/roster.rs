@@ -4,14 +4,14 @@
 //! absence by its watchers). Of two facts about one thing one is newer by its own numbers, never by when it arrived, so
 //! rosters that have heard the same facts are equal. The digest is the sum of the hashes of all facts held.
 
-use std::collections::{BTreeMap, HashMap};
+use std::collections::{BTreeMap, BTreeSet, HashMap};
 use std::net::SocketAddr;
 use std::sync::Arc;
 
 use crate::fact::{Fact, NodeRecord, SignedRecord, SignedRetirement, SignedSplit, Split, Standing};
 use crate::genesis::{Genesis, NetworkId};
 use crate::key::{Hash, Key, Seal, signed};
-use crate::limits::{ADDRESSES_MAX, AHEAD_MS_MAX, NODES_MAX, RECORD_URL_BYTES_MAX};
+use crate::limits::{ADDRESSES_MAX, AHEAD_MS_MAX, NODES_MAX, RECORD_URL_BYTES_MAX, WATCHERS};
 use crate::ticket::{Admission, SignedCertificate};
 use crate::watch::{AbsenceProof, Watchers};
 
@@ -50,8 +50,11 @@ pub struct Roster {
     network: NetworkId,
     entries: Vec<Entry>,
     index: HashMap<Key, Index>,
+    marks: HashMap<u64, Index>,
     owners: HashMap<Key, u32>,
     zones: HashMap<String, u32>,
+    /// By bearer of an invitation: who used it, the first first.
+    users: HashMap<Key, BTreeSet<(u64, Key, Index)>>,
     splits: BTreeMap<(u32, u8), (Arc<SignedSplit>, Hash)>,
     digest: [u64; 4],
     facts: usize,
@@ -67,8 +70,10 @@ impl Roster {
             network,
             entries: Vec::new(),
             index: HashMap::new(),
+            marks: HashMap::new(),
             owners: HashMap::new(),
             zones: HashMap::from([(String::new(), 0)]),
+            users: HashMap::new(),
             splits: BTreeMap::new(),
             digest: [0; 4],
             facts: 0,
@@ -123,6 +128,11 @@ impl Roster {
     /// The number of a node.
     pub fn index(&self, node: &Key) -> Option<Index> {
         self.index.get(node).copied()
+    }
+
+    /// The node whose key begins with these bytes.
+    pub fn marked(&self, mark: u64) -> Option<Index> {
+        self.marks.get(&mark).copied()
     }
 
     /// The node of a number.
@@ -204,6 +214,7 @@ impl Roster {
             return Learned::Refused("the roster is full");
         }
         if record.addresses.len() > ADDRESSES_MAX
+            || record.watchers.len() > WATCHERS
             || [&record.relay, &record.portal].into_iter().flatten().any(|url| url.len() > RECORD_URL_BYTES_MAX)
         {
             return Learned::Refused("the record is larger than records are");
@@ -257,29 +268,27 @@ impl Roster {
                 });
                 self.zones.entry(zone.clone()).or_insert(zones);
                 self.index.insert(node, index);
+                self.marks.insert(crate::watch::mark(&node), index);
                 self.members_version += 1;
-                self.displace(certificate);
             }
         }
         self.add(hash);
+        if known.is_none() {
+            self.displace(certificate, self.entries.len() as Index - 1);
+        }
         Learned::New
     }
 
     /// Somebody used the invitation earlier than others that are here: the last of them goes, as if it had never been let in.
-    fn displace(&mut self, certificate: &SignedCertificate) {
-        let Admission::Invited { invitation, .. } = &certificate.certificate.admission else { return };
-        let mut users: Vec<(u64, Key, Index)> = Vec::new();
-        for (index, entry) in self.entries.iter().enumerate().filter(|(_, entry)| !entry.displaced) {
-            let other = &entry.record.record.certificate.certificate;
-            if let Admission::Invited { invitation: theirs, used_ms, .. } = &other.admission
-                && theirs.invitation.bearer == invitation.invitation.bearer
-            {
-                users.push((*used_ms, other.node, index as Index));
-            }
+    fn displace(&mut self, certificate: &SignedCertificate, index: Index) {
+        let Admission::Invited { invitation, used_ms, .. } = &certificate.certificate.admission else { return };
+        let users = self.users.entry(invitation.invitation.bearer).or_default();
+        users.insert((*used_ms, certificate.certificate.node, index));
+        if users.len() <= invitation.invitation.uses as usize {
+            return;
         }
-        users.sort_unstable();
-        for (_, _, index) in users.into_iter().skip(invitation.invitation.uses as usize) {
-            let entry = &mut self.entries[index as usize];
+        if let Some((_, _, last)) = users.pop_last() {
+            let entry = &mut self.entries[last as usize];
             entry.displaced = true;
             let (absence, retired) = (entry.absence.take(), entry.retired.take());
             let hashes = [Some(entry.record_hash), absence.map(|(_, hash, _)| hash), retired.map(|(_, hash)| hash)];
@@ -291,17 +300,10 @@ impl Roster {
     /// Of more nodes than an invitation has uses, those that used it first stay. The order is by time and key, so that all agree.
     fn invitation_has_room(&self, certificate: &SignedCertificate) -> bool {
         let Admission::Invited { invitation, used_ms, .. } = &certificate.certificate.admission else { return true };
+        let Some(users) = self.users.get(&invitation.invitation.bearer) else { return invitation.invitation.uses > 0 };
+        let full = users.len() >= invitation.invitation.uses as usize;
         let mine = (*used_ms, certificate.certificate.node);
-        let earlier = self.entries.iter().filter(|entry| {
-            let other = &entry.record.record.certificate.certificate;
-            match &other.admission {
-                Admission::Invited { invitation: theirs, used_ms, .. } => {
-                    theirs.invitation.bearer == invitation.invitation.bearer && (*used_ms, other.node) < mine
-                }
-                Admission::Own => false,
-            }
-        });
-        earlier.count() < invitation.invitation.uses as usize
+        !full || users.last().is_some_and(|(used_ms, node, _)| mine < (*used_ms, *node))
     }
 
     fn learn_absence(
@@ -427,6 +429,7 @@ impl Roster {
                 let absence = entry.absence.as_ref().map_or(0, |(proof, ..)| proof.memory_bytes());
                 size_of::<SignedRecord>()
                     + record.addresses.capacity() * size_of::<SocketAddr>()
+                    + record.watchers.capacity() * size_of::<u64>()
                     + urls
                     + certificate
                     + invitation
@@ -435,7 +438,9 @@ impl Roster {
             })
             .sum();
         let index = (self.index.capacity() + self.owners.capacity()) * (size_of::<(Key, Index)>() + 1);
-        self.entries.capacity() * size_of::<Entry>() + records + index
+        let users: usize =
+            self.users.values().map(BTreeSet::len).sum::<usize>() * size_of::<(u64, Key, Index)>() * 4 / 3;
+        self.entries.capacity() * size_of::<Entry>() + records + index + users
     }
 
     fn add(&mut self, hash: Hash) {
@@ -500,6 +505,7 @@ pub(crate) mod tests {
                     portal: None,
                     protocol: (1, 1),
                     standing: Standing::Staying,
+                    watchers: Vec::new(),
                 },
                 keys[node].as_ref(),
             )

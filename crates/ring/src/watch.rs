@@ -5,10 +5,10 @@
 //! small networks: a majority of the watchers there are). A node that is called absent answers with a newer record.
 //!
 //! The same count protects from two halves that both go on: a node that has not heard from four of its eight watchers must
-//! reckon that the others have called it absent, and then it neither leads nor grants. It keeps counting with the watchers it
-//! had when it last was in view, whatever it is told about them since.
+//! reckon that the others have called it absent, and then it neither leads nor grants. Its watchers are written in its record, and
+//! it writes others there only while it is in view: so both sides of a split count with the same list, whoever joins on one of them.
 
-use std::collections::{BTreeMap, HashMap};
+use std::collections::{BTreeMap, BTreeSet, HashMap};
 use std::sync::Arc;
 
 use serde::{Deserialize, Serialize};
@@ -93,6 +93,20 @@ impl Watchers {
         round.map(|(_, index)| *index).filter(|index| *index != node).take(WATCHERS).collect()
     }
 
+    /// The watchers of a node as they stand in a record.
+    pub fn marks_of(&self, roster: &Roster, node: Index) -> Vec<u64> {
+        self.of(roster, node).into_iter().map(|index| mark(&roster.key(index))).collect()
+    }
+
+    /// Who may judge a node: as its record says, without those who are gone; as the circle says while its record names nobody.
+    pub fn judges(&self, roster: &Roster, node: Index) -> Vec<Index> {
+        let named = &roster.record(node).record.watchers;
+        if named.is_empty() {
+            return self.of(roster, node);
+        }
+        named.iter().filter_map(|mark| roster.marked(*mark)).filter(|index| !roster.is_gone(*index)).collect()
+    }
+
     /// Bytes in memory.
     pub fn memory_bytes(&self) -> usize {
         self.circle.capacity() * size_of::<(u64, Index)>()
@@ -100,7 +114,7 @@ impl Watchers {
 
     /// Whether enough watchers of a node signed that it is silent.
     pub fn check(&self, roster: &Roster, node: Index, proof: &AbsenceProof, seal: &dyn Seal) -> Result<(), Learned> {
-        let watchers = self.of(roster, node);
+        let watchers = self.judges(roster, node);
         let needed = needed(watchers.len());
         if proof.votes.len() < needed.max(1) || proof.votes.len() > WATCHERS {
             return Err(Learned::Refused("too few watchers call the node absent"));
@@ -135,6 +149,11 @@ pub fn heard_needed(watchers: usize) -> usize {
     if watchers == 0 { 0 } else { watchers - needed(watchers) + 1 }
 }
 
+/// Eight bytes that stand for a key: too many to find another key with the same.
+pub fn mark(node: &Key) -> u64 {
+    u64::from_be_bytes(node.0[..8].try_into().expect("eight of 32"))
+}
+
 fn place(node: &Key) -> u64 {
     Hash::of("skep watch", &node.0).number()
 }
@@ -143,10 +162,10 @@ fn place(node: &Key) -> u64 {
 #[derive(Default)]
 pub struct Watch {
     /// When each node was last heard, by the own monotonic clock.
-    heard: HashMap<Index, u64>,
-    watched: Vec<Index>,
-    /// Of this node, as they were when it was last in view.
-    mine: Vec<Index>,
+    heard: HashMap<Key, u64>,
+    watched: BTreeSet<Index>,
+    /// Watchers that the record named before, and until when they count too: a split may have fallen between the two.
+    before: Option<(Vec<u64>, u64)>,
     votes: BTreeMap<(Key, u64), BTreeMap<Key, Vote>>,
     next_ping_ms: u64,
 }
@@ -169,52 +188,61 @@ pub enum Watched {
 }
 
 impl Watch {
-    /// The members changed: whom this node watches, and who watches it.
-    pub fn members_changed(
-        &mut self,
-        roster: &Roster,
-        watchers: &Watchers,
-        own: Option<Index>,
-        settings: &Settings,
-        mono_ms: u64,
-    ) {
-        let Some(own) = own else { return };
-        self.watched = watchers.watched_by(roster, own);
-        for index in &self.watched {
-            self.heard.entry(*index).or_insert(mono_ms);
-        }
-        if self.in_view(settings, mono_ms) {
-            let next = watchers.of(roster, own);
-            for index in &next {
-                if !self.mine.contains(index) {
-                    self.heard.insert(*index, mono_ms);
-                }
+    /// Somebody's record changed, or members came or went: whom this node watches.
+    pub fn recount(&mut self, roster: &Roster, watchers: &Watchers, own: Key, node: Option<Index>, mono_ms: u64) {
+        let Some(index) = roster.index(&own) else { return };
+        let mine = mark(&own);
+        let nodes = match node {
+            Some(node) => node..node + 1,
+            None => 0..roster.len() as Index,
+        };
+        for node in nodes.filter(|node| *node != index) {
+            let named = &roster.record(node).record.watchers;
+            let watches = !roster.is_gone(node)
+                && if named.is_empty() { watchers.of(roster, node).contains(&index) } else { named.contains(&mine) };
+            if !watches {
+                self.watched.remove(&node);
+            } else if self.watched.insert(node) {
+                self.heard.entry(roster.key(node)).or_insert(mono_ms);
             }
-            self.mine = next;
         }
     }
 
     /// Somebody was heard.
-    pub fn heard(&mut self, node: Index, mono_ms: u64) {
+    pub fn heard(&mut self, node: Key, mono_ms: u64) {
         self.heard.insert(node, mono_ms);
     }
 
-    /// After a restart nothing was heard yet: out of view until watchers ask.
-    pub fn forget(&mut self, roster: &Roster, watchers: &Watchers, own: Option<Index>) {
-        self.heard.clear();
-        self.mine = own.map(|own| watchers.of(roster, own)).unwrap_or_default();
+    /// Other watchers are about to stand in the own record: the new ones count as heard, the old ones go on counting for a while.
+    pub fn renamed(&mut self, before: Vec<u64>, after: &[Key], until_ms: u64, mono_ms: u64) {
+        for key in after.iter().filter(|key| !before.contains(&mark(key))) {
+            self.heard.insert(*key, mono_ms);
+        }
+        if !before.is_empty() {
+            self.before = Some((before, until_ms));
+        }
     }
 
-    /// Whether enough of the own watchers were heard lately. Retired and departed ones need not be heard.
-    pub fn in_view(&self, settings: &Settings, mono_ms: u64) -> bool {
-        let lately =
-            |index: &&Index| self.heard.get(index).is_some_and(|at| mono_ms.saturating_sub(*at) <= settings.unseen_ms);
-        self.mine.iter().filter(lately).count() >= heard_needed(self.mine.len())
-    }
-
-    /// Watchers that have gone for good no longer count.
-    pub fn drop_gone(&mut self, roster: &Roster) {
-        self.mine.retain(|index| !roster.is_gone(*index));
+    /// Whether enough of the own watchers were heard lately. Alone, a node is always in view.
+    pub fn in_view(&self, roster: &Roster, own: &Key, settings: &Settings, mono_ms: u64) -> bool {
+        let Some(record) = roster.record_of(own) else { return false };
+        let named = &record.record.watchers;
+        if named.is_empty() {
+            return roster.len() == 1;
+        }
+        let seen = |list: &[u64]| {
+            let there: Vec<Key> = list
+                .iter()
+                .filter_map(|mark| roster.marked(*mark))
+                .filter(|index| !roster.is_gone(*index))
+                .map(|index| roster.key(index))
+                .collect();
+            let lately =
+                |key: &&Key| self.heard.get(key).is_some_and(|at| mono_ms.saturating_sub(*at) <= settings.unseen_ms);
+            there.iter().filter(lately).count() >= heard_needed(there.len())
+        };
+        let before = self.before.as_ref().filter(|(_, until_ms)| mono_ms < *until_ms);
+        seen(named) && before.is_none_or(|(list, _)| seen(list))
     }
 
     /// Asks and judges; called often.
@@ -231,12 +259,15 @@ impl Watch {
             return;
         }
         self.next_ping_ms = mono_ms + settings.ping_ms;
-        out.push(Watched::Ping(self.watched.clone()));
+        out.push(Watched::Ping(self.watched.iter().copied().collect()));
         let silent: Vec<Index> = self
             .watched
             .iter()
             .copied()
-            .filter(|index| self.heard.get(index).is_some_and(|at| mono_ms.saturating_sub(*at) > settings.silence_ms))
+            .filter(|index| {
+                let heard = self.heard.get(&roster.key(*index));
+                heard.is_some_and(|at| mono_ms.saturating_sub(*at) > settings.silence_ms)
+            })
             .collect();
         for index in silent {
             self.silent(roster, index, wall_ms, seal, out);
@@ -280,7 +311,7 @@ impl Watch {
         if roster.record(index).record.sequence != sequence || roster.absence(index).is_some() {
             return Learned::Known;
         }
-        let may = roster.index(&vote.by).is_some_and(|by| watchers.of(roster, index).contains(&by));
+        let may = roster.index(&vote.by).is_some_and(|by| watchers.judges(roster, index).contains(&by));
         if !may {
             return Learned::Refused("only a watcher votes");
         }
@@ -301,8 +332,9 @@ impl Watch {
         let newest = votes.values().map(|vote| vote.at_ms).max().unwrap_or(0);
         let fresh: Vec<Vote> =
             votes.values().filter(|vote| vote.at_ms + VOTES_APART_MS_MAX > newest).cloned().collect();
-        // How many are needed depends on how many watch it, which the roster checks when it learns the proof.
-        let watchers = (roster.len() - 1).min(WATCHERS);
+        // How many are needed depends on who still may judge, which the roster checks when it learns the proof.
+        let named = roster.record_of(&node).map_or(0, |record| record.record.watchers.len());
+        let watchers = if named == 0 { (roster.len() - 1).min(WATCHERS) } else { named };
         if fresh.len() >= needed(watchers) && !fresh.is_empty() {
             let votes = fresh.into_iter().take(needed(watchers).max(1)).collect();
             out.push(Watched::Proven(Arc::new(AbsenceProof { node, sequence, votes })));

@@ -1,0 +1,392 @@
+//! One slice at one node: what is promised, led, copied, repaired and let go. The lease and the epoch are in `holding/lead.rs`, the
+//! bytes in `holding/copies.rs`; this file says what is done when.
+
+mod copies;
+mod lead;
+
+use crate::audit::Audits;
+use crate::chance::Chance;
+use crate::copy::{Extent, Inventory, Segment, Told};
+use crate::epoch::{Chain, Epoch, Holders, SignedHolders};
+use crate::fact::Standing;
+use crate::genesis::Slice;
+use crate::key::{Key, Seal, Signature};
+use crate::lease::{Grantor, Leader};
+use crate::message::{Message, Politeness};
+use crate::node::{Action, Kept, Note, Now, What};
+use crate::repair::{self, State, Step};
+use crate::settings::{Mutation, Settings};
+use crate::view::View;
+use std::sync::Arc;
+
+/// A proof counts for so many answers' time: what was there yesterday may be gone.
+const PROOF_ANSWERS: u64 = 60;
+
+/// What a holding sees of its node while it handles something.
+pub(crate) struct Context<'c> {
+    pub view: &'c mut View,
+    pub settings: &'c Settings,
+    pub seal: &'c dyn Seal,
+    pub key: Key,
+    pub now: Now,
+    pub chance: &'c mut Chance,
+    pub audits: &'c mut Audits,
+    /// Enough watchers were heard: this node may grant.
+    pub in_view: bool,
+    /// Its clock agrees with others: it may lead.
+    pub clock_fits: bool,
+    /// It is on its way out: its copies go to others, and nothing is deleted here.
+    pub leaving: bool,
+    /// Pulls under way in all slices.
+    pub pulls: &'c mut usize,
+    /// Epochs that everybody should hear of.
+    pub news: &'c mut Vec<Arc<SignedHolders>>,
+    pub out: &'c mut Vec<Action>,
+}
+
+impl Context<'_> {
+    pub fn send(&mut self, to: Key, message: Message) {
+        if to != self.key {
+            self.out.push(Action::Send { to, message });
+        }
+    }
+
+    pub fn note(&mut self, what: What, peer: Option<Key>, slice: Slice, why: &'static str) {
+        self.out.push(Action::Note(Note { what, peer, slice: Some(slice), why }));
+    }
+
+    /// Whether a node is proven absent, or gone for good.
+    pub fn is_away(&self, node: &Key) -> bool {
+        self.view.roster.index(node).is_none_or(|index| !self.view.roster.is_present(index))
+    }
+}
+
+/// The next epoch, while holders are asked to agree.
+struct Proposal {
+    holders: Holders,
+    signatures: Vec<(Key, Signature)>,
+    asked_ms: u64,
+}
+
+/// A copy in the making at another node.
+struct Copying {
+    to: Key,
+    instead_of: Option<Key>,
+    asked_ms: u64,
+    /// How much it had when it last had more, and when that was.
+    progress: (u64, u64),
+    audited: bool,
+}
+
+/// One slice at one node.
+pub struct Holding {
+    slice: Slice,
+    chain: Chain,
+    own: Inventory,
+    told: Told,
+    grantor: Grantor,
+    leader: Option<Box<Leader>>,
+    leads_since_ms: u64,
+    proposal: Option<Box<Proposal>>,
+    recovery: Option<Box<Proposal>>,
+    copying: Option<Box<Copying>>,
+    stand_in: Option<Key>,
+    /// Who told everything it has since this node leads.
+    settled: Vec<Key>,
+    /// What was acknowledged, or there when this node came to lead: whoever becomes a holder must have it.
+    floor: Inventory,
+    suspended: Vec<Key>,
+    unanswered: Vec<(Key, u8)>,
+    distrusted: Vec<Key>,
+    pulling: Vec<(Segment, Key, u64)>,
+    politeness: Option<Politeness>,
+    wanted: bool,
+    urgent: bool,
+    /// Who asked this node to copy, while it is not a holder.
+    adopter: Option<Key>,
+    /// Since when the copy here is no longer wanted.
+    surplus_ms: Option<u64>,
+    /// Holders that have proven their copies since, and when.
+    proven: Vec<(Key, u64)>,
+    dirty: Vec<Segment>,
+    told_ms: u64,
+    asked_ms: u64,
+    try_ms: u64,
+    term: u64,
+    audit_ms: u64,
+}
+
+impl Holding {
+    /// A slice whose newest epoch is known.
+    pub fn new(chain: Chain) -> Holding {
+        Holding {
+            slice: chain.latest().holders.slice,
+            chain,
+            own: Inventory::default(),
+            told: Told::new(),
+            grantor: Grantor::default(),
+            leader: None,
+            leads_since_ms: 0,
+            proposal: None,
+            recovery: None,
+            copying: None,
+            stand_in: None,
+            settled: Vec::new(),
+            floor: Inventory::default(),
+            suspended: Vec::new(),
+            unanswered: Vec::new(),
+            distrusted: Vec::new(),
+            pulling: Vec::new(),
+            politeness: None,
+            wanted: false,
+            urgent: false,
+            adopter: None,
+            surplus_ms: None,
+            proven: Vec::new(),
+            dirty: Vec::new(),
+            told_ms: 0,
+            asked_ms: 0,
+            try_ms: 0,
+            term: 0,
+            audit_ms: 0,
+        }
+    }
+
+    /// What was promised before a restart.
+    pub fn restore(&mut self, grantor: Grantor) {
+        self.term = grantor.ballot().map_or(0, |ballot| ballot.term);
+        self.grantor = grantor;
+    }
+
+    /// The newest epoch.
+    pub fn epoch(&self) -> Epoch {
+        self.latest().epoch
+    }
+
+    /// The newest holders.
+    pub fn latest(&self) -> &Holders {
+        &self.chain.latest().holders
+    }
+
+    /// The chain of epochs.
+    pub fn chain(&self) -> &Chain {
+        &self.chain
+    }
+
+    /// What is here.
+    pub fn inventory(&self) -> &Inventory {
+        &self.own
+    }
+
+    /// Puts something into the inventory without telling anybody: how a simulation and a restart begin.
+    pub fn stock(&mut self, extent: Extent) {
+        self.own.put(extent);
+    }
+
+    /// Until when this node leads, by its monotonic clock, and in which epoch.
+    pub fn leads(&self, now_ms: u64) -> Option<(Epoch, u64)> {
+        self.leader.as_ref().filter(|leader| leader.leads(now_ms)).map(|leader| (leader.epoch, leader.until_ms))
+    }
+
+    /// Who leads, as far as is known here.
+    pub fn leader(&self, now_ms: u64) -> Option<Key> {
+        self.grantor.granted().filter(|(_, until_ms)| now_ms < *until_ms).map(|(by, _)| by)
+    }
+
+    /// Holders whose copies failed an audit.
+    pub fn suspended(&self) -> &[Key] {
+        &self.suspended
+    }
+
+    /// Whom a copy is being made at, and for whom.
+    pub fn copying(&self) -> Option<(Key, Option<Key>)> {
+        self.copying.as_ref().map(|copying| (copying.to, copying.instead_of))
+    }
+
+    /// Whether this node waits to let its copy go.
+    pub fn is_surplus(&self) -> bool {
+        self.surplus_ms.is_some()
+    }
+
+    fn is_holder(&self, node: &Key) -> bool {
+        self.latest().nodes.contains(node)
+    }
+
+    /// Whether a node has or had a copy, by the chain: only from such a one is anything pulled.
+    fn is_source(&self, node: &Key) -> bool {
+        self.chain.links().iter().any(|link| link.holders.nodes.contains(node))
+    }
+
+    /// Others who hold the slice now.
+    fn others(&self, own: &Key) -> Vec<Key> {
+        self.latest().nodes.iter().filter(|node| *node != own).copied().collect()
+    }
+
+    /// Something is wanted of the slice, or no longer.
+    pub fn want(&mut self, wanted: bool) {
+        self.wanted = wanted;
+    }
+
+    /// Repair without patience.
+    pub fn hurry(&mut self) {
+        self.urgent = true;
+    }
+
+    /// Whether a node holds the slice, held it, or is to hold it.
+    pub fn concerns(&self, node: &Key) -> bool {
+        self.is_source(node) || self.copying.as_ref().is_some_and(|copying| copying.to == *node)
+    }
+
+    /// A holder asks this node for a copy.
+    pub(crate) fn adopted(&mut self, ctx: &mut Context<'_>, from: Key, epoch: &Arc<SignedHolders>, extents: &[Extent]) {
+        self.epochs(ctx, from, std::slice::from_ref(epoch));
+        if self.is_holder(&ctx.key) {
+            return;
+        }
+        self.adopter = Some(from);
+        self.surplus_ms = None;
+        let told = self.told.entry(from).or_default();
+        extents.iter().for_each(|extent| {
+            told.put(*extent);
+        });
+        let own = self.own.extents().to_vec();
+        self.send_has(ctx, from, &own, true);
+    }
+
+    /// A copy that was asked for is no longer needed.
+    pub(crate) fn dismissed(&mut self, from: Key) {
+        if self.is_source(&from) {
+            self.adopter = None;
+        }
+    }
+
+    /// How politely its sites were visited.
+    pub fn polite(&mut self, politeness: Politeness) {
+        self.politeness = Some(politeness);
+    }
+
+    /// Looks at everything that may be due; says when to look again. `None`: the slice is no longer here.
+    pub(crate) fn look(&mut self, ctx: &mut Context<'_>) -> Option<u64> {
+        let now_ms = ctx.now.mono_ms;
+        let mut due = Due(u64::MAX);
+        self.tell_tail(ctx, &mut due);
+        if !self.is_holder(&ctx.key) {
+            self.stop_leading(ctx);
+            if self.adopter.is_some() {
+                self.pull_more(ctx, &mut due);
+            } else if self.let_go(ctx, &mut due) {
+                return None;
+            }
+            return Some(due.0);
+        }
+        self.surplus_ms = None;
+        self.adopter = None;
+        if self.asked_ms == 0 {
+            self.asked_ms = now_ms.max(1);
+            self.ask_others(ctx);
+        }
+        self.pull_more(ctx, &mut due);
+        self.recover(ctx, &mut due);
+        let step = self.plan(ctx);
+        if let Step::Rest(Some(wait_ms)) = step {
+            due.at(now_ms + wait_ms.max(1));
+        }
+        self.keep_lease(ctx, &step, &mut due);
+        if self.leads(now_ms).is_some() {
+            self.work(ctx, &step, &mut due);
+        }
+        self.audit_others(ctx, &mut due);
+        Some(due.0)
+    }
+
+    /// How the holders fare, and what follows.
+    fn plan(&self, ctx: &Context<'_>) -> Step {
+        let roster = &ctx.view.roster;
+        let state = |key: &Key| {
+            let Some(index) = roster.index(key) else { return State::Gone };
+            if roster.is_gone(index) {
+                State::Gone
+            } else if let Some(since) = roster.absent_since(index) {
+                State::Absent(ctx.now.mono_ms.saturating_sub(since))
+            } else if self.suspended.contains(key) {
+                State::Suspended
+            } else if roster.record(index).record.standing == Standing::Leaving {
+                State::Leaving
+            } else {
+                State::Sound
+            }
+        };
+        let holders: Vec<(Key, State)> = self.latest().nodes.iter().map(|key| (*key, state(key))).collect();
+        let copies = usize::from(roster.genesis().copies);
+        repair::plan(&holders, copies, self.urgent, ctx.settings, |excluded| self.wish(ctx, excluded))
+    }
+
+    /// Who should hold the slice: the ring's wish, without those excluded here, suspended, or newly absent.
+    fn wish(&self, ctx: &Context<'_>, excluded: &[Key]) -> Vec<Key> {
+        let view = &ctx.view;
+        let may = |index| {
+            let key = view.roster.key(index);
+            !excluded.contains(&key)
+                && !self.suspended.contains(&key)
+                && (self.is_holder(&key) || view.may_adopt(index))
+        };
+        view.wish(self.slice, may).0.into_iter().map(|index| view.roster.key(index)).collect()
+    }
+
+    /// A copy that is no longer wanted: kept for a while, then until enough holders have proven theirs. True when it may go.
+    fn let_go(&mut self, ctx: &mut Context<'_>, due: &mut Due) -> bool {
+        let now_ms = ctx.now.mono_ms;
+        if self.surplus_ms.is_none() {
+            self.proven.clear();
+        }
+        let since = *self.surplus_ms.get_or_insert(now_ms);
+        let keep_until = if ctx.leaving { since } else { since + ctx.settings.keep_ms };
+        if ctx.settings.mutation != Mutation::Audit {
+            if now_ms < keep_until {
+                due.at(keep_until);
+                return false;
+            }
+            let holders = self.latest().nodes.clone();
+            let fresh_ms = PROOF_ANSWERS * ctx.settings.answer_ms;
+            self.proven.retain(|(node, at)| holders.contains(node) && !ctx.is_away(node) && now_ms - at <= fresh_ms);
+            let enough = usize::from(ctx.view.roster.genesis().copies);
+            if self.proven.len() < enough && !self.own.extents().is_empty() {
+                let proven = |holder: &Key| self.proven.iter().any(|(node, _)| node == holder);
+                let ask: Vec<Key> = holders.iter().filter(|holder| !proven(holder)).copied().collect();
+                ask.into_iter().for_each(|holder| self.prove(ctx, holder));
+                due.at(now_ms + 6 * ctx.settings.answer_ms);
+                return false;
+            }
+        }
+        if ctx.leaving {
+            return true;
+        }
+        ctx.note(What::Deleted, None, self.slice, "enough holders have proven their copies");
+        ctx.out.push(Action::Keep(Kept::Dropped { slice: self.slice }));
+        ctx.out.push(Action::Delete { slice: self.slice });
+        true
+    }
+
+    /// Asks a holder for proof that it has what is here; first, whether it says so at all.
+    fn prove(&mut self, ctx: &mut Context<'_>, holder: Key) {
+        if ctx.is_away(&holder) {
+            return;
+        }
+        if self.told.get(&holder).is_some_and(|told| told.covers(&self.own)) {
+            self.challenge(ctx, holder);
+        } else {
+            let extents = self.own.extents().to_vec();
+            self.send_has(ctx, holder, &extents, false);
+            ctx.send(holder, Message::HasAsk { slice: self.slice });
+        }
+    }
+}
+
+/// The earliest of several times.
+pub(crate) struct Due(pub u64);
+
+impl Due {
+    pub fn at(&mut self, ms: u64) {
+        self.0 = self.0.min(ms);
+    }
+}

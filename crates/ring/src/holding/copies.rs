@@ -1,0 +1,303 @@
+//! The bytes of one slice: told, pulled, acknowledged, audited.
+
+use super::{Context, Due, Holding};
+use crate::audit::{self, UNANSWERED_MAX, Verdict, proof_key};
+use crate::copy::{Extent, Inventory, Segment, acknowledged, source};
+use crate::key::Key;
+use crate::limits::{AUDIT_RANGES, EXTENTS_MAX, PULLS_MAX};
+use crate::message::Message;
+use crate::node::{Action, PullFault, What};
+
+/// Pulls of one slice at once.
+const SLICE_PULLS_MAX: usize = 4;
+/// A pull of which nothing was heard for so many answers' time is given up.
+const PULL_ANSWERS_MAX: u64 = 360;
+
+impl Holding {
+    /// So much of a segment is here now, synced.
+    pub(crate) fn grown(&mut self, ctx: &mut Context<'_>, extent: Extent) {
+        if self.own.put(extent) {
+            self.changed(ctx, extent.segment);
+        }
+    }
+
+    /// A pull has ended well.
+    pub(crate) fn pulled(&mut self, ctx: &mut Context<'_>, extent: Extent) {
+        self.end_pull(ctx, &extent.segment);
+        self.grown(ctx, extent);
+    }
+
+    fn changed(&mut self, ctx: &mut Context<'_>, segment: Segment) {
+        self.proven.clear();
+        if !self.dirty.contains(&segment) {
+            self.dirty.push(segment);
+        }
+        self.acknowledge(ctx, segment);
+    }
+
+    fn end_pull(&mut self, ctx: &mut Context<'_>, segment: &Segment) {
+        let before = self.pulling.len();
+        self.pulling.retain(|(pulled, ..)| pulled != segment);
+        *ctx.pulls = ctx.pulls.saturating_sub(before - self.pulling.len());
+    }
+
+    /// A pull has failed; another source is tried.
+    pub(crate) fn pull_failed(&mut self, ctx: &mut Context<'_>, from: Key, segment: Segment, why: PullFault) {
+        self.end_pull(ctx, &segment);
+        match why {
+            PullFault::Altered => {
+                self.distrust(ctx, from);
+                ctx.note(What::Altered, Some(from), self.slice, "bytes of this peer do not verify");
+            }
+            // It said that it has something which it has not, or it cannot be reached: until it says so again.
+            PullFault::Missing | PullFault::Unreachable => {
+                self.told.remove(&from);
+                self.asked_ms = ctx.now.mono_ms;
+            }
+            PullFault::Own => {}
+        }
+    }
+
+    /// Nothing more is pulled from a peer whose bytes do not verify, and its copy does not count.
+    fn distrust(&mut self, ctx: &mut Context<'_>, peer: Key) {
+        if !self.distrusted.contains(&peer) {
+            self.distrusted.push(peer);
+        }
+        self.suspend(ctx, peer);
+    }
+
+    fn suspend(&mut self, ctx: &mut Context<'_>, peer: Key) {
+        self.told.remove(&peer);
+        self.proven.retain(|(node, _)| *node != peer);
+        if !self.suspended.contains(&peer) {
+            self.suspended.push(peer);
+            ctx.note(What::Suspended, Some(peer), self.slice, "its copy does not stand up to an audit");
+        }
+        if self.copying.as_ref().is_some_and(|copying| copying.to == peer) {
+            self.copying = None;
+        }
+    }
+
+    /// A segment here is bad or gone: it is pulled anew.
+    pub(crate) fn damaged(&mut self, ctx: &mut Context<'_>, segment: Segment) {
+        if self.own.remove(&segment) {
+            self.proven.clear();
+            ctx.note(What::Altered, None, self.slice, "a segment here is damaged, and is copied anew");
+            let extents = self.own.extents().to_vec();
+            for other in self.others(&ctx.key) {
+                self.send_has(ctx, other, &extents, true);
+                ctx.send(other, Message::HasAsk { slice: self.slice });
+            }
+        }
+    }
+
+    /// Who has what, says a peer.
+    pub(crate) fn told(&mut self, ctx: &mut Context<'_>, from: Key, whole: bool, extents: &[Extent]) {
+        let candidate = self.copying.as_ref().is_some_and(|copying| copying.to == from) || self.stand_in == Some(from);
+        if !candidate && !self.is_source(&from) && self.adopter != Some(from) {
+            return;
+        }
+        if whole {
+            self.told.insert(from, Inventory::new(extents.iter().copied()));
+            if !self.settled.contains(&from) {
+                self.settled.push(from);
+            }
+        } else {
+            let inventory = self.told.entry(from).or_default();
+            extents.iter().for_each(|extent| {
+                inventory.put(*extent);
+            });
+        }
+        let now_ms = ctx.now.mono_ms;
+        if let Some(copying) = self.copying.as_mut().filter(|copying| copying.to == from) {
+            let bytes = self.told.get(&from).map_or(0, Inventory::bytes);
+            if bytes > copying.progress.0 {
+                copying.progress = (bytes, now_ms);
+            }
+        }
+        if self.is_holder(&from) {
+            extents.iter().for_each(|extent| self.acknowledge(ctx, extent.segment));
+        }
+    }
+
+    /// Counts how many holders have synced a segment, while this node leads.
+    fn acknowledge(&mut self, ctx: &mut Context<'_>, segment: Segment) {
+        if self.leads(ctx.now.mono_ms).is_none() {
+            return;
+        }
+        let Some(own) = self.own.get(&segment).copied() else { return };
+        let nodes = &self.latest().nodes;
+        let mut holders: Vec<&Inventory> = nodes.iter().filter_map(|node| self.told.get(node)).collect();
+        holders.push(&self.own);
+        let bytes = acknowledged(&segment, &holders, nodes.len(), ctx.settings).min(own.bytes);
+        let seal = own.seal.filter(|_| bytes == own.bytes);
+        if bytes > 0 && self.floor.put(Extent { segment, bytes, seal }) {
+            ctx.out.push(Action::Acknowledged { slice: self.slice, segment, bytes });
+        }
+    }
+
+    /// Tells others what grew here, a few times a second at most.
+    pub(crate) fn tell_tail(&mut self, ctx: &mut Context<'_>, due: &mut Due) {
+        if self.dirty.is_empty() {
+            return;
+        }
+        let at = self.told_ms + ctx.settings.tail_ms;
+        if ctx.now.mono_ms < at {
+            due.at(at);
+            return;
+        }
+        self.told_ms = ctx.now.mono_ms;
+        let dirty = std::mem::take(&mut self.dirty);
+        let extents: Vec<Extent> = dirty.iter().filter_map(|segment| self.own.get(segment)).copied().collect();
+        let mut hearers = self.others(&ctx.key);
+        hearers.extend(self.copying.as_ref().map(|copying| copying.to));
+        hearers.extend(self.stand_in);
+        hearers.extend(self.adopter);
+        hearers.sort_unstable();
+        hearers.dedup();
+        for hearer in hearers {
+            self.send_has(ctx, hearer, &extents, false);
+        }
+    }
+
+    pub(crate) fn send_has(&self, ctx: &mut Context<'_>, to: Key, extents: &[Extent], whole: bool) {
+        if extents.is_empty() && whole {
+            ctx.send(to, Message::Has { slice: self.slice, whole: true, extents: Vec::new() });
+        }
+        for (at, part) in extents.chunks(EXTENTS_MAX).enumerate() {
+            let whole = whole && at == 0;
+            ctx.send(to, Message::Has { slice: self.slice, whole, extents: part.to_vec() });
+        }
+    }
+
+    /// Asks the other holders what they have.
+    pub(crate) fn ask_others(&mut self, ctx: &mut Context<'_>) {
+        for other in self.others(&ctx.key) {
+            ctx.send(other, Message::HasAsk { slice: self.slice });
+        }
+    }
+
+    /// Everything that trusted holders have, as far as they told.
+    fn elsewhere(&self, ctx: &Context<'_>) -> Inventory {
+        let mut all = Inventory::default();
+        let trusted = |node: &Key| {
+            !self.distrusted.contains(node)
+                && (self.is_source(node) || self.adopter == Some(*node))
+                && !ctx.is_away(node)
+        };
+        self.told.iter().filter(|(node, _)| trusted(node)).for_each(|(_, inventory)| all.unite(inventory));
+        all
+    }
+
+    /// Whether everything that is known elsewhere is here.
+    pub(crate) fn is_caught_up(&self, ctx: &Context<'_>) -> bool {
+        self.own.covers(&self.elsewhere(ctx))
+    }
+
+    /// Begins pulls, the newest first.
+    pub(crate) fn pull_more(&mut self, ctx: &mut Context<'_>, due: &mut Due) {
+        let now_ms = ctx.now.mono_ms;
+        let given_up = PULL_ANSWERS_MAX * ctx.settings.answer_ms;
+        let stale: Vec<Segment> = self
+            .pulling
+            .iter()
+            .filter(|(.., since)| now_ms.saturating_sub(*since) > given_up)
+            .map(|(segment, ..)| *segment)
+            .collect();
+        stale.iter().for_each(|segment| self.end_pull(ctx, segment));
+        if self.told.is_empty() {
+            return;
+        }
+        let lacking = self.own.lacks(&self.elsewhere(ctx));
+        for extent in lacking {
+            if self.pulling.len() >= SLICE_PULLS_MAX || *ctx.pulls >= PULLS_MAX {
+                due.at(now_ms + ctx.settings.answer_ms);
+                break;
+            }
+            if self.pulling.iter().any(|(segment, ..)| *segment == extent.segment) {
+                continue;
+            }
+            let number = ctx.chance.number();
+            let reachable = self.told.iter().filter(|(node, _)| !ctx.is_away(node));
+            let Some(from) = source(&extent, reachable, &self.distrusted, number) else { continue };
+            let same = self.own.get(&extent.segment).filter(|own| own.segment == extent.segment);
+            let have = same.map_or(0, |own| own.bytes);
+            self.pulling.push((extent.segment, from, now_ms));
+            *ctx.pulls += 1;
+            ctx.out.push(Action::Pull { slice: self.slice, from, extent, have });
+        }
+    }
+
+    /// Now and then the first holder that is there audits the others.
+    pub(crate) fn audit_others(&mut self, ctx: &mut Context<'_>, due: &mut Due) {
+        let now_ms = ctx.now.mono_ms;
+        if self.audit_ms == 0 {
+            self.audit_ms = now_ms + 1 + ctx.chance.below(ctx.settings.audit_ms);
+        }
+        if now_ms >= self.audit_ms {
+            self.audit_ms = now_ms + ctx.settings.audit_ms;
+            let own = ctx.key;
+            let first = self.latest().nodes.iter().find(|node| **node == own || !ctx.is_away(node));
+            if first == Some(&own) {
+                for other in self.others(&own) {
+                    if self.told.get(&other).is_some_and(|told| told.covers(&self.own)) {
+                        self.challenge(ctx, other);
+                    } else {
+                        ctx.send(other, Message::HasAsk { slice: self.slice });
+                    }
+                }
+            }
+        }
+        due.at(self.audit_ms);
+    }
+
+    /// Asks for proof of random bytes that are here.
+    pub(crate) fn challenge(&mut self, ctx: &mut Context<'_>, peer: Key) {
+        if ctx.audits.is_asking(self.slice, &peer) || !ctx.audits.has_room() || ctx.is_away(&peer) {
+            return;
+        }
+        let ranges = audit::ranges(&self.own, AUDIT_RANGES, ctx.chance);
+        if ranges.is_empty() {
+            return;
+        }
+        let mut nonce = [0; 16];
+        nonce[..8].copy_from_slice(&ctx.chance.number().to_be_bytes());
+        nonce[8..].copy_from_slice(&ctx.chance.number().to_be_bytes());
+        let (id, job) = ctx.audits.ask(self.slice, peer, ctx.now.mono_ms);
+        ctx.send(peer, Message::Challenge { id, slice: self.slice, nonce, ranges: ranges.clone() });
+        ctx.out.push(Action::Hash { job, slice: self.slice, key: proof_key(&nonce, &peer), ranges });
+    }
+
+    /// How an audit of a peer ended.
+    pub(crate) fn judged(&mut self, ctx: &mut Context<'_>, peer: Key, verdict: Verdict) {
+        match verdict {
+            Verdict::Passed => {
+                self.unanswered.retain(|(node, _)| *node != peer);
+                if !self.distrusted.contains(&peer) {
+                    self.suspended.retain(|node| *node != peer);
+                }
+                self.proven.retain(|(node, _)| *node != peer);
+                self.proven.push((peer, ctx.now.mono_ms));
+                if let Some(copying) = self.copying.as_mut().filter(|copying| copying.to == peer) {
+                    copying.audited = true;
+                }
+                ctx.note(What::Audited, Some(peer), self.slice, "it has proven its copy");
+            }
+            Verdict::Failed => self.suspend(ctx, peer),
+            Verdict::Silent => {
+                if ctx.is_away(&peer) {
+                    return;
+                }
+                let at = self.unanswered.iter().position(|(node, _)| *node == peer).unwrap_or_else(|| {
+                    self.unanswered.push((peer, 0));
+                    self.unanswered.len() - 1
+                });
+                self.unanswered[at].1 += 1;
+                if self.unanswered[at].1 >= UNANSWERED_MAX {
+                    self.unanswered.remove(at);
+                    self.suspend(ctx, peer);
+                }
+            }
+        }
+    }
+}

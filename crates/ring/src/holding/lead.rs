@@ -1,0 +1,629 @@
+//! Leading one slice: the lease, the epoch after this one, copies at new holders, and what is done when too many are absent.
+
+use super::{Context, Copying, Due, Holding, Proposal};
+use crate::copy::{Extent, Inventory};
+use crate::epoch::{Doubt, Epoch, Holders, SignedHolders, differ_by_one};
+use crate::genesis::majority;
+use crate::key::{Key, Signature};
+use crate::lease::Leader;
+use crate::limits::{CHAIN_MAX, EXTENTS_MAX};
+use crate::message::{Ballot, Message, Politeness, Refusal};
+use crate::node::{Action, Kept, What};
+use crate::repair::Step;
+use crate::settings::Mutation;
+use std::sync::Arc;
+
+impl Holding {
+    // --- the lease ------------------------------------------------------------------------------------------------------
+
+    /// Asks for the lease, renews it, or gives it back.
+    pub(crate) fn keep_lease(&mut self, ctx: &mut Context<'_>, step: &Step, due: &mut Due) {
+        let now_ms = ctx.now.mono_ms;
+        let to_do =
+            matches!(step, Step::Copy { .. } | Step::Remove(_)) || self.grantor.accepted(self.epoch()).is_some();
+        let wanted = self.wanted || to_do;
+        let older =
+            |leader: &Leader| leader.epoch != self.latest().epoch && ctx.settings.mutation != Mutation::EpochCheck;
+        if self.leader.as_ref().is_some_and(|leader| older(leader) || (leader.until_ms != 0 && !leader.leads(now_ms))) {
+            self.stop_leading(ctx);
+        }
+        let fit = ctx.in_view && ctx.clock_fits;
+        if self.leader.is_some() && (!wanted || !ctx.clock_fits || self.hands_back(ctx)) {
+            self.give_back(ctx);
+            return;
+        }
+        if let Some(leader) = self.leader.as_mut() {
+            due.at(if leader.until_ms == 0 { u64::MAX } else { leader.until_ms });
+            let again_ms = leader.renew_ms(ctx.settings).max(leader.asked_ms + ctx.settings.answer_ms);
+            if now_ms < again_ms {
+                due.at(again_ms);
+            } else if fit {
+                leader.ask_again(now_ms);
+                self.ask(ctx);
+                due.at(now_ms + ctx.settings.answer_ms);
+            }
+            return;
+        }
+        if !wanted || !fit {
+            self.try_ms = 0;
+            if wanted {
+                due.at(now_ms + ctx.settings.ping_ms);
+            }
+            return;
+        }
+        let there = self.latest().nodes.iter().filter(|node| **node == ctx.key || !ctx.is_away(node));
+        let rank = there.take_while(|node| **node != ctx.key).count() as u64;
+        if self.try_ms == 0 {
+            self.try_ms = now_ms + rank * ctx.settings.rank_ms;
+        }
+        if let Some((by, until_ms)) = self.grantor.granted()
+            && by != ctx.key
+            && now_ms < until_ms
+        {
+            self.try_ms = self.try_ms.max(until_ms + rank * ctx.settings.rank_ms);
+        }
+        if now_ms < self.try_ms {
+            due.at(self.try_ms);
+            return;
+        }
+        self.try_ms = now_ms + 3 * ctx.settings.answer_ms * (rank + 1);
+        self.term = self.term.max(self.grantor.ballot().map_or(0, |ballot| ballot.term)) + 1;
+        let ballot = Ballot { term: self.term, by: ctx.key };
+        self.leader = Some(Box::new(Leader::new(ballot, self.epoch(), now_ms)));
+        self.leads_since_ms = now_ms;
+        self.ask(ctx);
+        due.at(now_ms + ctx.settings.answer_ms);
+    }
+
+    /// The one who should lead is back and has everything: it gets the lease.
+    fn hands_back(&self, ctx: &Context<'_>) -> bool {
+        let first = self.latest().nodes[0];
+        first != ctx.key
+            && self.wanted
+            && !ctx.is_away(&first)
+            && !self.suspended.contains(&first)
+            && self.copying.is_none()
+            && self.proposal.is_none()
+            && ctx.now.mono_ms.saturating_sub(self.leads_since_ms) > ctx.settings.refuse_ms()
+            && self.told.get(&first).is_some_and(|told| told.covers(&self.floor))
+    }
+
+    fn ask(&mut self, ctx: &mut Context<'_>) {
+        let Some(leader) = self.leader.as_ref() else { return };
+        let (ballot, epoch) = (leader.ballot, leader.epoch);
+        let politeness = self.politeness.clone().unwrap_or_default();
+        for other in self.others(&ctx.key) {
+            let politeness = politeness.clone();
+            ctx.send(other, Message::LeaseAsk { slice: self.slice, epoch, ballot, politeness });
+        }
+        match self.grantor.ask(ballot, ctx.now.mono_ms, ctx.settings) {
+            Ok(new) => {
+                if new {
+                    self.keep_promise(ctx);
+                }
+                let accepted = self.grantor.accepted(epoch).cloned();
+                if let Some(leader) = self.leader.as_mut() {
+                    leader.grant(ctx.key, accepted);
+                }
+                self.count_grants(ctx);
+            }
+            Err(_) => self.leader = None,
+        }
+    }
+
+    fn keep_promise(&self, ctx: &mut Context<'_>) {
+        if let Some(ballot) = self.grantor.ballot() {
+            let accepted = self.grantor.accepted(self.epoch()).cloned();
+            ctx.out.push(Action::Keep(Kept::Promise { slice: self.slice, ballot, accepted }));
+        }
+    }
+
+    fn count_grants(&mut self, ctx: &mut Context<'_>) {
+        let now_ms = ctx.now.mono_ms;
+        let holders = self.latest().nodes.clone();
+        let Some(leader) = self.leader.as_mut() else { return };
+        let fresh = leader.until_ms == 0;
+        if !leader.count(&holders, now_ms, ctx.settings, |holder| ctx.is_away(holder)) || !leader.leads(now_ms) {
+            return;
+        }
+        let told = leader.politeness.take();
+        let (epoch, until_ms) = (leader.epoch, leader.until_ms);
+        let politeness = fresh.then(|| told.or(self.politeness.clone()).unwrap_or_default());
+        if let Some(politeness) = &politeness {
+            self.politeness = Some(politeness.clone());
+            self.settled = vec![ctx.key];
+            self.floor = self.own.clone();
+            self.ask_others(ctx);
+            ctx.note(What::Lease, None, self.slice, "this node leads");
+        }
+        ctx.out.push(Action::Lead { slice: self.slice, epoch, until_ms, politeness });
+    }
+
+    pub(crate) fn stop_leading(&mut self, ctx: &mut Context<'_>) {
+        let Some(leader) = self.leader.take() else { return };
+        self.proposal = None;
+        self.try_ms = 0;
+        if leader.until_ms != 0 {
+            ctx.out.push(Action::Stop { slice: self.slice });
+        }
+    }
+
+    fn give_back(&mut self, ctx: &mut Context<'_>) {
+        let Some(leader) = self.leader.take() else { return };
+        self.try_ms = ctx.now.mono_ms + 3 * ctx.settings.rank_ms;
+        self.proposal = None;
+        self.copying = None;
+        self.grantor.release(leader.ballot);
+        if leader.until_ms != 0 {
+            ctx.out.push(Action::Stop { slice: self.slice });
+        }
+        let politeness = self.politeness.clone().unwrap_or_default();
+        for other in self.others(&ctx.key) {
+            let (ballot, politeness) = (leader.ballot, politeness.clone());
+            ctx.send(other, Message::LeaseRelease { slice: self.slice, ballot, politeness });
+        }
+    }
+
+    /// A holder wants to lead.
+    pub(crate) fn lease_asked(
+        &mut self,
+        ctx: &mut Context<'_>,
+        from: Key,
+        epoch: Epoch,
+        ballot: Ballot,
+        politeness: Politeness,
+    ) {
+        let refuse = |highest: u64, why| Message::LeaseRefuse { slice: self.slice, ballot, highest, why };
+        let highest = self.grantor.ballot().map_or(0, |held| held.term);
+        let newest = self.epoch();
+        let other_epoch = epoch != newest && ctx.settings.mutation != Mutation::EpochCheck;
+        if other_epoch {
+            if epoch < newest {
+                ctx.send(from, Message::Epochs(self.chain.after(epoch, CHAIN_MAX)));
+            } else {
+                ctx.send(from, Message::EpochAsk { slice: self.slice, after: newest });
+            }
+        }
+        let stranger = ballot.by != from || (!self.is_holder(&from) && ctx.settings.mutation != Mutation::EpochCheck);
+        let why = match () {
+            () if stranger || !self.is_holder(&ctx.key) => Some(Refusal::Stranger),
+            () if other_epoch => Some(Refusal::Epoch),
+            () if !ctx.in_view => Some(Refusal::Unseen),
+            () => None,
+        };
+        if let Some(why) = why {
+            ctx.send(from, refuse(highest, why));
+            return;
+        }
+        match self.grantor.ask(ballot, ctx.now.mono_ms, ctx.settings) {
+            Err(why) => ctx.send(from, refuse(highest, why)),
+            Ok(new) => {
+                self.term = self.term.max(ballot.term);
+                if new {
+                    self.keep_promise(ctx);
+                    // Its own try ends here.
+                    if self.leader.as_ref().is_some_and(|leader| leader.ballot.by != from) {
+                        self.stop_leading(ctx);
+                    }
+                }
+                let accepted = self.grantor.accepted(newest).cloned();
+                let mine = self.politeness.clone().unwrap_or_default();
+                ctx.send(
+                    from,
+                    Message::LeaseGrant { slice: self.slice, epoch: newest, ballot, accepted, politeness: mine },
+                );
+                if !politeness.is_empty() {
+                    self.politeness = Some(politeness);
+                }
+            }
+        }
+    }
+
+    /// A holder said yes.
+    pub(crate) fn lease_granted(
+        &mut self,
+        ctx: &mut Context<'_>,
+        from: Key,
+        ballot: Ballot,
+        accepted: Option<(Ballot, Holders)>,
+        politeness: Politeness,
+    ) {
+        if !self.is_holder(&from) {
+            return;
+        }
+        let Some(leader) = self.leader.as_mut().filter(|leader| leader.ballot == ballot) else { return };
+        leader.grant(from, accepted);
+        if leader.until_ms == 0 && !politeness.is_empty() {
+            leader.politeness = Some(politeness);
+        }
+        self.count_grants(ctx);
+    }
+
+    /// A holder said no.
+    pub(crate) fn lease_refused(&mut self, ctx: &mut Context<'_>, ballot: Ballot, highest: u64, why: Refusal) {
+        self.term = self.term.max(highest);
+        let Some(leader) = self.leader.as_ref().filter(|leader| leader.ballot == ballot) else { return };
+        if why == Refusal::Ballot && leader.until_ms == 0 {
+            // Begin again with a higher one, later.
+            self.leader = None;
+            self.try_ms = ctx.now.mono_ms + ctx.settings.answer_ms;
+        }
+    }
+
+    /// The leader gives the lease back.
+    pub(crate) fn lease_released(&mut self, from: Key, ballot: Ballot, politeness: Politeness) {
+        if ballot.by == from {
+            self.grantor.release(ballot);
+            if !politeness.is_empty() {
+                self.politeness = Some(politeness);
+            }
+            self.try_ms = 0;
+        }
+    }
+
+    // --- the work of a leader -------------------------------------------------------------------------------------------
+
+    /// One step towards the holders that are wished for.
+    pub(crate) fn work(&mut self, ctx: &mut Context<'_>, step: &Step, due: &mut Due) {
+        let now_ms = ctx.now.mono_ms;
+        let again_ms = ctx.settings.answer_ms;
+        if let Some(proposal) = self.proposal.as_mut() {
+            if now_ms >= proposal.asked_ms + again_ms {
+                proposal.asked_ms = now_ms;
+                self.ask_to_agree(ctx);
+            }
+            due.at(now_ms + again_ms);
+            return;
+        }
+        let latest = self.epoch();
+        if let Some((_, holders)) = self.leader.as_mut().and_then(|leader| leader.inherited.take())
+            && holders.epoch > latest
+        {
+            self.propose(ctx, holders);
+            return;
+        }
+        let heard = self.latest().nodes.iter().filter(|node| self.settled.contains(node)).count();
+        if !ctx.settings.suffices(heard, self.latest().nodes.len()) || !self.is_caught_up(ctx) {
+            if now_ms >= self.asked_ms + again_ms {
+                self.asked_ms = now_ms;
+                self.ask_others(ctx);
+            }
+            due.at(now_ms + again_ms);
+            return;
+        }
+        // What was there before this node led is kept by whoever comes next; what it writes itself, once acknowledged.
+        let before: Vec<Extent> = self.own.sealed().copied().collect();
+        before.into_iter().for_each(|extent| {
+            self.floor.put(extent);
+        });
+        match step {
+            Step::Copy { to, instead_of } => self.copy_to(ctx, *to, *instead_of, due),
+            Step::Remove(goes) => {
+                let nodes = self.latest().nodes.iter().filter(|node| *node != goes).copied().collect();
+                self.propose_nodes(ctx, nodes);
+            }
+            Step::Rest(_) => {
+                self.copying = None;
+                self.urgent = false;
+                self.replace_for_a_while(ctx);
+            }
+        }
+    }
+
+    fn copy_to(&mut self, ctx: &mut Context<'_>, to: Key, instead_of: Option<Key>, due: &mut Due) {
+        let now_ms = ctx.now.mono_ms;
+        let again_ms = ctx.settings.answer_ms;
+        if self.copying.as_ref().is_none_or(|copying| copying.to != to) {
+            ctx.note(What::Repair, Some(to), self.slice, "a copy is made here");
+            let progress = (0, now_ms);
+            self.copying = Some(Box::new(Copying { to, instead_of, asked_ms: 0, progress, audited: false }));
+        }
+        let complete = self.told.get(&to).is_some_and(|told| told.covers(&self.floor));
+        let nothing = self.floor.extents().is_empty();
+        let Some(copying) = self.copying.as_mut() else { return };
+        copying.instead_of = instead_of;
+        if nothing && self.told.contains_key(&to) || complete && copying.audited {
+            let mut nodes: Vec<Key> =
+                self.latest().nodes.iter().filter(|node| Some(**node) != instead_of).copied().collect();
+            nodes.push(to);
+            let wished = self.wish(ctx, &[]);
+            nodes.sort_by_key(|node| wished.iter().position(|other| other == node).unwrap_or(usize::MAX));
+            self.propose_nodes(ctx, nodes);
+            return;
+        }
+        due.at(now_ms + again_ms);
+        if complete {
+            self.challenge(ctx, to);
+            return;
+        }
+        if now_ms.saturating_sub(copying.progress.1) > ctx.settings.repair_soon_ms {
+            // It takes the request and does nothing: somebody else is asked.
+            self.suspended.push(to);
+            self.copying = None;
+            ctx.note(What::Suspended, Some(to), self.slice, "it was asked to copy and does not");
+            return;
+        }
+        if now_ms >= copying.asked_ms + 6 * again_ms {
+            copying.asked_ms = now_ms;
+            let epoch = self.chain.latest().clone();
+            let extents: Vec<Extent> = self.own.extents().to_vec();
+            if extents.is_empty() {
+                ctx.send(to, Message::Adopt { epoch, extents });
+            } else {
+                for part in extents.chunks(EXTENTS_MAX) {
+                    ctx.send(to, Message::Adopt { epoch: epoch.clone(), extents: part.to_vec() });
+                }
+            }
+        }
+    }
+
+    /// While a holder is absent, the next on the ring copies what is written meanwhile.
+    fn replace_for_a_while(&mut self, ctx: &mut Context<'_>) {
+        let away: Vec<Key> = self.latest().nodes.iter().filter(|node| ctx.is_away(node)).copied().collect();
+        if away.is_empty() {
+            if let Some(stand_in) = self.stand_in.take() {
+                ctx.send(stand_in, Message::Dismiss { slice: self.slice });
+            }
+            return;
+        }
+        let open: Vec<Extent> = self.own.open().copied().collect();
+        if self.stand_in.is_some_and(|node| !ctx.is_away(&node)) || open.is_empty() {
+            return;
+        }
+        self.stand_in = self.wish(ctx, &away).into_iter().find(|node| !self.is_holder(node));
+        if let Some(stand_in) = self.stand_in {
+            let epoch = self.chain.latest().clone();
+            open.chunks(EXTENTS_MAX).for_each(|part| {
+                ctx.send(stand_in, Message::Adopt { epoch: epoch.clone(), extents: part.to_vec() });
+            });
+        }
+    }
+
+    // --- the next epoch -------------------------------------------------------------------------------------------------
+
+    fn propose_nodes(&mut self, ctx: &mut Context<'_>, nodes: Vec<Key>) {
+        let before = self.latest();
+        let epoch = Epoch { generation: before.epoch.generation, number: before.epoch.number + 1 };
+        let holders = Holders { network: before.network, slice: self.slice, epoch, before: before.hash(), nodes };
+        self.propose(ctx, holders);
+    }
+
+    fn propose(&mut self, ctx: &mut Context<'_>, holders: Holders) {
+        let Some(ballot) = self.leader.as_ref().map(|leader| leader.ballot) else { return };
+        if !self.grantor.accept(ballot, &holders) {
+            return;
+        }
+        self.keep_promise(ctx);
+        let signature = ctx.seal.sign(&holders.ballot());
+        let signatures = vec![(ctx.key, signature)];
+        self.proposal = Some(Box::new(Proposal { holders, signatures, asked_ms: ctx.now.mono_ms }));
+        self.ask_to_agree(ctx);
+        self.conclude(ctx);
+    }
+
+    fn ask_to_agree(&mut self, ctx: &mut Context<'_>) {
+        let (Some(leader), Some(proposal)) = (self.leader.as_ref(), self.proposal.as_ref()) else { return };
+        let signed = |node: &Key| proposal.signatures.iter().any(|(signer, _)| signer == node);
+        let ask: Vec<Key> = self.latest().nodes.iter().filter(|node| !signed(node)).copied().collect();
+        let (ballot, holders) = (leader.ballot, proposal.holders.clone());
+        for node in ask {
+            ctx.send(node, Message::Propose { ballot, holders: holders.clone() });
+        }
+    }
+
+    /// A leader asks to agree to the next epoch. Only what the own eyes confirm is signed.
+    pub(crate) fn proposed(&mut self, ctx: &mut Context<'_>, from: Key, ballot: Ballot, holders: &Holders) {
+        let before = self.latest();
+        let follows = holders.before == before.hash()
+            && holders.epoch.number == before.epoch.number + 1
+            && holders.epoch.generation == before.epoch.generation
+            && differ_by_one(&before.nodes, &holders.nodes);
+        if ballot.by != from || !follows || !ctx.in_view || !self.is_holder(&ctx.key) {
+            return;
+        }
+        let again = self.grantor.accepted(before.epoch).is_some_and(|(_, accepted)| accepted == holders);
+        if !again && !self.is_sound(ctx, holders) {
+            ctx.note(What::Refused, Some(from), self.slice, "the holders it proposes are not what this node sees");
+            return;
+        }
+        if self.grantor.accept(ballot, holders) {
+            self.keep_promise(ctx);
+            let signature = ctx.seal.sign(&holders.ballot());
+            ctx.send(from, Message::Agree { slice: self.slice, epoch: holders.epoch, ballot, signature });
+        }
+    }
+
+    /// Whether a proposal is what this node would do too: nobody who is sound and wished for goes, nobody unwished comes.
+    fn is_sound(&mut self, ctx: &mut Context<'_>, holders: &Holders) -> bool {
+        let gone: Vec<Key> = self.latest().nodes.iter().filter(|node| !holders.nodes.contains(node)).copied().collect();
+        let come: Vec<Key> = holders.nodes.iter().filter(|node| !self.is_holder(node)).copied().collect();
+        let wished = self.wish(ctx, &gone);
+        if !come.iter().all(|node| wished.contains(node)) {
+            return false;
+        }
+        let Some(goes) = gone.first() else { return true };
+        let without = self.wish(ctx, &[]);
+        let there = !ctx.is_away(goes)
+            && !self.suspended.contains(goes)
+            && ctx.view.roster.index(goes).is_some_and(|index| ctx.view.may_adopt(index));
+        if there && without.contains(goes) {
+            // Perhaps the leader has audited it: so does this node, before it agrees.
+            self.challenge(ctx, *goes);
+            return false;
+        }
+        true
+    }
+
+    /// A holder agreed.
+    pub(crate) fn agreed(&mut self, ctx: &mut Context<'_>, from: Key, epoch: Epoch, signature: Signature) {
+        let is_holder = self.is_holder(&from);
+        let Some(proposal) = self.proposal.as_mut().filter(|proposal| proposal.holders.epoch == epoch) else { return };
+        let known = proposal.signatures.iter().any(|(signer, _)| *signer == from);
+        if known || !is_holder || !ctx.seal.verify(&from, &proposal.holders.ballot(), &signature) {
+            return;
+        }
+        proposal.signatures.push((from, signature));
+        self.conclude(ctx);
+    }
+
+    /// Enough agreed: the epoch begins, and this node leads in it only when its holders have granted anew.
+    fn conclude(&mut self, ctx: &mut Context<'_>) {
+        let of = self.latest().nodes.len();
+        let enough =
+            self.proposal.as_ref().is_some_and(|proposal| ctx.settings.suffices(proposal.signatures.len(), of));
+        if !enough {
+            return;
+        }
+        let Some(proposal) = self.proposal.take() else { return };
+        let link = SignedHolders { holders: proposal.holders, signatures: proposal.signatures, proofs: Vec::new() };
+        self.copying = None;
+        self.begin(ctx, Arc::new(link));
+    }
+
+    /// An epoch that is believed begins.
+    fn begin(&mut self, ctx: &mut Context<'_>, link: Arc<SignedHolders>) {
+        let mut hearers = self.latest().nodes.clone();
+        hearers.extend(&link.holders.nodes);
+        self.chain.push(link.clone());
+        self.entered(ctx, &link);
+        for hearer in hearers {
+            ctx.send(hearer, Message::Epochs(vec![link.clone()]));
+        }
+        ctx.news.push(link);
+    }
+
+    fn entered(&mut self, ctx: &mut Context<'_>, link: &Arc<SignedHolders>) {
+        ctx.out.push(Action::Keep(Kept::Epoch(link.clone())));
+        ctx.view.note_epoch(link);
+        ctx.note(What::Epoch, None, self.slice, "other holders from now on");
+        self.proposal = None;
+        self.recovery = None;
+        self.try_ms = 0;
+        if ctx.settings.mutation != Mutation::EpochCheck {
+            self.stop_leading(ctx);
+        }
+        if !link.holders.nodes.contains(&ctx.key) {
+            self.surplus_ms.get_or_insert(ctx.now.mono_ms);
+            self.proven.clear();
+        } else if self.stand_in.is_some_and(|node| link.holders.nodes.contains(&node)) {
+            self.stand_in = None;
+        }
+    }
+
+    /// Epochs that others tell of.
+    pub(crate) fn epochs(&mut self, ctx: &mut Context<'_>, from: Key, links: &[Arc<SignedHolders>]) {
+        for link in links {
+            let view = &ctx.view;
+            let extended = self.chain.extend(link, &view.roster, &view.watchers, ctx.settings, ctx.seal);
+            match extended {
+                Ok(true) => {
+                    if link.proofs.is_empty() {
+                        ctx.news.push(link.clone());
+                    } else {
+                        ctx.news.push(link.clone());
+                        ctx.note(What::Recovery, None, self.slice, "what remained of the holders went on");
+                    }
+                    self.entered(ctx, link);
+                }
+                Ok(false) => {}
+                Err(Doubt::Gap) => {
+                    ctx.send(from, Message::EpochAsk { slice: self.slice, after: Epoch::default() });
+                    return;
+                }
+                Err(Doubt::Wrong(why)) => {
+                    ctx.note(What::Refused, Some(from), self.slice, why);
+                    return;
+                }
+            }
+        }
+    }
+
+    // --- too many are absent --------------------------------------------------------------------------------------------
+
+    /// A majority can no longer come together, and has been absent long enough: what remains goes on.
+    pub(crate) fn recover(&mut self, ctx: &mut Context<'_>, due: &mut Due) {
+        let now_ms = ctx.now.mono_ms;
+        let nodes = self.latest().nodes.clone();
+        let remaining: Vec<Key> = nodes.iter().filter(|node| !ctx.is_away(node)).copied().collect();
+        if remaining.len() >= majority(nodes.len()) || !remaining.contains(&ctx.key) {
+            self.recovery = None;
+            return;
+        }
+        let roster = &ctx.view.roster;
+        let since = |node: &Key| match roster.index(node) {
+            Some(index) if roster.is_gone(index) => 0,
+            Some(index) => roster.absent_since(index).unwrap_or(now_ms),
+            None => now_ms,
+        };
+        let newest = nodes.iter().filter(|node| !remaining.contains(node)).map(since).max().unwrap_or(now_ms);
+        let at = newest + ctx.settings.recover_ms;
+        if now_ms < at || !ctx.in_view {
+            due.at(at.max(now_ms + ctx.settings.ping_ms));
+            return;
+        }
+        let again_ms = ctx.settings.answer_ms;
+        if self.recovery.as_ref().is_some_and(|recovery| now_ms < recovery.asked_ms + again_ms) {
+            due.at(now_ms + again_ms);
+            return;
+        }
+        let before = self.latest();
+        let epoch = Epoch { generation: before.epoch.generation + 1, number: before.epoch.number + 1 };
+        let (network, hash) = (before.network, before.hash());
+        let holders = Holders { network, slice: self.slice, epoch, before: hash, nodes: remaining.clone() };
+        if self.recovery.as_ref().is_none_or(|recovery| recovery.holders != holders) {
+            let signature = ctx.seal.sign(&holders.ballot());
+            let signatures = vec![(ctx.key, signature)];
+            self.recovery = Some(Box::new(Proposal { holders: holders.clone(), signatures, asked_ms: now_ms }));
+        } else if let Some(recovery) = self.recovery.as_mut() {
+            recovery.asked_ms = now_ms;
+        }
+        for node in remaining {
+            ctx.send(node, Message::RecoverAsk { holders: holders.clone(), bytes: self.own.bytes() });
+        }
+        due.at(now_ms + again_ms);
+        self.conclude_recovery(ctx);
+    }
+
+    /// Another remaining holder wants to go on: it may, unless more is here.
+    pub(crate) fn recovery_asked(&mut self, ctx: &mut Context<'_>, from: Key, holders: &Holders, bytes: u64) {
+        let Some(recovery) = self.recovery.as_ref().filter(|recovery| recovery.holders == *holders) else { return };
+        let (mine, theirs) = ((self.own.bytes(), ctx.key), (bytes, from));
+        if theirs > mine {
+            let signature = ctx.seal.sign(&recovery.holders.ballot());
+            ctx.send(from, Message::RecoverAgree { slice: self.slice, epoch: recovery.holders.epoch, signature });
+        }
+    }
+
+    /// A remaining holder agrees.
+    pub(crate) fn recovery_agreed(&mut self, ctx: &mut Context<'_>, from: Key, epoch: Epoch, signature: Signature) {
+        let is_holder = self.is_holder(&from);
+        let Some(recovery) = self.recovery.as_mut().filter(|recovery| recovery.holders.epoch == epoch) else { return };
+        let known = recovery.signatures.iter().any(|(signer, _)| *signer == from);
+        if !known && is_holder && ctx.seal.verify(&from, &recovery.holders.ballot(), &signature) {
+            recovery.signatures.push((from, signature));
+            self.conclude_recovery(ctx);
+        }
+    }
+
+    fn conclude_recovery(&mut self, ctx: &mut Context<'_>) {
+        let all = self.recovery.as_ref().is_some_and(|recovery| {
+            recovery.holders.nodes.iter().all(|node| recovery.signatures.iter().any(|(signer, _)| signer == node))
+        });
+        if !all {
+            return;
+        }
+        let Some(recovery) = self.recovery.take() else { return };
+        let roster = &ctx.view.roster;
+        let absent = self.latest().nodes.iter().filter(|node| !recovery.holders.nodes.contains(node));
+        let proofs = absent.filter_map(|node| roster.index(node).and_then(|index| roster.absence(index))).cloned();
+        let link =
+            SignedHolders { proofs: proofs.collect(), holders: recovery.holders, signatures: recovery.signatures };
+        ctx.note(What::Recovery, None, self.slice, "too many holders are absent: what remains goes on");
+        self.begin(ctx, Arc::new(link));
+    }
+
+    /// What the floor is, for those who look.
+    pub fn required(&self) -> &Inventory {
+        &self.floor
+    }
+}

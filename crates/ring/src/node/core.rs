@@ -1,0 +1,664 @@
+//! The machine of one node, without what it knows of everybody: that is the [`View`], which a large simulation shares.
+
+use std::collections::{BTreeMap, HashMap, HashSet};
+use std::sync::Arc;
+
+use super::{Action, Event, Kept, Note, Now, What};
+use crate::audit::{Audits, Job, proof_key};
+use crate::chance::Chance;
+use crate::epoch::{Chain, Epoch, SignedHolders};
+use crate::fact::{Fact, NodeRecord, SignedRecord, Standing};
+use crate::genesis::Slice;
+use crate::holding::{Context, Holding};
+use crate::key::{Hash, Key, SealRef};
+use crate::lease::Grantor;
+use crate::limits::{
+    CHAIN_MAX, CLOCK_OFF_MS_MAX, CLOCKS_MAX, PEER_MESSAGES_BURST, PEER_MESSAGES_PER_S, REMOVALS_MAX, SUMMARIES_MAX,
+    WANTED_MAX,
+};
+use crate::message::{Message, Summary};
+use crate::settings::Settings;
+use crate::view::View;
+use crate::watch::{Watch, Watched};
+
+pub(super) struct Slot {
+    pub holding: Holding,
+    pub due_ms: u64,
+}
+
+/// Everything of a node but its view.
+pub struct Core {
+    pub(super) seal: SealRef,
+    pub(super) key: Key,
+    pub(super) settings: Settings,
+    pub(super) record: NodeRecord,
+    pub(super) watch: Watch,
+    pub(super) slots: BTreeMap<Slice, Slot>,
+    audits: Audits,
+    pulls: usize,
+    clocks: BTreeMap<Key, i64>,
+    own_wall_ms: u64,
+    budgets: HashMap<Key, (u64, u64)>,
+    removals: BTreeMap<Slice, BTreeMap<Hash, Arc<[u8]>>>,
+    pub(super) members_version: u64,
+    pub(super) compare_ms: u64,
+    pub(super) reconcile_ms: u64,
+    pub(super) table_ms: u64,
+    renew_ms: u64,
+    rename_ms: u64,
+    summary_ms: u64,
+    twins: u32,
+    left: bool,
+}
+
+impl Core {
+    /// A node with its own record, as its owner certified it.
+    pub fn new(seal: SealRef, record: NodeRecord, settings: Settings) -> Core {
+        Core {
+            key: seal.key(),
+            seal,
+            settings,
+            record,
+            watch: Watch::default(),
+            slots: BTreeMap::new(),
+            audits: Audits::default(),
+            pulls: 0,
+            clocks: BTreeMap::new(),
+            own_wall_ms: 0,
+            budgets: HashMap::new(),
+            removals: BTreeMap::new(),
+            members_version: u64::MAX,
+            compare_ms: 0,
+            reconcile_ms: 0,
+            table_ms: 0,
+            renew_ms: 0,
+            rename_ms: 0,
+            summary_ms: 0,
+            twins: 0,
+            left: false,
+        }
+    }
+
+    /// The node's key.
+    pub fn key(&self) -> Key {
+        self.key
+    }
+
+    /// A slice held here.
+    pub fn holding(&self, slice: Slice) -> Option<&Holding> {
+        self.slots.get(&slice).map(|slot| &slot.holding)
+    }
+
+    /// All slices held here.
+    pub fn holdings(&self) -> impl Iterator<Item = (Slice, &Holding)> + '_ {
+        self.slots.iter().map(|(slice, slot)| (*slice, &slot.holding))
+    }
+
+    /// Takes over a slice as it stands: how a restart and a simulation begin.
+    pub fn adopt(&mut self, holding: Holding) {
+        self.slots.insert(holding.latest().slice, Slot { holding, due_ms: 0 });
+    }
+
+    /// What was kept about promises before a restart.
+    pub fn restore(&mut self, slice: Slice, grantor: Grantor) {
+        if let Some(slot) = self.slots.get_mut(&slice) {
+            slot.holding.restore(grantor);
+        }
+    }
+
+    /// Whether this node leads a slice, in which epoch, and until when by its monotonic clock. Asked before every fetch.
+    pub fn leads(&self, slice: Slice, now_ms: u64) -> Option<(Epoch, u64)> {
+        self.holding(slice)?.leads(now_ms)
+    }
+
+    /// When [`Event::Tick`] has something to do.
+    pub fn due_ms(&self) -> u64 {
+        let slices = self.slots.values().map(|slot| slot.due_ms).min().unwrap_or(u64::MAX);
+        let own = if self.settings.watching {
+            self.watch.due_ms().min(self.compare_ms).min(self.renew_ms).min(self.summary_ms)
+        } else {
+            u64::MAX
+        };
+        let audits = self.audits.due_ms(self.settings.answer_ms * 6).unwrap_or(u64::MAX);
+        slices.min(own).min(audits)
+    }
+
+    /// Whether enough watchers were heard lately.
+    pub fn is_in_view(&self, view: &View, now_ms: u64) -> bool {
+        !self.settings.watching
+            || (self.twins <= 3 && self.watch.in_view(&view.roster, &self.key, &self.settings, now_ms))
+    }
+
+    /// Whether the own clock agrees with those of others.
+    pub fn clock_fits(&self) -> bool {
+        self.clock_off_ms().abs() <= CLOCK_OFF_MS_MAX
+    }
+
+    /// How far the clocks of others are ahead: the median, once two or more are known.
+    fn clock_off_ms(&self) -> i64 {
+        if self.clocks.len() < 2 {
+            return 0;
+        }
+        let mut offsets: Vec<i64> = self.clocks.values().copied().collect();
+        offsets.sort_unstable();
+        offsets[offsets.len() / 2]
+    }
+
+    /// A node whose clock is off goes by that of the others: it does not lead, and is otherwise of use.
+    fn corrected(&self, now: Now) -> Now {
+        let off_ms = self.clock_off_ms();
+        let wall_ms =
+            if off_ms.abs() > CLOCK_OFF_MS_MAX { now.wall_ms.saturating_add_signed(off_ms) } else { now.wall_ms };
+        Now { wall_ms, ..now }
+    }
+
+    /// Bytes in memory of what the node has beside its view and inventories.
+    pub fn memory_bytes(&self) -> usize {
+        self.slots.len() * (size_of::<Slot>() + size_of::<SignedHolders>() + 256)
+    }
+
+    /// Handles one event.
+    pub fn handle(&mut self, view: &mut View, event: Event, now: Now, chance: &mut Chance, out: &mut Vec<Action>) {
+        self.own_wall_ms = now.wall_ms;
+        let now = self.corrected(now);
+        match event {
+            Event::Tick => self.tick(view, now, chance, out),
+            Event::Received { from, message } => self.received(view, from, message, now, chance, out),
+            Event::Silent { node } => {
+                if let Some(index) = view.roster.index(&node) {
+                    let mut watched = Vec::new();
+                    self.watch.silent(&view.roster, index, now.wall_ms, self.seal.as_ref(), &mut watched);
+                    self.do_watched(view, watched, now, chance, out);
+                }
+            }
+            Event::Changed { node } => self.changed(&node, now),
+            Event::Rewish => self.slots.values_mut().for_each(|slot| slot.due_ms = 0),
+            Event::Grown { slice, extent } => {
+                self.with(view, slice, now, chance, out, |holding, ctx| holding.grown(ctx, extent));
+            }
+            Event::Pulled { slice, extent, .. } => {
+                self.with(view, slice, now, chance, out, |holding, ctx| holding.pulled(ctx, extent));
+            }
+            Event::PullFailed { slice, from, segment, why } => {
+                self.with(view, slice, now, chance, out, |holding, ctx| holding.pull_failed(ctx, from, segment, why));
+            }
+            Event::Hashed { job, digest } => self.hashed(view, job, digest, now, chance, out),
+            Event::Damaged { slice, segment } => {
+                self.with(view, slice, now, chance, out, |holding, ctx| holding.damaged(ctx, segment));
+            }
+            Event::Wanted { slice, wanted } => {
+                self.with(view, slice, now, chance, out, |holding, _| holding.want(wanted));
+            }
+            Event::Polite { slice, politeness } => {
+                if let Some(slot) = self.slots.get_mut(&slice) {
+                    slot.holding.polite(politeness);
+                }
+            }
+            Event::Removed { slice, bytes } => self.removed(view, slice, bytes, None, out),
+            Event::Learn(facts) => self.facts(view, None, &facts, now, chance, out),
+            Event::Moved { addresses, relay, portal } => {
+                self.record.addresses = addresses;
+                self.record.relay = relay;
+                self.record.portal = portal;
+                self.sign_anew(view, now, chance, out);
+            }
+            Event::Leave => {
+                self.record.standing = Standing::Leaving;
+                self.sign_anew(view, now, chance, out);
+                self.slots.values_mut().for_each(|slot| slot.due_ms = 0);
+            }
+            Event::Repair { slice } => {
+                self.with(view, slice, now, chance, out, |holding, _| holding.hurry());
+            }
+        }
+    }
+
+    /// Looks at a slice after something was done to it.
+    pub(super) fn with(
+        &mut self,
+        view: &mut View,
+        slice: Slice,
+        now: Now,
+        chance: &mut Chance,
+        out: &mut Vec<Action>,
+        act: impl FnOnce(&mut Holding, &mut Context<'_>),
+    ) {
+        let (in_view, clock_fits) = (self.is_in_view(view, now.mono_ms), self.clock_fits());
+        let Some(slot) = self.slots.get_mut(&slice) else { return };
+        let mut news = Vec::new();
+        let mut ctx = Context {
+            view,
+            settings: &self.settings,
+            seal: self.seal.as_ref(),
+            key: self.key,
+            now,
+            chance,
+            audits: &mut self.audits,
+            in_view,
+            clock_fits,
+            leaving: self.record.standing != Standing::Staying,
+            pulls: &mut self.pulls,
+            news: &mut news,
+            out,
+        };
+        act(&mut slot.holding, &mut ctx);
+        let again = slot.holding.look(&mut ctx);
+        match again {
+            Some(due_ms) => slot.due_ms = due_ms.max(now.mono_ms + 1),
+            None => {
+                self.slots.remove(&slice);
+            }
+        }
+        for link in news {
+            self.spread(view, &Message::Epochs(vec![link]), None, chance, out);
+        }
+    }
+
+    fn tick(&mut self, view: &mut View, now: Now, chance: &mut Chance, out: &mut Vec<Action>) {
+        let now_ms = now.mono_ms;
+        if self.settings.watching {
+            if now_ms >= self.compare_ms {
+                self.compare(view, now, chance, out);
+            }
+            if self.renew_ms == 0
+                && let Some(record) = view.roster.record_of(&self.key)
+            {
+                // After a restart: others are heard first, so that the date is right; and a fresh record need not be renewed.
+                let age_ms = now.wall_ms.saturating_sub(record.record.signed_ms);
+                let left_ms = self.settings.renew_ms.saturating_sub(age_ms).max(2 * self.settings.ping_ms);
+                self.renew_ms = now_ms + left_ms + chance.below(self.settings.renew_ms / 10 + 1);
+            }
+            if now_ms >= self.renew_ms {
+                self.sign_anew(view, now, chance, out);
+            }
+            self.follow_members(view, now);
+            if now_ms >= self.rename_ms {
+                self.rename_ms = now_ms + self.settings.ping_ms;
+                self.rename_watchers(view, now, chance, out);
+            }
+            let mut watched = Vec::new();
+            self.watch.tick(&view.roster, &self.settings, now_ms, now.wall_ms, self.seal.as_ref(), &mut watched);
+            self.do_watched(view, watched, now, chance, out);
+            if now_ms >= self.summary_ms {
+                self.sum_up(view, now_ms, chance, out);
+            }
+        }
+        for (slice, peer, verdict) in self.audits.overdue(now_ms, self.settings.answer_ms * 6) {
+            self.with(view, slice, now, chance, out, |holding, ctx| holding.judged(ctx, peer, verdict));
+        }
+        let due: Vec<Slice> =
+            self.slots.iter().filter(|(_, slot)| slot.due_ms <= now_ms).map(|(slice, _)| *slice).collect();
+        for slice in due {
+            self.with(view, slice, now, chance, out, |_, _| {});
+        }
+        if self.record.standing == Standing::Leaving && self.slots.is_empty() && !self.left {
+            self.left = true;
+            self.record.standing = Standing::Left;
+            self.sign_anew(view, now, chance, out);
+            out.push(Action::Left);
+        }
+    }
+
+    /// Members came or went: other watchers, other wishes.
+    pub(super) fn follow_members(&mut self, view: &View, now: Now) {
+        if self.members_version == view.version() {
+            return;
+        }
+        self.members_version = view.version();
+        self.watch.recount(&view.roster, &view.watchers, self.key, None, now.mono_ms);
+        self.slots.values_mut().for_each(|slot| slot.due_ms = slot.due_ms.min(now.mono_ms));
+    }
+
+    /// The circle has changed: other watchers are written into the own record, unless this node may already be out of view.
+    fn rename_watchers(&mut self, view: &mut View, now: Now, chance: &mut Chance, out: &mut Vec<Action>) {
+        let Some(own) = view.roster.index(&self.key) else { return };
+        let before = view.roster.record(own).record.watchers.clone();
+        let after = view.watchers.of(&view.roster, own);
+        let marks = view.watchers.marks_of(&view.roster, own);
+        if marks == before || (!before.is_empty() && !self.is_in_view(view, now.mono_ms)) {
+            return;
+        }
+        let after: Vec<Key> = after.into_iter().map(|index| view.roster.key(index)).collect();
+        let until_ms = now.mono_ms + self.settings.recover_ms;
+        self.watch.renamed(before, &after, until_ms, now.mono_ms);
+        self.record.watchers = marks;
+        self.sign_anew(view, now, chance, out);
+    }
+
+    /// Something about a node changed: slices that it holds are looked at.
+    pub(super) fn changed(&mut self, node: &Key, now: Now) {
+        for slot in self.slots.values_mut().filter(|slot| slot.holding.concerns(node)) {
+            slot.due_ms = slot.due_ms.min(now.mono_ms);
+        }
+    }
+
+    /// Signs the own record with a higher sequence, and spreads it.
+    pub(super) fn sign_anew(&mut self, view: &mut View, now: Now, chance: &mut Chance, out: &mut Vec<Action>) {
+        let known = view.roster.record_of(&self.key).map_or(0, |record| record.record.sequence);
+        if let Some(record) = view.roster.record_of(&self.key).filter(|_| self.record.watchers.is_empty()) {
+            self.record.watchers = record.record.watchers.clone();
+        }
+        self.record.sequence = known.max(self.record.sequence) + 1;
+        self.record.signed_ms = now.wall_ms;
+        self.renew_ms = now.mono_ms + self.settings.renew_ms;
+        let fact = Fact::Record(Arc::new(SignedRecord::new(self.record.clone(), self.seal.as_ref())));
+        self.facts(view, None, &[fact], now, chance, out);
+    }
+
+    fn do_watched(
+        &mut self,
+        view: &mut View,
+        watched: Vec<Watched>,
+        now: Now,
+        chance: &mut Chance,
+        out: &mut Vec<Action>,
+    ) {
+        for one in watched {
+            match one {
+                Watched::Ping(nodes) => {
+                    for index in nodes {
+                        out.push(Action::Send { to: view.roster.key(index), message: self.ping(view) });
+                    }
+                }
+                Watched::Voted { node, sequence, vote } => {
+                    let key = view.roster.key(node);
+                    for watcher in view.watchers.judges(&view.roster, node) {
+                        let to = view.roster.key(watcher);
+                        if to != self.key {
+                            let message = Message::Absent { node: key, sequence, vote: vote.clone() };
+                            out.push(Action::Send { to, message });
+                        }
+                    }
+                }
+                Watched::Proven(proof) => self.facts(view, None, &[Watch::fact(proof)], now, chance, out),
+            }
+        }
+    }
+
+    pub(super) fn ping(&self, view: &View) -> Message {
+        Message::Ping {
+            network: view.roster.network(),
+            wall_ms: self.own_wall_ms,
+            roster: view.roster.digest().number(),
+            table: view.table.sum(),
+        }
+    }
+
+    /// Whether a peer says more than it may.
+    fn is_flooding(&mut self, from: Key, now_ms: u64) -> bool {
+        let (left, at) = self.budgets.entry(from).or_insert((PEER_MESSAGES_BURST, now_ms));
+        let earned = now_ms.saturating_sub(*at) * PEER_MESSAGES_PER_S / 1000;
+        if earned > 0 {
+            *left = (*left + earned).min(PEER_MESSAGES_BURST);
+            *at = now_ms;
+        }
+        if *left == 0 {
+            return true;
+        }
+        *left -= 1;
+        false
+    }
+
+    fn received(
+        &mut self,
+        view: &mut View,
+        from: Key,
+        message: Message,
+        now: Now,
+        chance: &mut Chance,
+        out: &mut Vec<Action>,
+    ) {
+        if from == self.key {
+            self.twins += 1;
+            out.push(note(What::Twin, Some(from), "another machine uses this node's key"));
+            return;
+        }
+        if self.is_flooding(from, now.mono_ms) {
+            if self.budgets.get(&from).is_some_and(|(_, at)| *at == now.mono_ms) {
+                out.push(note(What::Flood, Some(from), "it says more than anybody has to say"));
+            }
+            return;
+        }
+        if let Some(index) = view.roster.index(&from) {
+            if view.roster.is_gone(index) && !matches!(message, Message::Facts(_) | Message::Reconcile { .. }) {
+                return;
+            }
+            self.watch.heard(from, now.mono_ms);
+        } else if !matches!(message, Message::Facts(_) | Message::Reconcile { .. } | Message::FactsAsk(_)) {
+            out.push(note(What::Refused, Some(from), "it is not a member"));
+            return;
+        }
+        if let Some(slice) = message.slice()
+            && slice >= view.table.slices()
+        {
+            out.push(note(What::Refused, Some(from), "there is no such slice"));
+            return;
+        }
+        match message {
+            Message::Ping { network, wall_ms, roster, table } => {
+                if network != view.roster.network() {
+                    out.push(note(What::Refused, Some(from), "it is of another network"));
+                    return;
+                }
+                let mine = (view.roster.digest().number(), view.table.sum());
+                let pong = Message::Pong { wall_ms: self.own_wall_ms, roster: mine.0, table: mine.1 };
+                out.push(Action::Send { to: from, message: pong });
+                self.compared(view, from, wall_ms, roster, table, now, out);
+            }
+            Message::Pong { wall_ms, roster, table } => self.compared(view, from, wall_ms, roster, table, now, out),
+            Message::Facts(facts) => self.facts(view, Some(from), &facts, now, chance, out),
+            Message::Absent { node, sequence, vote } => {
+                let mut watched = Vec::new();
+                let seal = self.seal.as_ref();
+                let learned = self.watch.voted(&view.roster, &view.watchers, node, sequence, &vote, seal, &mut watched);
+                if let crate::roster::Learned::Refused(why) = learned {
+                    out.push(note(What::Refused, Some(from), why));
+                }
+                self.do_watched(view, watched, now, chance, out);
+            }
+            Message::Reconcile { topic, answer, frame } => self.reconcile(view, from, topic, answer, &frame, out),
+            Message::FactsAsk(hashes) => self.facts_asked(view, from, &hashes, out),
+            Message::TableSums(sums) => self.table_sums(view, from, &sums, out),
+            Message::TableEpochs { from: first, epochs } => self.table_epochs(view, from, first, &epochs, out),
+            Message::Epochs(links) => self.epochs(view, from, &links, now, chance, out),
+            Message::EpochAsk { slice, after } => self.epoch_asked(view, from, slice, after, out),
+            Message::EpochHint { slice, epoch, nodes } => {
+                if epoch > view.table.epoch(slice)
+                    && let Some(to) = nodes.iter().find(|node| **node != self.key && view.roster.index(node).is_some())
+                {
+                    let message = Message::EpochAsk { slice, after: view.table.epoch(slice) };
+                    out.push(Action::Send { to: *to, message });
+                }
+            }
+            Message::Adopt { epoch, extents } => {
+                let slice = epoch.holders.slice;
+                if !epoch.holders.nodes.contains(&from) || !self.believes(view, &epoch) {
+                    out.push(note(What::Refused, Some(from), "it asks to copy what it does not hold"));
+                    return;
+                }
+                let new = || Slot { holding: Holding::new(Chain::new(epoch.clone())), due_ms: 0 };
+                self.slots.entry(slice).or_insert_with(new);
+                self.with(view, slice, now, chance, out, |holding, ctx| holding.adopted(ctx, from, &epoch, &extents));
+            }
+            Message::Summaries(summaries) => self.summaries(view, from, &summaries, out),
+            Message::Challenge { id, slice, nonce, ranges } => {
+                // Only a member may ask, and so much at once: reading costs.
+                if self.slots.contains_key(&slice) && self.audits.has_room() {
+                    let job = self.audits.job(Job::Answer(from, id));
+                    out.push(Action::Hash { job, slice, key: proof_key(&nonce, &self.key), ranges });
+                } else {
+                    out.push(Action::Send { to: from, message: Message::Proof { id, digest: None } });
+                }
+            }
+            Message::Proof { id, digest } => {
+                if let Some((slice, peer, verdict)) = self.audits.theirs(id, &from, digest) {
+                    self.with(view, slice, now, chance, out, |holding, ctx| holding.judged(ctx, peer, verdict));
+                }
+            }
+            Message::Removal { slice, bytes } => self.removed(view, slice, bytes, Some(from), out),
+            Message::Removals { slice, known } => {
+                let missing = self.removals.get(&slice).into_iter().flatten().filter(|(hash, _)| !known.contains(hash));
+                out.extend(missing.take(WANTED_MAX).map(|(_, bytes)| Action::Send {
+                    to: from,
+                    message: Message::Removal { slice, bytes: bytes.clone() },
+                }));
+            }
+            message => self.about_slice(view, from, message, now, chance, out),
+        }
+    }
+
+    fn about_slice(
+        &mut self,
+        view: &mut View,
+        from: Key,
+        message: Message,
+        now: Now,
+        chance: &mut Chance,
+        out: &mut Vec<Action>,
+    ) {
+        let Some(slice) = message.slice() else { return };
+        if !self.slots.contains_key(&slice) {
+            if let Message::LeaseAsk { ballot, .. } = message {
+                let why = crate::message::Refusal::Stranger;
+                out.push(Action::Send { to: from, message: Message::LeaseRefuse { slice, ballot, highest: 0, why } });
+            }
+            return;
+        }
+        self.with(view, slice, now, chance, out, |holding, ctx| match message {
+            Message::LeaseAsk { epoch, ballot, politeness, .. } => {
+                holding.lease_asked(ctx, from, epoch, ballot, politeness);
+            }
+            Message::LeaseGrant { ballot, accepted, politeness, .. } => {
+                holding.lease_granted(ctx, from, ballot, accepted, politeness);
+            }
+            Message::LeaseRefuse { ballot, highest, why, .. } => holding.lease_refused(ctx, ballot, highest, why),
+            Message::LeaseRelease { ballot, politeness, .. } => holding.lease_released(from, ballot, politeness),
+            Message::Propose { ballot, holders } => holding.proposed(ctx, from, ballot, &holders),
+            Message::Agree { epoch, signature, .. } => holding.agreed(ctx, from, epoch, signature),
+            Message::RecoverAsk { holders, bytes } => holding.recovery_asked(ctx, from, &holders, bytes),
+            Message::RecoverAgree { epoch, signature, .. } => holding.recovery_agreed(ctx, from, epoch, signature),
+            Message::Dismiss { .. } => holding.dismissed(from),
+            Message::Has { whole, extents, .. } => holding.told(ctx, from, whole, &extents),
+            Message::HasAsk { .. } => {
+                let extents = holding.inventory().extents().to_vec();
+                holding.send_has(ctx, from, &extents, true);
+            }
+            _ => {}
+        });
+    }
+
+    fn hashed(
+        &mut self,
+        view: &mut View,
+        job: u64,
+        digest: Option<Hash>,
+        now: Now,
+        chance: &mut Chance,
+        out: &mut Vec<Action>,
+    ) {
+        match self.audits.done(job) {
+            Some(Job::Answer(to, id)) => out.push(Action::Send { to, message: Message::Proof { id, digest } }),
+            Some(Job::Compare(id)) => {
+                if let Some((slice, peer, verdict)) = self.audits.mine(id, digest) {
+                    self.with(view, slice, now, chance, out, |holding, ctx| holding.judged(ctx, peer, verdict));
+                }
+            }
+            None => {}
+        }
+    }
+
+    /// A removal that every holder follows.
+    fn removed(&mut self, view: &View, slice: Slice, bytes: Arc<[u8]>, from: Option<Key>, out: &mut Vec<Action>) {
+        let Some(slot) = self.slots.get(&slice) else { return };
+        if from.is_some_and(|from| !slot.holding.concerns(&from)) {
+            return;
+        }
+        let known = self.removals.entry(slice).or_default();
+        if known.len() >= REMOVALS_MAX || known.insert(Hash::of("skep removal", &bytes), bytes.clone()).is_some() {
+            return;
+        }
+        if from.is_some() {
+            out.push(Action::Follow { slice, bytes: bytes.clone() });
+        }
+        for node in slot.holding.latest().nodes.iter().filter(|node| **node != self.key && Some(**node) != from) {
+            if view.roster.index(node).is_some() {
+                let message = Message::Removal { slice, bytes: bytes.clone() };
+                out.push(Action::Send { to: *node, message });
+            }
+        }
+    }
+
+    /// Sums of sealed segments, and names of removals, to every other holder of a slice.
+    fn sum_up(&mut self, view: &View, now_ms: u64, chance: &mut Chance, out: &mut Vec<Action>) {
+        let first = self.summary_ms == 0;
+        self.summary_ms = now_ms + self.settings.summary_ms;
+        if first {
+            self.summary_ms = now_ms + 1 + chance.below(self.settings.summary_ms);
+            return;
+        }
+        let mut to: BTreeMap<Key, Vec<Summary>> = BTreeMap::new();
+        for (slice, slot) in &self.slots {
+            let (count, sum) = slot.holding.inventory().sum();
+            for node in slot.holding.latest().nodes.iter().filter(|node| **node != self.key) {
+                to.entry(*node).or_default().push(Summary { slice: *slice, count, sum });
+                if let Some(known) = self.removals.get(slice) {
+                    let known = known.keys().take(WANTED_MAX).copied().collect();
+                    out.push(Action::Send { to: *node, message: Message::Removals { slice: *slice, known } });
+                }
+            }
+        }
+        for (node, summaries) in to {
+            if view.roster.index(&node).is_some_and(|index| view.roster.is_present(index)) {
+                for part in summaries.chunks(SUMMARIES_MAX) {
+                    out.push(Action::Send { to: node, message: Message::Summaries(part.to_vec()) });
+                }
+            }
+        }
+    }
+
+    /// Learns how far a peer's clock is from the own one.
+    pub(super) fn clock(&mut self, from: Key, wall_ms: u64) {
+        if self.clocks.len() >= CLOCKS_MAX && !self.clocks.contains_key(&from) {
+            self.clocks.pop_first();
+        }
+        self.clocks.insert(from, wall_ms as i64 - self.own_wall_ms as i64);
+    }
+
+    /// What others told about the own key: an absence to refute, or a twin.
+    pub(super) fn about_oneself(&mut self, view: &View, fact: &Fact) -> bool {
+        let Some(index) = view.roster.index(&self.key) else { return false };
+        match fact {
+            Fact::Absence(proof) if proof.node == self.key => {
+                !self.left && proof.sequence >= view.roster.record(index).record.sequence
+            }
+            Fact::Record(record) if record.node() == self.key && record.record.sequence > self.record.sequence => {
+                self.twins += 1;
+                true
+            }
+            _ => false,
+        }
+    }
+
+    /// Slices held here that several facts concern.
+    pub(super) fn look_at_those_of(&mut self, nodes: &HashSet<Key>, now: Now) {
+        for slot in self.slots.values_mut() {
+            if nodes.iter().any(|node| slot.holding.concerns(node)) {
+                slot.due_ms = slot.due_ms.min(now.mono_ms);
+            }
+        }
+    }
+
+    /// The chain of a slice held here, after an epoch.
+    pub(super) fn chain_after(&self, slice: Slice, after: Epoch) -> Option<Vec<Arc<SignedHolders>>> {
+        self.holding(slice).map(|holding| holding.chain().after(after, CHAIN_MAX))
+    }
+
+    /// Keeps what survives a restart.
+    pub(super) fn keep(kept: Kept, out: &mut Vec<Action>) {
+        out.push(Action::Keep(kept));
+    }
+}
+
+pub(super) fn note(what: What, peer: Option<Key>, why: &'static str) -> Action {
+    Action::Note(Note { what, peer, slice: None, why })
+}

@@ -1,0 +1,101 @@
+//! Small worlds in which everything goes wrong, on fixed seeds.
+
+use skep_ring::simulate::auditor::Rule;
+use skep_ring::simulate::scenario::{Filling, brisk, world};
+use skep_ring::simulate::world::{Options, Plan, World};
+use skep_ring::{Chance, Mutation, Settings};
+
+const MINUTE: u64 = 60_000;
+const HOUR: u64 = 60 * MINUTE;
+
+fn filling(nodes: usize, spare: usize) -> Filling {
+    Filling {
+        nodes,
+        spare,
+        slice_bits: 4,
+        copies: 3,
+        real: false,
+        shared: false,
+        liars: 0.0,
+        slice_bytes: 1_000_000,
+        capacity_gb: 250,
+    }
+}
+
+fn options(seed: u64, mutation: Mutation) -> Options {
+    Options { seed, settings: Settings { mutation, ..brisk() }, loss: 0.02, torn: 0.00002, ..Options::default() }
+}
+
+/// Three hours: crashes, lost disks, joins, leaves, splits, one-way cuts, flipped bits, a clock that is off by hours.
+fn rough(seed: u64, mutation: Mutation, real: bool) -> World {
+    let mut chance = Chance::new(seed);
+    let filling = Filling { real, ..filling(9, 3) };
+    let mut world = world(Options { encode: real, ..options(seed, mutation) }, &filling);
+    world.nodes[8].off_ms = 5 * HOUR as i64;
+    world.run(20 * MINUTE);
+    for round in 0..4 {
+        let begin = round * 35 * MINUTE;
+        match chance.below(3) {
+            0 => {
+                let part = (0..12).map(|_| chance.below(2) as u8).collect();
+                world.plan(begin, Plan::Split(part));
+                world.plan(begin + chance.below(20 * MINUTE), Plan::Heal);
+            }
+            1 => {
+                for _ in 0..8 {
+                    let (from, to) = (chance.below(9) as usize, chance.below(9) as usize);
+                    world.plan(begin + chance.below(5 * MINUTE), Plan::OneWay(from, to));
+                }
+                world.plan(begin + 15 * MINUTE, Plan::Heal);
+            }
+            _ => {
+                for _ in 0..2 {
+                    let node = chance.below(9) as usize;
+                    let at = begin + chance.below(10 * MINUTE);
+                    world.plan(at, Plan::Crash(node));
+                    world.plan(at + chance.below(15 * MINUTE), Plan::Restart(node));
+                }
+            }
+        }
+        let node = chance.below(9) as usize;
+        match chance.below(3) {
+            0 => world.plan(begin + chance.below(10 * MINUTE), Plan::Flip(node)),
+            1 if round == 1 => world.plan(begin + chance.below(10 * MINUTE), Plan::Lose(node)),
+            _ => world.plan(begin + chance.below(10 * MINUTE), Plan::Join(9 + (round % 3) as usize)),
+        }
+    }
+    world.plan(60 * MINUTE, Plan::Leave(chance.below(4) as usize));
+    world.run(150 * MINUTE);
+    world.plan(0, Plan::Heal);
+    world.options.torn = 0.0;
+    world.plan(10 * MINUTE, Plan::CompareRosters);
+    world.run(15 * MINUTE);
+    world.check_losses();
+    world
+}
+
+#[test]
+fn nothing_breaks_in_rough_worlds() {
+    for seed in 1..=6 {
+        // The last one signs with Ed25519, and every message goes through its encoding.
+        let world = rough(seed, Mutation::None, seed == 6);
+        assert_eq!(world.auditor.broken, [], "seed {seed}");
+        assert_eq!(world.figures.lost, 0, "seed {seed}");
+        assert!(world.auditor.visits > 1000, "seed {seed}");
+    }
+}
+
+#[test]
+fn mutants_are_found() {
+    for (mutation, rules) in [
+        (Mutation::Majority, &[Rule::OneLease, Rule::Hurried, Rule::Majority][..]),
+        (Mutation::EpochCheck, &[Rule::OldEpoch, Rule::OneLease, Rule::Hurried][..]),
+        (Mutation::Audit, &[Rule::Deleted, Rule::NothingLost][..]),
+    ] {
+        let found = (1..=4).find_map(|seed| {
+            let world = rough(seed, mutation, false);
+            rules.iter().find(|rule| world.auditor.has_broken(**rule)).map(|rule| (seed, *rule))
+        });
+        assert!(found.is_some(), "{mutation:?} goes unnoticed");
+    }
+}
