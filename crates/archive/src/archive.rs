@@ -10,6 +10,7 @@ use crate::capture::{Capture, Position, WriterKey};
 use crate::catalog::{Catalog, Segment};
 use crate::collections::Collections;
 use crate::commit::{Acknowledged, Append, Waiter, Work};
+use crate::copy::Copies;
 use crate::error::{Error, Result};
 use crate::finding::Finding;
 use crate::follow::Following;
@@ -46,6 +47,9 @@ pub struct OpenOptions {
     pub cache_bytes: u64,
     /// The time.
     pub clock: Clock,
+    /// Segments of other writers are copies that this process makes: what stands behind their last whole record is cut off
+    /// and copied again. Without it they are left as they are.
+    pub copies: bool,
     /// The writer's secret, for an archive that has none yet; by default a random one.
     pub secret: Option<[u8; 32]>,
     /// Views beside captures and digests.
@@ -62,6 +66,7 @@ impl Default for OpenOptions {
             disk_reserve_bytes: DISK_RESERVE_BYTES,
             cache_bytes: CACHE_BYTES,
             clock: Arc::new(system_clock),
+            copies: false,
             secret: None,
             views: Vec::new(),
         }
@@ -114,6 +119,8 @@ pub(crate) struct Shared {
     pub rewriting: Mutex<()>,
     /// Held by whoever adds files to collections.
     pub adding: Mutex<()>,
+    /// Copies of segments that grow.
+    pub copies: Mutex<Copies>,
     /// Free bytes on the disk when it was last looked at, less what was appended since.
     pub room: Mutex<Option<(Instant, u64)>>,
 }
@@ -311,7 +318,7 @@ impl Shared {
     }
 
     /// Leaves the reserve free. The disk is looked at once in a while, and for every append when it is nearly full.
-    fn take_room(&self, bytes: u64) -> Result<()> {
+    pub fn take_room(&self, bytes: u64) -> Result<()> {
         let needed = self.disk_reserve_bytes.saturating_add(bytes);
         let mut room = self.room.lock().unwrap_or_else(PoisonError::into_inner);
         let left = match *room {

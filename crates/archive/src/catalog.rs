@@ -47,6 +47,11 @@ impl Catalog {
         self.segments.insert(segment.name.id, segment);
     }
 
+    /// Forgets a segment.
+    pub fn remove(&mut self, id: SegmentId) {
+        self.segments.remove(&id);
+    }
+
     /// Changes how far along a segment is.
     pub fn set_state(&mut self, id: SegmentId, state: State) {
         if let Some(segment) = self.segments.get_mut(&id) {

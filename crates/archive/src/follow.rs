@@ -157,6 +157,10 @@ impl Follower {
         }
         let id = commit.name.id;
         let path = sidecar_of(&commit.path);
+        if commit.entries.first().is_some_and(|entry| entry.record == 0) {
+            // A copy that begins again has a new file.
+            self.sidecars.remove(&id);
+        }
         if !self.sidecars.contains_key(&id) {
             if self.sidecars.len() >= OPEN_FILES_MAX {
                 self.sidecars.clear();

@@ -49,6 +49,15 @@ pub const REPLAY_BATCH_ENTRIES: usize = 4096;
 /// Entries applied in one batch when views are built from sidecars.
 pub const REPLAY_ENTRIES_MAX: usize = 1 << 20;
 
+// --- copies ---------------------------------------------------------------------------------------------------------
+
+/// Segments whose tails are pulled at once without reading their sidecars from the beginning.
+pub const COPY_CURSORS_MAX: usize = 4096;
+/// Records that travel in one piece.
+pub const COPY_ENTRIES_MAX: usize = 1 << 16;
+/// Bytes that a challenge asks for at one place.
+pub const STRETCH_BYTES_MAX: u64 = 1 << 20;
+
 // --- sidecars -------------------------------------------------------------------------------------------------------
 
 /// A frame of a sidecar; a longer one is damage.

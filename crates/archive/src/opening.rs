@@ -64,7 +64,8 @@ impl Archive {
         let mut findings = Vec::new();
         let mut replay = Replay::new(&views);
         let writer = (!options.read_only).then(|| identity.writer());
-        let segments = Segments::recover(&layout, writer, &views, &mut replay, &mut findings)?;
+        let copies = options.copies && !options.read_only;
+        let segments = Segments::recover(&layout, writer, copies, &views, &mut replay, &mut findings)?;
         let collections = Collections::load(&layout)?;
         for file in collections.files() {
             findings.extend(collect::replay(&layout, file, &views, &mut replay)?);
@@ -89,6 +90,7 @@ impl Archive {
             others_bytes: shares.others_bytes,
             rewriting: Mutex::new(()),
             adding: Mutex::new(()),
+            copies: Mutex::default(),
             room: Mutex::new(None),
         });
         let threads = start(&shared, book)?;
@@ -174,6 +176,8 @@ fn spawn<T: Send + 'static>(
 #[derive(Default)]
 struct Segments {
     catalog: Catalog,
+    /// Those of other writers are ours to cut back and copy again.
+    copies: bool,
     /// Ours, without a closing record.
     unclosed: Vec<Segment>,
     /// Ours, replaced by a newer generation that stands beside them.
@@ -181,22 +185,23 @@ struct Segments {
 }
 
 impl Segments {
-    /// Looks at every segment. `writer` is who may mend its own; nobody if the archive is only read.
+    /// Looks at every segment. `writer` is who may mend its own; nobody if the archive is only read. `copies` of others may be cut.
     fn recover(
         layout: &Layout,
         writer: Option<WriterKey>,
+        copies: bool,
         views: &Views,
         replay: &mut Replay<'_>,
         findings: &mut Vec<Finding>,
     ) -> Result<Segments> {
-        let mut segments = Segments::default();
+        let mut segments = Segments { copies, ..Segments::default() };
         let walk = layout::walk(layout)?;
         let ours = |name: SegmentName| writer == Some(name.id.writer);
         // What an interrupted rewriting left: a beginning of the new segment, or the sidecar of the old one.
         for left in walk.parts.iter().chain(&walk.orphans) {
             let stem = left.file_stem().and_then(|stem| stem.to_str()).unwrap_or_default();
             let name = stem.strip_suffix(".warc.gz").or(stem.strip_suffix(".idx")).unwrap_or(stem);
-            if format!("{name}.warc.gz").parse().is_ok_and(ours) {
+            if format!("{name}.warc.gz").parse().is_ok_and(|name| ours(name) || copies) {
                 std::fs::remove_file(left).map_err(|error| Error::io("cannot delete", left, error))?;
             }
         }
@@ -250,6 +255,10 @@ impl Segments {
                 findings.push(Finding::mended(&segment.path, Some(covered.bytes), "torn-tail", what));
             }
             self.unclosed.push(segment.clone());
+        } else if recovered.torn_bytes > 0 && self.copies && !covered.closed {
+            cut(&segment.path, covered.bytes)?;
+            let what = format!("{} bytes of a copy that was interrupted cut off", recovered.torn_bytes);
+            findings.push(Finding::mended(&segment.path, Some(covered.bytes), "torn-tail", what));
         } else if recovered.torn_bytes > 0 {
             let what = format!("{} bytes behind the last whole record; ignored", recovered.torn_bytes);
             findings.push(Finding::wrong(&segment.path, Some(covered.bytes), "torn-tail", what));

@@ -291,6 +291,15 @@ fn decode_frame(id: SegmentId, count: u32, payload: &[u8]) -> Option<Vec<Entry>>
     fields.rest.is_empty().then_some(entries)
 }
 
+/// Reads the entries of one frame that stands alone, if it verifies.
+pub fn decode_whole_frame(id: SegmentId, frame: &[u8]) -> Option<Vec<Entry>> {
+    let (checked, check) = frame.split_last_chunk::<FRAME_CHECK_BYTES>()?;
+    let (head, payload) = checked.split_first_chunk::<FRAME_HEAD_BYTES>()?;
+    let number = |at: usize| u32::from_le_bytes([head[at], head[at + 1], head[at + 2], head[at + 3]]);
+    let right = number(0) as usize == payload.len() && xxh3_64(checked).to_le_bytes() == *check;
+    right.then(|| decode_frame(id, number(4), payload)).flatten()
+}
+
 /// Where a record stands, and where the sidecar says so.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Placed {
