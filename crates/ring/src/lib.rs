@@ -10,6 +10,7 @@
 //! - [`copy`], [`repair`], [`audit`], [`summary`]: what is copied from whom and what is acknowledged; what is done when holders
 //!   come, go, or claim what they do not have
 //! - [`holding`]: one slice at one node
+//! - [`links`]: links whose targets belong to others
 //! - [`message`]: everything that is said
 //! - [`node`]: the machine that ties them together
 //!
@@ -25,6 +26,7 @@ pub mod holding;
 pub mod key;
 pub mod lease;
 pub mod limits;
+pub mod links;
 pub mod message;
 pub mod node;
 pub mod placement;

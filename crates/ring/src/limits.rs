@@ -90,3 +90,35 @@ const _: () = assert!(FACTS_MAX * 1500 < FRAME_BYTES_MAX); // the largest fact i
 const _: () = assert!(WANTED_MAX * 32 < FRAME_BYTES_MAX);
 const _: () = assert!(EXTENTS_MAX * 64 < FRAME_BYTES_MAX);
 const _: () = assert!(SUMMARIES_MAX * 40 < FRAME_BYTES_MAX);
+
+// --- links to slices of others --------------------------------------------------------------------------------------
+
+/// A link in a batch; a longer one is not forwarded. As long as a URL that is fetched may be.
+pub const LINK_BYTES_MAX: usize = 8 << 10;
+/// Links in one batch.
+pub const BATCH_LINKS_MAX: usize = 10_000;
+/// Text of the links of one batch, before front coding and compression.
+pub const BATCH_TEXT_BYTES_MAX: usize = 2 << 20;
+/// A batch as sent; a longer one is refused unread.
+pub const BATCH_BYTES_MAX: usize = 1 << 20;
+/// The name of the crawl in a batch.
+pub const BATCH_CRAWL_BYTES_MAX: usize = 255;
+/// A batch goes out when it has so many links …
+pub const BATCH_LINKS_FULL: usize = 1_000;
+/// … or when its first one has waited so long.
+pub const BATCH_WAIT_MS: u64 = 10_000;
+/// Text of all links that wait to be sent; beyond it the fullest batch goes out at once.
+pub const OUTBOX_BYTES_MAX: usize = 16 << 20;
+/// Links remembered as sent, in each of two generations of which the older is forgotten whole: 8 bytes each, and room.
+pub const SENT_LINKS_MAX: usize = 1 << 19;
+/// Links that a sender may bring at once …
+pub const SENDER_LINKS_BURST: u64 = 200_000;
+/// … and per second from then on: a million a minute.
+pub const SENDER_LINKS_PER_S: u64 = 16_667;
+/// Senders whose budgets are kept.
+pub const SENDERS_MAX: usize = 65_536;
+
+const _: () = assert!(BATCH_LINKS_FULL <= BATCH_LINKS_MAX);
+// The fullest batch with the longest link still fits.
+const _: () = assert!(BATCH_TEXT_BYTES_MAX > 2 * LINK_BYTES_MAX);
+const _: () = assert!(SENDER_LINKS_BURST >= BATCH_LINKS_MAX as u64);

@@ -41,6 +41,8 @@ const TARGETS: &[Target] = &[
     Target { package: "page", name: "compare", run: skep_page::fuzz::fuzz_compare },
     Target { package: "crawl", name: "metadata", run: skep_crawl::fuzz::fuzz_metadata },
     Target { package: "crawl", name: "checks", run: skep_crawl::fuzz::fuzz_checks },
+    Target { package: "archive", name: "piece", run: skep_archive::fuzz_piece },
+    Target { package: "ring", name: "links", run: skep_ring::links::fuzz_links },
     Target { package: "crawl", name: "heard", run: skep_crawl::fuzz::fuzz_heard },
     Target { package: "ring", name: "frame", run: skep_ring::message::fuzz_frame },
 ];

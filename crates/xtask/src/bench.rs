@@ -2,6 +2,7 @@
 //! is compared, because it is what the machine's other work disturbs least.
 
 mod crawl;
+mod forward;
 mod freshness;
 mod index;
 mod lookup;
@@ -46,6 +47,11 @@ pub const ALL: &[Entry] = &[
         name: "replay",
         what: "pages and records served per second, beside pywb; rewriting beside a bare pass of lol_html",
         run: replay::run,
+    },
+    Entry {
+        name: "forward",
+        what: "bytes and CPU time per link that goes to another node, on the links of a crawl of real pages",
+        run: forward::run,
     },
     Entry { name: "cdx", what: "look-ups per second over HTTP, beside pywb", run: replay::index },
     Entry {

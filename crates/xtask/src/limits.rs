@@ -64,6 +64,13 @@ pub const REGISTRY_RSS_BYTES_MAX: u64 = 400_000_000;
 /// How long opening half of the URLs may take.
 pub const REGISTRY_OPEN_SECONDS_MAX: f64 = 5.0;
 
+/// Bytes that a forwarded link may take in batches of 100 …
+pub const FORWARD_BYTES_100_MAX: f64 = 25.0;
+/// … and of 1,000.
+pub const FORWARD_BYTES_1000_MAX: f64 = 20.0;
+/// Links that two cores must forward per second: a million a minute.
+pub const FORWARD_LINKS_PER_S_MIN: f64 = 1_000_000.0 / 60.0;
+
 /// Bytes of archive that the memory soak adds, checks and rebuilds, unless `--count` says otherwise (in megabytes).
 pub const MEMORY_MEGABYTES: u64 = 2000;
 

@@ -9,7 +9,7 @@
 //! Both allocate as every program does that says nothing about it; we have an allocator of our own, because threads hand over to others.
 
 #[path = "../../../skep/tests/site/nginx.rs"]
-mod nginx;
+pub(super) mod nginx;
 mod programs;
 mod site;
 

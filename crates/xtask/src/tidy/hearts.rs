@@ -64,6 +64,7 @@ const HEARTS: &[(&str, &[Outside])] = &[
     ("crates/url/src", &[Clock, Socket, Spawn, Chance]),
     ("crates/page/src", &[Clock, Socket, Spawn, Chance]),
     ("crates/schedule/src", &[Clock, Socket, Spawn, Chance]),
+    ("crates/ring/src/links.rs", &[Clock, Socket, Spawn, Chance]),
     ("crates/changes/src", &[Clock, Socket, Spawn, Chance]),
     // The ring decides here; what talks to the network stands beside.
     ("crates/ring/src/audit.rs", &[Clock, Socket, Spawn, Chance]),
