@@ -8,7 +8,7 @@ use std::sync::PoisonError;
 
 use skep_archive::layout::{SegmentName, sidecar_of};
 use skep_archive::sidecar::{HEADER_BYTES, SidecarReader};
-use skep_archive::{Archive, Batch, Capture, Note, Position};
+use skep_archive::{Archive, Batch, Capture, Key, Note, Position};
 use skep_page::compare::Classes;
 use xxhash_rust::xxh3::xxh3_64;
 
@@ -196,10 +196,15 @@ fn order(capture: &Capture) -> (i64, Position) {
 }
 
 fn url_key(capture: &Capture) -> Vec<u8> {
-    let mut key = capture.key.as_bytes().to_vec();
-    key.push(0);
-    key.extend_from_slice(&xxh3_64(capture.url.as_bytes()).to_be_bytes());
-    key
+    key_of(&capture.key, &capture.url)
+}
+
+/// Under which a URL is remembered.
+pub(crate) fn key_of(key: &Key, url: &str) -> Vec<u8> {
+    let mut bytes = key.as_bytes().to_vec();
+    bytes.push(0);
+    bytes.extend_from_slice(&xxh3_64(url.as_bytes()).to_be_bytes());
+    bytes
 }
 
 /// What was told of a capture and is no longer so.

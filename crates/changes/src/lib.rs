@@ -14,6 +14,7 @@
 //!
 //! Where to begin reading: `judge` is how a capture is judged, `follow` how the view follows the records.
 
+mod ahead;
 mod back;
 mod bodies;
 mod cursor;
@@ -27,6 +28,7 @@ mod log;
 mod settings;
 mod state;
 
+pub use ahead::{Answer, ahead};
 pub use bodies::{Body, text_of};
 pub use cursor::{Cursor, NoCursor};
 pub use error::{Error, Result};

@@ -63,7 +63,10 @@ pub fn answer(
             let chosen = chosen(&settings, name.as_deref())?;
             if *broken { broken_links(ledger, chosen, archive) } else { Ok(vec![report(ledger, chosen)?]) }
         }
-        Question::Set { .. } => Ok(Vec::new()),
+        Question::Watches => crate::watches::standings(ledger, &settings),
+        Question::Schedule { what } => crate::watches::schedule(ledger, &settings, what),
+        Question::Plan { name, watch } => crate::watches::plan(ledger, chosen(&settings, Some(name))?, watch),
+        Question::Reread | Question::Set { .. } => Ok(Vec::new()),
     }
 }
 
@@ -122,7 +125,7 @@ pub fn set(
 }
 
 /// A host as typed: its name, or name and port.
-fn is_named(host: &Host, typed: &str) -> bool {
+pub(crate) fn is_named(host: &Host, typed: &str) -> bool {
     let key = host.key.split_once("://").map_or(host.key.as_str(), |(_, rest)| rest);
     typed == host.key || typed == key || typed == name_of(&host.key)
 }

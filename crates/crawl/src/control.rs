@@ -34,6 +34,22 @@ pub enum Question {
         /// Broken links with the pages that hold them.
         broken: bool,
     },
+    /// How the watches of the archive stand.
+    Watches,
+    /// When a URL, or the URLs of a host, are looked at again, and why.
+    Schedule {
+        /// A URL, or `name` or `name:port`.
+        what: String,
+    },
+    /// What watching would come to with this budget and policy.
+    Plan {
+        /// The crawl.
+        name: String,
+        /// As it would be watched.
+        watch: crate::settings::Watch,
+    },
+    /// The crawl's file was changed: it is read now, not later.
+    Reread,
     /// Change how a host is treated.
     Set {
         /// `name` or `name:port`.

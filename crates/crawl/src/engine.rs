@@ -9,6 +9,7 @@
 mod begin;
 mod lease;
 mod tend;
+mod watch;
 
 use std::collections::{BTreeSet, HashMap};
 use std::sync::Arc;
@@ -24,6 +25,7 @@ use crate::bundle::Ended;
 use crate::control::{Asked, Change, Control, Question};
 use crate::cookies::Cookies;
 use crate::error::{Error, Result};
+use crate::finding::Judges;
 use crate::hearing::site_id;
 use crate::ledger::{Ledger, name_of};
 use crate::limits::PARK_WAIT_MS_MAX;
@@ -45,6 +47,10 @@ pub struct Run {
     pub workers: usize,
     /// How failures are tried again.
     pub patience: Patience,
+    /// It goes on for ever, as the crawl's `[watch]` says.
+    pub watch: bool,
+    /// Says whether other bytes are another page; without it, they are.
+    pub judges: Option<Arc<dyn Judges>>,
 }
 
 /// Runs a crawl until it is finished, stopped, or out of budget.
@@ -91,7 +97,13 @@ struct Engine<'t> {
     counters: Counters,
     tell: &'t mut dyn FnMut(Event),
     ending: Option<Ending>,
+    /// It goes on for ever.
+    watches: bool,
+    spending: Option<watch::Spending>,
+    /// Something is due that has not come to wait yet.
+    behind: bool,
     room: bool,
+    is_open: bool,
     /// The network is down, since this moment of the wall clock.
     offline: Option<i64>,
     since_checkpoint_bytes: u64,
@@ -127,6 +139,8 @@ impl<'t> Engine<'t> {
     fn work(&mut self) -> Result<Ending> {
         loop {
             self.look_around()?;
+            self.look_again()?;
+            self.tell_waiting()?;
             self.step(Told::Tick)?;
             self.end_empty()?;
             if self.is_over()? {
@@ -183,6 +197,12 @@ impl<'t> Engine<'t> {
         self.since_checkpoint_bytes += visited.bytes;
         self.since_checkpoint_links += visited.links.count() as u64;
         let folded = self.ledger.visited(self.crawl, self.pass, &visited)?;
+        if self.spending.is_some() {
+            let now = skep_schedule::revisit::Moment::from_ms(visited.time_ms);
+            for (url, date_ms) in &visited.hints {
+                self.ledger.told(self.crawl, url, *date_ms, now)?;
+            }
+        }
         if let Some(entry) = visited.entry {
             self.settle_entry(visited.lease, entry);
         }
@@ -366,8 +386,8 @@ impl<'t> Engine<'t> {
         if self.out_entries > 0 || !self.out.is_empty() {
             return Ok(false);
         }
-        if self.ending.is_some() {
-            return Ok(true);
+        if self.ending.is_some() || self.watches {
+            return Ok(self.ending.is_some());
         }
         if let Some(until_ms) = self.parked_for_long()? {
             self.stop(Ending::Parked(until_ms));
@@ -427,6 +447,10 @@ impl<'t> Engine<'t> {
         if let Question::Set { host, change } = question {
             return self.set(host, change);
         }
+        if *question == Question::Reread {
+            self.look_at_settings()?;
+            return Ok(vec![serde_json::json!({ "crawl": self.shared.settings().name })]);
+        }
         crate::answers::answer(&mut self.ledger, &self.archive, question, Some(&self.schedule))
     }
 
@@ -462,7 +486,7 @@ impl<'t> Engine<'t> {
             let wait = due_ms.saturating_sub(skep_archive::system_clock()).max(1);
             left = left.min(Duration::from_millis(wait as u64));
         }
-        left
+        left.min(self.watch_patience())
     }
 
     /// Lets the workers end, keeps what is known, and says how the pass stands.

@@ -32,6 +32,7 @@ fn again(meta: &Meta) -> Meta {
         via: meta.via.as_deref(),
         kind: meta.kind.as_deref(),
         verdict: &meta.verdict,
+        found: meta.found.as_deref(),
         timings: meta.timings,
         tls_fault: meta.tls_fault.as_deref(),
         charset: meta.charset.as_deref(),

@@ -25,6 +25,8 @@ struct Page<'v> {
     site: SiteId,
     inside: bool,
     entry: Option<u64>,
+    /// Which sites link to a page is worth knowing.
+    watched: bool,
 }
 
 /// What became of a link.
@@ -48,7 +50,8 @@ impl Ledger {
         };
         let Some(url) = visited.parts.as_ref().or(parsed.as_ref()) else { return Ok(0) };
         let site = site_id(url.site(&self.suffixes, Part::Whole));
-        let page = Page { visited, origin: origin(&visited.url), site, inside, entry };
+        let watched = self.is_watched(crawl);
+        let page = Page { visited, origin: origin(&visited.url), site, inside, entry, watched };
         let leads = visited.from_queue && !is_part(&visited.mime);
         let mut novelty = leads.then(|| Novelty::of(&visited.url, visited.via.as_deref()));
         let mut taken = 0;
@@ -94,8 +97,12 @@ impl Ledger {
             return Ok(outside);
         }
         let known_as = canonical(url);
-        if self.registry.known(crawl, &known_as)?.is_some() {
-            return Ok((Fate::Known, self.site_of(url, page)));
+        if let Some(entry) = self.registry.known(crawl, &known_as)? {
+            let site = self.site_of(url, page);
+            if page.watched && site != page.site && !kind.is_embed() {
+                self.registry.referred(entry, page.site.0)?;
+            }
+            return Ok((Fate::Known, site));
         }
         let Ok(parsed) = Url::parse(url) else { return Ok(outside) };
         let site = site_id(parsed.site(&self.suffixes, Part::Whole));
@@ -117,6 +124,12 @@ impl Ledger {
             }
         };
         self.hear(crawl, &parsed, hops, class, kind, page.entry, fate)?;
+        if page.watched
+            && site != page.site
+            && let Some(entry) = self.registry.known(crawl, &known_as)?
+        {
+            self.registry.referred(entry, page.site.0)?;
+        }
         Ok((if fate == registry::Fate::Queue { Fate::Taken } else { Fate::Refused }, site))
     }
 

@@ -5,13 +5,14 @@ use std::cell::RefCell;
 use std::io::Read;
 
 use skep_fetch::Exchange;
-use skep_page::{Input, Link, LinkKind, Page};
+use skep_page::{Input, Kind, Link, LinkKind, Page};
 use skep_schedule::{pace, trap};
 use skep_url::Url;
 use skep_warc::coding::{self, Bounds};
 use skep_warc::deflate::Inflater;
 use skep_warc::http::Head;
 
+use crate::dates;
 use crate::limits::{DECODE_RATIO_MAX, PARSED_BYTES_MAX, RATIO_FROM_BYTES};
 use crate::outcome::Outcome;
 use crate::remembered::Previous;
@@ -38,6 +39,8 @@ pub struct Judgement {
     pub challenge: Option<&'static str>,
     /// What its text comes to; see [`crate::visit::Visited::text_digest`].
     pub text_digest: u64,
+    /// Dates at which other pages changed, where this is a sitemap or a feed.
+    pub hints: Vec<(String, i64)>,
     /// Why the body was not read.
     pub unread: Option<&'static str>,
 }
@@ -53,6 +56,7 @@ impl Judgement {
             mime: String::new(),
             challenge: None,
             text_digest: 0,
+            hints: Vec::new(),
             unread: None,
         }
     }
@@ -112,8 +116,26 @@ pub fn judge(exchange: &Exchange, url: &Url, now_ms: i64, ours: bool) -> Judgeme
     if !matches!(status, 301 | 302 | 303 | 307 | 308) {
         judged.links.retain(|link| link.kind != LinkKind::Redirect);
     }
+    if matches!(page.kind, Kind::Sitemap | Kind::Feed) && status == 200 {
+        judged.hints = hints(page.kind, url, &body);
+    }
     judged.page = Some(page);
     judged
+}
+
+/// What a sitemap or a feed says about when pages changed.
+fn hints(kind: Kind, url: &Url, body: &[u8]) -> Vec<(String, i64)> {
+    let dated = |url: String, date: Option<String>| Some((url, dates::parse_ms(&date?)?));
+    match kind {
+        Kind::Sitemap => {
+            let entries = skep_page::sitemap(body).entries.into_iter();
+            entries.filter_map(|entry| dated(entry.url, entry.lastmod)).collect()
+        }
+        _ => {
+            let entries = skep_page::feed(url, body).entries.into_iter();
+            entries.filter_map(|entry| dated(entry.url, entry.updated)).collect()
+        }
+    }
 }
 
 /// Reading the text costs as much as finding the links: only URLs that can have look-alikes are worth it, those with a query or

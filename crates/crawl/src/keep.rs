@@ -7,7 +7,8 @@ use skep_warc::write::Truncated;
 
 use crate::answer::{Answer, Block};
 use crate::error::{Error, Result};
-use crate::judge::Judgement;
+use crate::finding::{Finding, Read};
+use crate::judge::{Judgement, decoded};
 use crate::links::{Before, Link, Links};
 use crate::metadata::{Metadata, Timings};
 use crate::outcome::Outcome;
@@ -59,6 +60,13 @@ pub fn records(
     if known.is_none() && dedupes {
         parts.remembered.keep(&payload, url.as_str(), visited.time_ms);
     }
+    visited.found = match (visited.outcome, previous) {
+        (_, None) => Finding::First,
+        (Outcome(304), _) => Finding::Same,
+        (Outcome(200..=299), Some(previous)) if previous.digest == Some(payload) => Finding::Same,
+        (Outcome(200..=299), Some(previous)) => beside(previous, url, exchange, parts),
+        _ => Finding::Nothing,
+    };
     let links: Vec<Link<'_>> = visited
         .links
         .iter()
@@ -94,6 +102,7 @@ pub fn records(
         via: visited.via.as_deref(),
         kind: None,
         verdict: &verdict,
+        found: Some(visited.found.id()).filter(|_| previous.is_some()),
         timings: Timings {
             resolve_ms: Some(exchange.timings.resolve_ms).filter(|_| !exchange.reused),
             connect_ms: Some(exchange.timings.connect_ms).filter(|_| !exchange.reused),
@@ -141,6 +150,15 @@ pub fn records(
     encoders
         .visit(&visit, &mut || parts.id())
         .map_err(|error| Error::Settings { what: format!("the record of {url} cannot be written: {error}") })
+}
+
+/// What an answer with other bytes is beside the capture before. Where nobody judges, other bytes are another page.
+fn beside(previous: &Previous, url: &Url, exchange: &Exchange, parts: &Parts) -> Finding {
+    let (Some(judges), Some(head)) = (&parts.judges, &exchange.head) else { return Finding::Changed };
+    match decoded(head, exchange) {
+        Ok(body) => judges.judge(&Read { url, before: previous.position, head, body: &body }),
+        Err(_) => Finding::Changed,
+    }
 }
 
 /// Why an answer is not whole.

@@ -9,7 +9,7 @@
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
-use skep_archive::{Archive, Capture, Position};
+use skep_archive::{Archive, Capture, CaptureKind, Position};
 use skep_page::{Link, LinkKind};
 use skep_schedule::retry::{self, Patience, Retry};
 use skep_url::{Suffixes, Url};
@@ -17,6 +17,7 @@ use skep_url::{Suffixes, Url};
 use crate::canonical::canonical;
 use crate::checks;
 use crate::error::{Error, Result};
+use crate::finding::Finding;
 use crate::heard;
 use crate::hearing::host_key;
 use crate::hops::Hops;
@@ -29,6 +30,7 @@ use crate::rules::Rules;
 use crate::settings::Settings;
 use crate::traps::Traps;
 use crate::visit::Visited;
+use crate::watching::Watching;
 
 /// The registry, the rules of every crawl, and how far the records are folded.
 pub struct Ledger {
@@ -41,6 +43,8 @@ pub struct Ledger {
     /// Hosts whose queues changed since somebody looked.
     changed: BTreeSet<HostId>,
     patience: Patience,
+    /// What is watched by this run.
+    pub(crate) watching: Option<Watching>,
     pub(crate) suffixes: Suffixes,
 }
 
@@ -69,6 +73,7 @@ impl Ledger {
             marks,
             changed: BTreeSet::new(),
             patience,
+            watching: None,
             suffixes: Suffixes::compiled(),
         };
         for settings in Settings::all(&archive.layout().settings())? {
@@ -130,7 +135,11 @@ impl Ledger {
                 None => self.entry_of(crawl, visited)?,
             };
             via = Some(entry);
+            let before = if self.is_watched(crawl) { Some(self.registry.standing(entry)?.outcome) } else { None };
             folded.again_ms = self.settle(entry, pass, visited)?;
+            if let Some(before) = before {
+                self.observed(crawl, entry, visited, before)?;
+            }
         }
         self.note_conduct(crawl, via, visited)?;
         folded.new_links = self.hear_links(crawl, visited, via)?;
@@ -138,6 +147,11 @@ impl Ledger {
             self.mark(position);
         }
         Ok(folded)
+    }
+
+    /// Whether somebody wants this crawl looked at again and again.
+    pub(crate) fn is_watched(&self, crawl: u16) -> bool {
+        self.crawls.get(&crawl).is_some_and(|rules| rules.settings().watch.is_some())
     }
 
     /// What a visit says about its host: the same live, after a crash, and in a rebuild.
@@ -307,6 +321,8 @@ impl Ledger {
             digest: None,
             mime: answer.mime.clone(),
             robots_line: 0,
+            found: found(meta.found.as_deref(), answer),
+            hints: Vec::new(),
             position: Some(position),
         };
         let pass = self.pass_at(crawl, answer.time_ms)?;
@@ -359,7 +375,9 @@ impl Ledger {
                     }
                 };
                 let visited = Visited { robots_line, ..Visited::bare(entry, outcome, check.time_ms, check.failures) };
+                let before = self.registry.standing(entry)?.outcome;
                 self.settle(entry, pass, &visited)?;
+                self.observed(crawl, entry, &visited, before)?;
                 self.note_conduct(crawl, Some(entry), &visited)?;
             }
         }
@@ -398,6 +416,12 @@ impl Ledger {
         }
         Ok(behind)
     }
+}
+
+/// What a visit found, as its record says it; one that does not is judged by what was kept of it.
+fn found(said: Option<&str>, answer: &Capture) -> Finding {
+    let kept = if answer.kind == CaptureKind::Revisit { Finding::Same } else { Finding::Changed };
+    said.and_then(Finding::from_id).unwrap_or(kept)
 }
 
 /// What a new pass looks at again: everything that was visited or tried, but not in this pass already.

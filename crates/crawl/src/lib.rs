@@ -7,6 +7,7 @@
 //! engine      one thread: hears what workers say, folds it, gives out bundles           settings    a crawl as meant
 //! ledger      the registry in step with the records, live and after a crash              rules       which links belong to it
 //! registry    every known URL, on disk, exact                                            traps       which look like a trap
+//! watching    what was visited is looked at again, when the schedule says so             finding     what a look brought
 //! worker      threads that fetch;  bundle: one host at its pace;  visit: one page        control     others speak to a crawl
 //! robots, clocks, remembered, judge, soft, network, keep: a step of a visit each           answers     why, queue, report
 //! records, metadata, links, checks, heard, answer: what is written;  recorded: read back, in the order of the crawl
@@ -22,8 +23,10 @@ pub mod checks;
 mod clocks;
 mod control;
 mod cookies;
+mod dates;
 mod engine;
 mod error;
+pub mod finding;
 pub mod fuzz;
 pub mod heard;
 mod hearing;
@@ -51,6 +54,9 @@ pub mod settings;
 mod soft;
 mod traps;
 pub mod visit;
+mod watch_settings;
+mod watches;
+mod watching;
 mod worker;
 
 pub use answers::answer_at_rest as answer_question;
@@ -58,5 +64,6 @@ pub use control::{Change, Control, Question};
 pub use cookies::Cookies;
 pub use engine::{Run, run};
 pub use error::{Error, Result};
+pub use finding::{Finding, Judges, Read};
 pub use progress::{Ending, Event, Progress};
-pub use settings::{Pass, Reach, Settings, SiteSettings, Speed, Type};
+pub use settings::{Pass, Rate, Reach, Settings, SiteSettings, Speed, Type, Watch};

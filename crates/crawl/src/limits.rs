@@ -117,6 +117,23 @@ pub const HEARD_TEXT_BYTES_MAX: usize = 64 << 20;
 /// Pages named as sources in one record of heard URLs.
 pub const HEARD_SOURCES_MAX: usize = 1_000;
 
+/// Every page of a watch after so many milliseconds, at least: moments are counted in seconds.
+pub const EVERY_MS_MIN: u64 = 1_000;
+/// Visits a day for each page of a watch, on average, where nothing else is said.
+pub const VISITS_PER_PAGE_DEFAULT: f32 = 1.0;
+/// Tags of a watch.
+pub const TAGS_MAX: usize = 64;
+/// Bytes of a tag.
+pub const TAG_BYTES_MAX: usize = 100;
+/// Sites whose pages lend each other what is known of them; pages of others go by what is known of all.
+pub const WATCHED_SITES_MAX: usize = 65_536;
+/// Blocks of 128 URLs that are recalled, or looked through for what is due, before somebody else has a turn.
+pub const BLOCKS_AT_ONCE: u32 = 64;
+/// URLs of a host whose dates are listed.
+pub const SCHEDULE_URLS_MAX: usize = 100;
+/// Pages by which the freshness of a watch is reckoned.
+pub const FRESH_SAMPLE: usize = 4_096;
+
 // What is written can be read, and what a sidecar should repeat is not too long for it.
 const _: () = assert!(LINK_LINES_BYTES_MAX + 3 * META_REPEATED_MAX * 2 * META_VALUE_BYTES_MAX < META_BYTES_MAX);
 const _: () =

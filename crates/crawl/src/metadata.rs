@@ -56,6 +56,8 @@ pub struct Metadata<'a> {
     pub kind: Option<&'a str>,
     /// What became of it, in a word or two.
     pub verdict: &'a str,
+    /// What it is beside the capture before, in a word.
+    pub found: Option<&'a str>,
     /// How long it took.
     pub timings: Timings,
     /// What was wrong with the certificate or the handshake.
@@ -104,6 +106,7 @@ impl Metadata<'_> {
         text("crawl", Some(self.crawl));
         text("kind", self.kind);
         text("verdict", Some(self.verdict));
+        text("found", self.found);
         text("tls-fault", self.tls_fault);
         text("charsetForLinkExtraction", self.charset);
         text("language", self.language);
@@ -217,6 +220,8 @@ pub struct Meta {
     pub kind: Option<String>,
     /// What became of it.
     pub verdict: String,
+    /// What it is beside the capture before.
+    pub found: Option<String>,
     /// How long it took.
     pub timings: Timings,
     /// What was wrong with the certificate or the handshake.
@@ -317,6 +322,7 @@ impl Meta {
             "verdict" if self.verdict.is_empty() => self.verdict = value.to_owned(),
             "depth" if first(&mut seen.depth) => self.depth = value.parse().unwrap_or_default(),
             "redirects" if first(&mut seen.redirects) => self.redirects = value.parse().unwrap_or_default(),
+            "found" => once(&mut self.found),
             "via" => once(&mut self.via),
             "kind" => once(&mut self.kind),
             "tls-fault" => once(&mut self.tls_fault),
@@ -407,6 +413,7 @@ mod tests {
             via: Some("https://example.org/"),
             kind: Some("L"),
             verdict: "kept",
+            found: Some("changed"),
             timings: Timings {
                 resolve_ms: Some(3),
                 connect_ms: None,
@@ -437,6 +444,7 @@ mod tests {
             via: Some("https://example.org/".into()),
             kind: Some("L".into()),
             verdict: "kept".into(),
+            found: Some("changed".into()),
             timings: metadata.timings,
             tls_fault: Some("the certificate expired".into()),
             charset: Some("utf-8".into()),

@@ -13,6 +13,7 @@ use skep_url::robots::{Answer, Policy};
 use skep_warc::write::Truncated;
 
 use crate::clocks::NotNow;
+use crate::finding::Finding;
 use crate::hops::Hops;
 use crate::judge;
 use crate::keep;
@@ -246,6 +247,8 @@ async fn ask_once(
             digest: None,
             mime: std::mem::take(&mut judged.mime),
             robots_line: 0,
+            found: Finding::First,
+            hints: Vec::new(),
             position: None,
         };
         let room = parts.room(visited.bytes).await;

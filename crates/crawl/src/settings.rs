@@ -13,6 +13,12 @@
 //! pace = 2000
 //! pages = 10000
 //! pause = false
+//! weight-percent = 300              # a look at its pages is worth three at others
+//!
+//! [watch]                           # looked at again and again by `skep watch`
+//! budget = "5/s"                    # or every-ms = 3600000; without both, once a page and day on average
+//! policy = "harmonic"
+//! tags = ["news"]
 //! ```
 
 use std::collections::BTreeMap;
@@ -28,6 +34,8 @@ use skep_url::{Part, Scope, Suffixes, Url};
 
 use crate::error::{Error, Result};
 use crate::limits::{CONCURRENCY_DEFAULT, CONCURRENCY_MAX, NAME_BYTES_MAX, PASSES_REMEMBERED, SEEDS_MAX};
+
+pub use crate::watch_settings::{Rate, Watch};
 
 /// The version of the file that this program writes.
 pub const VERSION: u32 = 1;
@@ -80,6 +88,9 @@ pub struct Settings {
     pub revisit_always: bool,
     /// Stop asking for work when less than this is free on the disk.
     pub reserve_bytes: Option<u64>,
+    /// How it is looked at again, where it is watched.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub watch: Option<Watch>,
     /// What differs for a site or host.
     pub site: BTreeMap<String, SiteSettings>,
     /// Which pass this is, from 1, and whether it ended.
@@ -98,6 +109,9 @@ pub struct SiteSettings {
     pub bytes: Option<u64>,
     /// Not now.
     pub pause: bool,
+    /// What a look at one of its pages is worth, in hundredths of an ordinary one.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub weight_percent: Option<u32>,
 }
 
 /// One walk through all that is known.
@@ -272,6 +286,7 @@ impl Default for Settings {
             contact: None,
             revisit_always: false,
             reserve_bytes: None,
+            watch: None,
             site: BTreeMap::new(),
             pass: Pass::default(),
         }
@@ -315,6 +330,9 @@ impl Settings {
         if self.ignore_robots && self.own.is_empty() {
             return wrong("robots.txt can be ignored only on hosts given with `--own HOST`".into());
         }
+        if let Some(watch) = &self.watch {
+            watch.check().or_else(wrong)?;
+        }
         for (name, site) in &self.site {
             if site.pace == Some(Speed::None) && !self.is_own(name) {
                 return wrong(format!("[site.\"{name}\"] pace = \"none\" works only for hosts given with `own`"));
@@ -338,6 +356,12 @@ impl Settings {
             Speed::None if !self.is_own(host_name) => Speed::Polite,
             pace => pace,
         }
+    }
+
+    /// What a look at a page of this host is worth, against one at an ordinary page.
+    pub fn weight_of(&self, host_name: &str, site: &str) -> f32 {
+        let section = self.site.get(host_name).or_else(|| self.site.get(site));
+        section.and_then(|section| section.weight_percent).map_or(1.0, |percent| percent as f32 / 100.0)
     }
 
     /// Whether a section pauses this host.

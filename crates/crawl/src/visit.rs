@@ -12,6 +12,7 @@ use skep_schedule::{BundleUrl, LeaseId};
 use skep_url::Url;
 
 use crate::cookies;
+use crate::finding::Finding;
 use crate::hops::Hops;
 use crate::judge::{self, Judgement};
 use crate::keep;
@@ -64,6 +65,10 @@ pub struct Visited {
     pub mime: String,
     /// The line of robots.txt that forbids it; 0 if none does.
     pub robots_line: u16,
+    /// What it is beside the capture before.
+    pub found: Finding,
+    /// Dates at which pages changed, as a sitemap or a feed has them: URL, milliseconds since 1970.
+    pub hints: Vec<(String, i64)>,
     /// The last of its records.
     pub position: Option<Position>,
 }
@@ -92,6 +97,8 @@ impl Visited {
             digest: None,
             mime: String::new(),
             robots_line: 0,
+            found: Finding::First,
+            hints: Vec::new(),
             position: None,
         }
     }
@@ -206,6 +213,8 @@ fn visited(
         digest: None,
         mime: std::mem::take(&mut judged.mime),
         robots_line: 0,
+        found: Finding::First,
+        hints: std::mem::take(&mut judged.hints),
         position: None,
     }
 }

@@ -87,6 +87,8 @@ pub struct Shared {
     pub dns: Arc<Dns>,
     /// What the operator gives to sites.
     pub cookies: Cookies,
+    /// Whether other bytes are another page.
+    pub judges: Option<Arc<dyn crate::finding::Judges>>,
     /// This is not the first pass: ask conditionally.
     pub again: bool,
     /// The zero of the schedule's clock.

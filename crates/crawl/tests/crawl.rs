@@ -30,7 +30,15 @@ fn run_of(web: &Web) -> Run {
         allow_private: true,
         ..Settings::default()
     };
-    Run { settings, fetch, cookies: Default::default(), workers: 1, patience: Default::default() }
+    Run {
+        settings,
+        fetch,
+        cookies: Default::default(),
+        workers: 1,
+        patience: Default::default(),
+        watch: false,
+        judges: None,
+    }
 }
 
 fn captured(archive: &Archive) -> BTreeSet<String> {

@@ -280,6 +280,18 @@ pub const REVIEW_PERIODS: f32 = 0.25;
 /// Days after which a page whose visit brought nothing may be visited again.
 pub const GIVEN_BACK_DAYS: f32 = 1.0 / 24.0;
 
+/// Days after which a page that was not there is looked for again.
+pub const FAILED_DAYS: f32 = 1.0;
+
+/// Days after which it is looked for once more.
+pub const FAILED_WEEK_DAYS: f32 = 7.0;
+
+/// The most such days.
+pub const FAILED_DAYS_MAX: f32 = 180.0;
+
+/// Looks for such a page at its own interval, where every page has one, before they become seldom.
+pub const FAILED_LOOKS_EVERY: i32 = 5;
+
 /// Of a hundred visits, those to new pages as long as there are any.
 pub const DISCOVERY_PERCENT: u32 = 12;
 

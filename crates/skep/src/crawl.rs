@@ -6,17 +6,19 @@ mod live;
 mod wishes;
 
 pub use job::Job;
+pub use live::Live;
+pub use wishes::Wishes;
 
 use crate::failure::{Result, say};
 use crate::job::{self as jobs, Exit, Tell};
 use crate::owner::{self, Owned, Place};
+use crate::watch::Judged;
 use crate::{report, search, signals};
 use clap::Args;
-use live::Live;
 use serde_json::{Value, json};
-use skep_crawl::{Ending, Event, Question};
+use skep_crawl::{Ending, Event, Question, Run};
 use std::path::PathBuf;
-use wishes::Wishes;
+use std::sync::Arc;
 
 /// Crawl sites into the archive: politely, byte for byte, and again from where it stopped
 #[derive(Args)]
@@ -111,8 +113,17 @@ fn conclude(ended: &Value, name: &str) -> Result<()> {
 }
 
 pub fn perform(owned: &Owned, job: &Job, tell: &mut dyn Tell) -> Result<Exit> {
+    work(owned, job, false, tell)
+}
+
+/// The same, for ever.
+pub fn watch(owned: &Owned, job: &Job, tell: &mut dyn Tell) -> Result<Exit> {
+    work(owned, job, true, tell)
+}
+
+fn work(owned: &Owned, job: &Job, watch: bool, tell: &mut dyn Tell) -> Result<Exit> {
     let name = &job.settings.name;
-    let run = job.run()?;
+    let run = Run { watch, judges: Some(Arc::new(Judged(owned.archive.clone()))), ..job.run()? };
     if job.text {
         owned.text.keep()?;
     }

@@ -2,16 +2,20 @@
 
 use crate::owner::Owned;
 use crate::{
-    add, captures, changes, check, crawl, diff, export, failure, get, queue, remove, report, search, serve, stats, why,
+    add, captures, changes, check, crawl, diff, export, failure, get, queue, remove, report, search, serve, stats,
+    watch, why,
 };
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
+use skep_crawl::Question;
 
 /// One request, with nothing left to interpret: no relative path, no default.
 #[derive(Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case", tag = "job")]
 pub enum Job {
     Add(add::Job),
+    /// A question about crawls, answered as it is.
+    Ask(Question),
     Captures(captures::Job),
     Changes(changes::Job),
     Check(check::Job),
@@ -33,6 +37,7 @@ pub enum Job {
     StopServing {
         name: String,
     },
+    Watch(Box<watch::Job>),
     Why(why::Job),
 }
 
@@ -40,7 +45,7 @@ impl Job {
     /// Whether it changes the archive, or writes a file that is to become whole: its process does not leave before it is done.
     pub fn writes(&self) -> bool {
         match self {
-            Job::Add(_) | Job::Crawl(_) | Job::Export(_) | Job::Remove(_) | Job::Serve(_) => true,
+            Job::Add(_) | Job::Crawl(_) | Job::Export(_) | Job::Remove(_) | Job::Serve(_) | Job::Watch(_) => true,
             Job::Queue(job) => job.writes(),
             _ => false,
         }
@@ -81,6 +86,12 @@ pub fn perform(owned: &Owned, job: &Job, tell: &mut dyn Tell) -> failure::Result
     let archive = &*owned.archive;
     match job {
         Job::Add(job) => add::perform(owned, job, tell),
+        Job::Ask(question) => {
+            let told = owned.ask(question)?;
+            let exit = if told.is_empty() { Exit::No } else { Exit::Done };
+            told.into_iter().try_for_each(|line| tell.line(line))?;
+            Ok(exit)
+        }
         Job::Captures(job) => captures::perform(archive, job, tell),
         Job::Changes(job) => changes::perform(owned, job, tell),
         Job::Check(job) => check::perform(archive, job, tell),
@@ -96,6 +107,7 @@ pub fn perform(owned: &Owned, job: &Job, tell: &mut dyn Tell) -> failure::Result
         Job::Stats(job) => stats::perform(archive, job, tell),
         Job::Stop { name } => Ok(if owned.crawls.stop(name) { Exit::Done } else { Exit::No }),
         Job::StopServing { name } => Ok(if owned.portals.stop(name) { Exit::Done } else { Exit::No }),
+        Job::Watch(job) => watch::perform(owned, job, tell),
         Job::Why(job) => why::perform(owned, job, tell),
     }
 }

@@ -20,6 +20,7 @@ mod queue;
 mod rebuild;
 mod remove;
 mod report;
+mod schedule;
 mod search;
 mod seeds;
 mod serve;
@@ -27,6 +28,7 @@ mod show;
 mod signals;
 mod sorted;
 mod stats;
+mod watch;
 mod when;
 mod why;
 
@@ -59,6 +61,9 @@ struct Skep {
 }
 
 const AFTER_HELP: &str = "\
+Watching:
+  skep watch https://example.org/               crawls it, serves the portal, looks again at the right moment, for ever
+  skep changes --follow                         what was born, changed, moved or died, as it happens; skep schedule URL
 A first crawl:
   skep crawl https://example.org/               archives a site; the same command again goes on, or looks again
   skep report                                   what it came to; skep why URL, skep queue while it runs
@@ -76,7 +81,9 @@ Every command explains itself: skep help add";
 
 #[derive(Subcommand)]
 enum Command {
+    Watch(Box<watch::Typed>),
     Crawl(Box<crawl::Typed>),
+    Schedule(schedule::Typed),
     Why(why::Typed),
     Queue(queue::Typed),
     Report(report::Typed),
@@ -110,7 +117,9 @@ fn main() -> ExitCode {
         json: typed.json,
     });
     let result = place.and_then(|place| match typed.command {
+        Command::Watch(typed) => watch::run(*typed, &place),
         Command::Crawl(typed) => crawl::run(*typed, &place),
+        Command::Schedule(typed) => schedule::run(typed, &place),
         Command::Why(typed) => why::run(typed, &place),
         Command::Queue(typed) => queue::run(typed, &place),
         Command::Report(typed) => report::run(typed, &place),

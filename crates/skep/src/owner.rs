@@ -33,7 +33,7 @@ impl Place {
 /// What the owner of an archive has.
 pub struct Owned {
     pub archive: Arc<Archive>,
-    pub crawls: Crawls,
+    pub crawls: Arc<Crawls>,
     pub portals: Portals,
     pub text: Arc<Text>,
     pub changes: Arc<Changes>,
@@ -80,13 +80,8 @@ pub fn as_owner(archive: Archive, work: impl FnOnce(&Owned) -> Result<Exit>) -> 
     let socket = archive.layout().control();
     let archive = Arc::new(archive);
     let text = Arc::new(Text::open(archive.clone())?);
-    let owned = Arc::new(Owned {
-        archive,
-        crawls: Crawls::default(),
-        portals: Portals::default(),
-        text,
-        changes: Arc::default(),
-    });
+    let owned =
+        Arc::new(Owned { archive, crawls: Arc::default(), portals: Portals::default(), text, changes: Arc::default() });
     let guests = Arc::new(Guests::default());
     let (shared, counted) = (Arc::clone(&owned), Arc::clone(&guests));
     let server = control::serve(

@@ -7,7 +7,8 @@ use crate::signals;
 use clap::Args;
 use serde::{Deserialize, Serialize};
 use serde_json::{Value, json};
-use skep_portal::{Access, Serving, Settings, Stop};
+use skep_crawl::Question;
+use skep_portal::{Access, Serving, Settings, Stop, Watched};
 use std::io::Write;
 use std::net::{SocketAddr, ToSocketAddrs};
 use std::path::{Path, PathBuf};
@@ -42,7 +43,7 @@ Examples:
   skep serve --proxy-mode 127.0.0.1:7071      and the past is browsed under its own addresses; http://skep.archive/ tells how")]
 pub struct Typed {
     /// Where to listen; port 0 takes a free one
-    #[arg(long, value_name = "ADDR:PORT", default_value = "127.0.0.1:7070")]
+    #[arg(long, value_name = "ADDR:PORT", default_value = LISTEN)]
     listen: String,
     /// Where archived pages are shown: another name for this server (by default replay.localhost on a loopback address; elsewhere the
     /// same name, in a sandbox)
@@ -67,6 +68,9 @@ pub struct Typed {
     #[arg(long, value_name = "N")]
     requests: Option<u32>,
 }
+
+/// Where a portal listens, if nothing else is said.
+pub const LISTEN: &str = "127.0.0.1:7070";
 
 fn yes_or_no(text: &str) -> std::result::Result<bool, String> {
     match text {
@@ -111,6 +115,28 @@ pub fn run(typed: Typed, place: &Place) -> Result<Exit> {
     owner::perform(place, false, &job::Job::Serve(Box::new(job)), &mut Spoken { json: place.json })
 }
 
+impl Job {
+    /// A portal there, and everything else as usual.
+    pub fn at(listen: &str) -> Result<Job> {
+        Ok(Job {
+            name: unique(),
+            listen: address(listen)?,
+            replay_origin: None,
+            scripts: None,
+            auth: None,
+            rules: None,
+            tls: None,
+            proxy: None,
+            requests: None,
+        })
+    }
+}
+
+fn unique() -> String {
+    let since = std::time::SystemTime::now().duration_since(std::time::UNIX_EPOCH).unwrap_or_default();
+    format!("{}-{}", std::process::id(), since.as_nanos())
+}
+
 impl Typed {
     fn meant(self) -> Result<Job> {
         let text = |path: &Option<PathBuf>| -> Result<Option<String>> {
@@ -127,9 +153,8 @@ impl Typed {
                 |path: &str| Path::new(path).canonicalize().map_err(|error| Failure::reading(Path::new(path), error));
             Ok((whole(chain)?, whole(key)?))
         });
-        let since = std::time::SystemTime::now().duration_since(std::time::UNIX_EPOCH).unwrap_or_default();
         Ok(Job {
-            name: format!("{}-{}", std::process::id(), since.as_nanos()),
+            name: unique(),
             listen: address(&self.listen)?,
             replay_origin: self.replay_origin,
             scripts: self.scripts,
@@ -182,13 +207,58 @@ impl Portals {
     }
 }
 
-pub fn perform(owned: &Owned, job: &Job, tell: &mut dyn Tell) -> Result<Exit> {
-    let (lines, coming) = sync_channel::<Value>(LINES_WAITING);
-    let mut settings = Settings::at(job.listen);
-    let (log, talk) = (lines.clone(), lines);
-    // Nobody is kept waiting for a line of the log.
-    settings.log = Some(Arc::new(move |line: &str| drop(log.try_send(json!({ "event": "request", "line": line })))));
-    settings.talk = Arc::new(move |line: &str| drop(talk.try_send(json!({ "event": "talk", "line": line }))));
+/// A portal beside other work of this process, without a log.
+pub struct Begun {
+    serving: Serving,
+    /// Where it is.
+    pub told: Value,
+}
+
+impl Begun {
+    /// Begins to serve; `anywhere` takes a free port where the one that is meant is taken.
+    pub fn begin(owned: &Owned, job: &Job, anywhere: bool) -> Result<Begun> {
+        let serve = |job: &Job| begin(owned, job, Settings::at(job.listen));
+        let (serving, told) = match serve(job) {
+            Err(_) if anywhere => serve(&Job { listen: SocketAddr::new(job.listen.ip(), 0), ..job.clone() })?,
+            begun => begun?,
+        };
+        Ok(Begun { serving, told })
+    }
+
+    /// Ends when the answers under way are out.
+    pub fn end(self) {
+        self.serving.stopper().stop();
+        self.serving.wait();
+    }
+}
+
+/// How the watches of the archive stand, for the portal.
+fn watches(owned: &Owned) -> skep_portal::Tells {
+    let (crawls, archive) = (Arc::clone(&owned.crawls), Arc::clone(&owned.archive));
+    Arc::new(move || {
+        let told = crawls.ask(&archive, &Question::Watches).map_err(|failure| failure.what)?;
+        let number = |watch: &Value, name: &str| watch[name].as_u64().unwrap_or(0);
+        let text = |value: &Value| value.as_str().unwrap_or_default().to_owned();
+        let one = |watch: &Value| Watched {
+            name: text(&watch["name"]),
+            tags: watch["tags"].as_array().into_iter().flatten().map(text).collect(),
+            policy: text(&watch["policy"]),
+            pages: number(watch, "pages"),
+            sampled: number(watch, "sampled"),
+            fresh: watch["fresh"].as_f64().unwrap_or(0.0),
+            oldest_check_ms: watch["oldest_check_ms"].as_i64(),
+            waiting: number(watch, "waiting"),
+            overdue: number(watch, "overdue"),
+            overdue_bundles: number(watch, "overdue_bundles"),
+            out: number(watch, "out"),
+        };
+        Ok(told.iter().map(one).collect())
+    })
+}
+
+/// Begins to serve, and says where.
+fn begin(owned: &Owned, job: &Job, mut settings: Settings) -> Result<(Serving, Value)> {
+    settings.watches = Some(watches(owned));
     settings.access = access(job.auth.as_deref(), job.rules.as_deref())?;
     settings.replay_origin.clone_from(&job.replay_origin);
     settings.tls.clone_from(&job.tls);
@@ -209,6 +279,17 @@ pub fn perform(owned: &Owned, job: &Job, tell: &mut dyn Tell) -> Result<Exit> {
         "replay": serving.replay_origin(),
         "proxy": serving.proxy_address().map(|address| address.to_string()),
     });
+    Ok((serving, began))
+}
+
+pub fn perform(owned: &Owned, job: &Job, tell: &mut dyn Tell) -> Result<Exit> {
+    let (lines, coming) = sync_channel::<Value>(LINES_WAITING);
+    let mut settings = Settings::at(job.listen);
+    let (log, talk) = (lines.clone(), lines);
+    // Nobody is kept waiting for a line of the log.
+    settings.log = Some(Arc::new(move |line: &str| drop(log.try_send(json!({ "event": "request", "line": line })))));
+    settings.talk = Arc::new(move |line: &str| drop(talk.try_send(json!({ "event": "talk", "line": line }))));
+    let (serving, began) = begin(owned, job, settings)?;
     let result = owned.portals.with(&job.name, &serving, || -> Result<()> {
         tell.line(began)?;
         while !serving.has_stopped() {

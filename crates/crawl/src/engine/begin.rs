@@ -33,7 +33,7 @@ impl<'t> Engine<'t> {
         settings.check()?;
         settings.store(&folder)?;
         let mut ledger = Ledger::open(archive, &key, run.patience)?;
-        let settings = begin_pass(settings, &folder, &mut ledger)?;
+        let settings = begin_pass(settings, &folder, &mut ledger, run.watch)?;
         let (crawl, pass) = (settings.number, settings.pass.number.min(u32::from(u16::MAX)) as u16);
         let settings = Arc::new(settings);
         ledger.set_rules(settings.clone())?;
@@ -52,7 +52,8 @@ impl<'t> Engine<'t> {
             fetch,
             dns: Arc::new(dns),
             cookies: run.cookies,
-            again: pass > 1,
+            judges: run.judges,
+            again: pass > 1 || run.watch,
             zero,
             key,
             backoff_ms: skep_schedule::limits::BACKOFF_MS_MIN * u64::from(run.patience.scale_permille) / 1_000,
@@ -100,7 +101,11 @@ impl<'t> Engine<'t> {
             counters: Counters::default(),
             tell,
             ending: None,
+            watches: run.watch,
+            spending: None,
+            behind: false,
             room: true,
+            is_open: true,
             offline: None,
             since_checkpoint_bytes: 0,
             since_checkpoint_links: 0,
@@ -111,6 +116,7 @@ impl<'t> Engine<'t> {
             begun: now,
             trouble: None,
         };
+        engine.begin_watch();
         engine.wake_hosts()?;
         Ok(engine)
     }
@@ -138,7 +144,11 @@ fn number(mut settings: Settings, folder: &Path) -> Result<Settings> {
 }
 
 /// A crawl that was finished begins its next pass; one that was not goes on.
-fn begin_pass(mut settings: Settings, folder: &Path, ledger: &mut Ledger) -> Result<Settings> {
+fn begin_pass(mut settings: Settings, folder: &Path, ledger: &mut Ledger, watch: bool) -> Result<Settings> {
+    // What is watched has no passes: the schedule says when each page is looked at again.
+    if watch && settings.pass.number > 0 && settings.pass.ended_ms.take().is_some() {
+        settings.store(folder)?;
+    }
     if settings.pass.number == 0 || settings.pass.ended_ms.is_some() {
         settings.pass = settings.pass.next(skep_archive::system_clock());
         settings.store(folder)?;

@@ -68,8 +68,7 @@ impl Engine<'_> {
 
     /// Takes URLs that may be visited now. Where none may, the host is held until a visit shows more.
     fn take(&mut self, host: &registry::Host, max: usize) -> Result<Vec<Taken>> {
-        let mut waiting = Vec::new();
-        self.ledger.registry.take(host.id, max, skep_archive::system_clock(), &mut waiting)?;
+        let waiting = self.take_shared(host, max)?;
         let site = site_id(&host.site);
         let mut go = Vec::with_capacity(waiting.len());
         let mut later = Vec::new();

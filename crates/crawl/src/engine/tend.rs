@@ -17,6 +17,9 @@ use crate::worker::Errand;
 
 impl Engine<'_> {
     pub(super) fn budget_left(&self) -> usize {
+        if let Some(spending) = &self.spending {
+            return spending.left();
+        }
         let settings = self.shared.settings();
         let spent = self.ledger.registry.counts(self.crawl).visited_in_pass;
         let left = settings.pages.map_or(u64::MAX, |pages| pages.saturating_sub(spent + self.out_entries as u64));
@@ -26,7 +29,8 @@ impl Engine<'_> {
     pub(super) fn check_budgets(&mut self) {
         let settings = self.shared.settings();
         let counts = self.ledger.registry.counts(self.crawl);
-        if settings.pages.is_some_and(|pages| counts.visited_in_pass >= pages) {
+        // A watch goes on with the pages it has.
+        if !self.watches && settings.pages.is_some_and(|pages| counts.visited_in_pass >= pages) {
             self.stop(Ending::Budget("pages"));
         }
         if settings.bytes.is_some_and(|bytes| self.counters.bytes >= bytes) {
@@ -64,7 +68,8 @@ impl Engine<'_> {
         if self.shared.network.is_probe_due(self.now_ms()) {
             self.give(Errand::Probe)?;
         }
-        if self.shared.network.is_hopeless(self.now_ms())
+        if !self.watches
+            && self.shared.network.is_hopeless(self.now_ms())
             && let Some(since_ms) = self.offline
         {
             self.stop(Ending::Offline(since_ms));
@@ -87,7 +92,7 @@ impl Engine<'_> {
                 false => "too little room on the disk: the crawl waits until there is more",
             };
             (self.tell)(Event::Note { text: text.into() });
-            self.step(Told::Room(room))?;
+            self.open()?;
         }
         Ok(())
     }
@@ -176,6 +181,7 @@ impl Engine<'_> {
         let settings = Arc::new(settings);
         *self.shared.settings.lock().unwrap_or_else(PoisonError::into_inner) = settings.clone();
         self.ledger.set_rules(settings.clone())?;
+        self.watch_otherwise()?;
         for seed in &settings.seeds {
             self.ledger.seed(self.crawl, seed)?;
         }

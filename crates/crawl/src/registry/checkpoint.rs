@@ -2,7 +2,7 @@
 //! step, so there is always exactly one.
 //!
 //! ```text
-//!   | magic 8 | version 4 | number 8 | key check 16 | urls: bytes, bytes of frames, entries, tail | pages of states, hosts, queues |
+//!   | magic 8 | version 4 | number 8 | key check 16 | urls: bytes, bytes of frames, entries, tail | pages of states, hosts, queues, memories |
 //!   | bytes of names, hosts | seen-set of URLs, of hosts: next file, in runs, runs (id, keys) …, log (id, keys, checksum) |
 //!   | free blocks: blocks, first |
 //!   | crawls (pass, eight counts) … | out: entry … | marks: segment 8 8, records … | extra | checksum 8 |
@@ -12,6 +12,7 @@
 use super::codec::{Reader, put_bytes, put_varint};
 use super::error::{Error, Result};
 use super::limits::{CHECKPOINT_BYTES_MAX, CRAWLS_MAX};
+use super::pages::FILES;
 use super::queues::Free;
 use super::{Counts, Crawl, seen, urls};
 use std::fs::File;
@@ -20,7 +21,8 @@ use std::path::Path;
 use xxhash_rust::xxh3::xxh3_64;
 
 const MAGIC: &[u8; 8] = b"skepreg\0";
-const VERSION: u32 = 1;
+/// The first had no memories.
+const VERSION: u32 = 2;
 
 /// How far a segment was folded.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -50,7 +52,7 @@ pub(super) struct Image {
     pub checkpoint: Checkpoint,
     pub key_check: u128,
     pub urls: urls::Written,
-    pub pages: [u64; 3],
+    pub pages: [u64; FILES.len()],
     pub names_bytes: u64,
     pub hosts: u64,
     pub seen_urls: seen::Written,
@@ -82,7 +84,8 @@ pub(super) fn read(folder: &Path, key_check: u128) -> Result<Option<Image>> {
     if found > VERSION {
         return Err(Error::Newer { path, found, known: VERSION });
     }
-    let image = decode(&mut reader).filter(|_| found == VERSION && reader.is_empty());
+    let files = if found < VERSION { FILES.len() - 1 } else { FILES.len() };
+    let image = decode(&mut reader, files).filter(|_| found > 0 && reader.is_empty());
     let image = image.ok_or_else(|| Error::damaged(&path, "it cannot be read"))?;
     if image.key_check != key_check {
         return Err(Error::OtherKey { path });
@@ -155,7 +158,7 @@ fn encode(image: &Image) -> Vec<u8> {
     bytes
 }
 
-fn decode(reader: &mut Reader<'_>) -> Option<Image> {
+fn decode(reader: &mut Reader<'_>, files: usize) -> Option<Image> {
     let mut image = Image::default();
     image.checkpoint.number = reader.u64()?;
     image.key_check = u128::from_le_bytes(reader.take(16)?.try_into().ok()?);
@@ -165,7 +168,7 @@ fn decode(reader: &mut Reader<'_>) -> Option<Image> {
         entries: reader.varint()?,
         tail: reader.bytes()?.to_vec(),
     };
-    for pages in &mut image.pages {
+    for pages in image.pages.iter_mut().take(files) {
         *pages = reader.varint()?;
     }
     image.names_bytes = reader.varint()?;

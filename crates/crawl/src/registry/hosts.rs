@@ -3,7 +3,7 @@
 //! ```text
 //!   hosts   | crawl 2 | flags 1, 0 1 | failures 2 | last error 2 | pace 4 | crawl delay 4 | parked until 6 | last visit 6 |
 //!           | retry due 6 | name: offset 6, length 2, 0 2 | waiting 4 | visited 4 | failed 4 | refused 4 | pages 4 | bytes 8 |
-//!           | queue 16 × 4 | slowest 4 | 0 20 |                                                             25 to a page
+//!           | queue 16 × 4 | slowest 4 | queue of what is looked at again 16 | 0 4 |                           25 to a page
 //!   names   | key: length varint, bytes | site: length varint, bytes | checksum 4 |
 //!
 //!   flags   bit 0 paused, bit 1 dropped.  Times are milliseconds since 1970; of pace and delay FFFFFFFF is none
@@ -30,6 +30,7 @@ const FAILED_AT: usize = 52;
 const REFUSED_AT: usize = 56;
 const QUEUES_AT: usize = 72;
 const SLOWEST_AT: usize = 136;
+const AGAIN_AT: usize = 140;
 const NO_MS: u64 = u32::MAX as u64;
 const TIME_MS_MAX: i64 = (1 << 48) - 1;
 
@@ -50,6 +51,8 @@ pub struct Host {
     pub site: String,
     /// Entries that wait, those not yet due included.
     pub waiting: u32,
+    /// Of these, those that were visited before and are looked at again; at most, for some may have been settled meanwhile.
+    pub again: u32,
     /// Entries that are out.
     pub out: u32,
     /// Entries that were visited.
@@ -118,7 +121,10 @@ fn time(ms: i64) -> u64 {
 }
 
 fn queue_at(class: Class) -> usize {
-    QUEUES_AT + class as usize * Queue::BYTES
+    match class {
+        Class::Again => AGAIN_AT,
+        class => QUEUES_AT + class as usize * Queue::BYTES,
+    }
 }
 
 pub(super) fn crawl(pages: &mut Pages, host: u32) -> Result<u16> {
@@ -226,6 +232,7 @@ impl Hosts {
             visited: number(VISITED_AT),
             failed: number(FAILED_AT),
             refused: number(REFUSED_AT),
+            again: Queue::decode(&record[AGAIN_AT..]).length,
             retries,
             retry_due_ms: (retries > 0).then(|| get(record, RETRY_AT, 6) as i64),
             conduct: get_conduct(record),

@@ -13,7 +13,8 @@
 //!   urls-NNNNNNNN.run    sorted fingerprints of URLs, immutable; .new: the newest, in the order of entries
 //!   states               one record for each entry       ┐
 //!   hosts                one record for each host        ├ changed in place, undone by `journal`
-//!   queues               what waits, host by host        ┘
+//!   queues               what waits, host by host        │
+//!   memories             what is remembered of a watched ┘
 //!   names                names of hosts, append-only
 //!   hosts-NNNNNNNN.run   sorted fingerprints of hosts
 //!   journal              old bytes of pages changed since the checkpoint
@@ -34,6 +35,7 @@ mod hosts;
 mod journal;
 pub mod limits;
 mod listing;
+mod memories;
 mod merge;
 #[cfg(test)]
 mod model_tests;
@@ -53,7 +55,7 @@ pub use fingerprint::fingerprint_of;
 pub use hosts::{Conduct, Host, HostId};
 pub use options::Options;
 pub use states::{Class, State};
-pub use taking::Taken;
+pub use taking::{Standing, Taken};
 
 use familiar::Familiar;
 use fingerprint::Fingerprints;

@@ -33,9 +33,11 @@ pub(super) enum In {
     States,
     Hosts,
     Queues,
+    Memories,
 }
 
-pub(super) const FILES: [(In, &str); 3] = [(In::States, "states"), (In::Hosts, "hosts"), (In::Queues, "queues")];
+pub(super) const FILES: [(In, &str); 4] =
+    [(In::States, "states"), (In::Hosts, "hosts"), (In::Queues, "queues"), (In::Memories, "memories")];
 
 struct PageFile {
     file: File,
@@ -71,7 +73,7 @@ pub(super) struct Pages {
 
 impl Pages {
     /// Opens the files as the checkpoint of this number left them: the journal is undone, and what was added since cut off.
-    pub fn open(folder: &Path, checkpoint: u64, pages: [u64; 3], room_bytes: usize) -> Result<Pages> {
+    pub fn open(folder: &Path, checkpoint: u64, pages: [u64; FILES.len()], room_bytes: usize) -> Result<Pages> {
         let (mut journal, undo) = Journal::open(folder.join("journal"), checkpoint)?;
         let mut files = Vec::new();
         for ((_, name), pages) in FILES.into_iter().zip(pages) {
@@ -228,7 +230,7 @@ impl Pages {
     }
 
     /// Makes everything durable; what it returns is for the checkpoint.
-    pub fn sync(&mut self) -> Result<[u64; 3]> {
+    pub fn sync(&mut self) -> Result<[u64; FILES.len()]> {
         self.write_changed()?;
         for file in &self.files {
             file.file.sync_data().map_err(|error| Error::io("cannot sync", &file.path, error))?;

@@ -163,7 +163,7 @@ mod tests {
     #[test]
     fn queues_keep_their_order_and_reuse_their_blocks() {
         let folder = tempfile::tempdir().unwrap();
-        let mut pages = Pages::open(folder.path(), 0, [0; 3], 1 << 20).unwrap();
+        let mut pages = Pages::open(folder.path(), 0, [0; 4], 1 << 20).unwrap();
         let mut free = Free::default();
         let mut queues = [(Queue::default(), VecDeque::new()), (Queue::default(), VecDeque::new())];
         let mut chance = 7u64;

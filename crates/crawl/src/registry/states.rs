@@ -27,11 +27,16 @@ pub enum Class {
     Page,
     /// What failed and is tried again, when it is due.
     Retry,
+    /// What was visited and is to be looked at again.
+    Again,
 }
 
 impl Class {
     /// All classes, in the order in which they are taken from.
-    pub const ALL: [Class; 4] = [Class::Embed, Class::Seed, Class::Page, Class::Retry];
+    pub const ALL: [Class; 5] = [Class::Embed, Class::Seed, Class::Page, Class::Retry, Class::Again];
+
+    /// Those in which something new may wait.
+    pub const FIRST: [Class; 4] = [Class::Embed, Class::Seed, Class::Page, Class::Retry];
 }
 
 /// What became of an entry.

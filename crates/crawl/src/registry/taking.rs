@@ -32,6 +32,17 @@ pub struct Taken {
     pub note: u16,
 }
 
+/// Where an entry belongs and how it stands.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Standing {
+    /// Its host.
+    pub host: HostId,
+    /// The last outcome; `Queued` if there was none.
+    pub outcome: State,
+    /// It waits in a queue, or is out.
+    pub waits: bool,
+}
+
 /// Which end of its queue an entry goes to.
 #[derive(Clone, Copy, PartialEq, Eq)]
 pub(super) enum End {
@@ -43,10 +54,22 @@ impl Registry {
     /// Takes up to so many entries of a host, class by class; a retry only when it is due. They are out until they are given back
     /// or set to another state.
     pub fn take(&mut self, host: HostId, max: usize, now_ms: i64, out: &mut Vec<Taken>) -> Result<()> {
+        self.take_of(host, &Class::ALL, max, now_ms, out)
+    }
+
+    /// The same of these classes only.
+    pub fn take_of(
+        &mut self,
+        host: HostId,
+        classes: &[Class],
+        max: usize,
+        now_ms: i64,
+        out: &mut Vec<Taken>,
+    ) -> Result<()> {
         self.check_host(host)?;
         self.doing(|registry| {
             let full = out.len().saturating_add(max);
-            for class in Class::ALL {
+            for class in classes.iter().copied() {
                 let length = hosts::queue(&mut registry.pages, host.0, class)?.length;
                 if class == Class::Retry {
                     registry.take_retries(host, full, now_ms, out)?;
@@ -191,12 +214,35 @@ impl Registry {
         })
     }
 
+    /// Where an entry belongs, what became of it last, and whether it waits or is out.
+    pub fn standing(&mut self, entry: EntryNumber) -> Result<Standing> {
+        self.check_entry(entry)?;
+        self.doing(|registry| {
+            let record = states::read(&mut registry.pages, entry)?;
+            let waits = record.waits.is_some() || registry.out.contains_key(&entry);
+            Ok(Standing { host: HostId(record.host), outcome: record.outcome_state(), waits })
+        })
+    }
+
+    /// An entry that rests waits to be looked at again. Says whether it does: one that waits already, or is out, stays where it is.
+    pub fn look_again(&mut self, entry: EntryNumber) -> Result<bool> {
+        self.check_entry(entry)?;
+        self.doing(|registry| {
+            let before = states::read(&mut registry.pages, entry)?;
+            if before.waits.is_some() || registry.out.contains_key(&entry) {
+                return Ok(false);
+            }
+            registry.enter(entry, before, Record { waits: Some(Class::Again), ..before }, End::Back)?;
+            Ok(true)
+        })
+    }
+
     /// Lets an entry that waits, wait in another queue: a page that turns out to be needed by another.
     pub fn promote(&mut self, entry: EntryNumber, class: Class) -> Result<()> {
         self.check_entry(entry)?;
         self.doing(|registry| {
             let before = states::read(&mut registry.pages, entry)?;
-            let waits_later = before.waits.is_some_and(|waits| class < waits && waits != Class::Retry);
+            let waits_later = before.waits.is_some_and(|waits| class < waits && waits < Class::Retry);
             if !waits_later || registry.out.contains_key(&entry) {
                 return Ok(());
             }

@@ -1,7 +1,7 @@
 //! What the schedule remembers of one URL: a few numbers, however often it was visited.
 //!
 //! ```text
-//!   | last 4 | due 4 | same 4 | roots 4 | inverses 4 | rate 2 | spread 1 | importance 1 | evidence 1 | flags 1 | ratio 1 | 0 1 |
+//!   | last 4 | due 4 | same 4 | roots 4 | inverses 4 | rate 2 | spread 1 | importance 1 | evidence 1 | flags 1 | ratio 1 | failures 1 |
 //!   last, due    seconds since 2020: of the last good visit, and when the URL is looked at again
 //!   same         days over which visits found nothing new
 //!   roots        of those that did: the sum of 1/√days;  inverses: the sum of 1/days
@@ -11,6 +11,7 @@
 //!   evidence     what others say since: expected changes, in 1/64
 //!   flags        bit 0: visited;  bit 1: out, waiting to be fetched;  bit 2: counted in its site's prior
 //!   ratio        how much of its links the last visit found changed, in 1/255
+//!   failures     visits in a row that brought no page
 //! ```
 
 use super::belief::{Belief, Prior};
@@ -74,6 +75,7 @@ pub struct Memory {
     evidence: u8,
     flags: u8,
     ratio: u8,
+    failures: u8,
 }
 
 const VISITED: u8 = 1;
@@ -101,6 +103,7 @@ impl Memory {
         evidence: 0,
         flags: 0,
         ratio: 255,
+        failures: 0,
     };
 
     /// A URL that has just been captured for the first time.
@@ -132,7 +135,7 @@ impl Memory {
         self.last = now;
         self.ratio = if found == Found::Same { 0 } else { u8::MAX };
         self.flags = self.flags & !OUT | VISITED;
-        self.evidence = 0;
+        (self.evidence, self.failures) = (0, 0);
     }
 
     /// Somebody says that the page changed: so many changes are expected beyond those that time brings. The same said twice, as
@@ -145,6 +148,17 @@ impl Memory {
     /// A visit that brought nothing: the URL waits again.
     pub fn given_back(&mut self) {
         self.flags &= !OUT;
+    }
+
+    /// A visit that brought no page although one was there, or none ever: the URL waits again. Says nothing about change.
+    pub fn failed(&mut self) {
+        self.failures = self.failures.saturating_add(1);
+        self.given_back();
+    }
+
+    /// Visits in a row that brought no page.
+    pub fn failures(&self) -> u8 {
+        self.failures
     }
 
     /// The last good visit; nothing where there was none.
@@ -232,6 +246,7 @@ impl Memory {
         bytes[20..22].copy_from_slice(&self.rate.to_le_bytes());
         bytes[22..26].copy_from_slice(&[self.spread, self.importance, self.evidence, self.flags]);
         bytes[26] = self.ratio;
+        bytes[27] = self.failures;
         bytes
     }
 
@@ -257,6 +272,7 @@ impl Memory {
             evidence: bytes[24],
             flags: bytes[25],
             ratio: bytes[26],
+            failures: bytes[27],
         }
     }
 }
@@ -279,6 +295,7 @@ mod tests {
         memory.observe(Found::Changed(None), Moment(90_000));
         memory.observe(Found::Same, Moment(200_000));
         memory.told(1.5);
+        memory.failed();
         memory.set_out();
         memory.due = Moment(500_000);
         assert_eq!(Memory::decode(&memory.encode()), memory);

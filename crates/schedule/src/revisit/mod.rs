@@ -40,10 +40,12 @@ use crate::limits;
 
 /// How much looking again there is.
 #[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
-#[serde(rename_all = "lowercase")]
+#[serde(rename_all = "kebab-case")]
 pub enum Budget {
     /// So many visits a day, over all pages.
     PerDay(f64),
+    /// So many visits a day for each page there is; who gets more and who less is the policy's.
+    PerPage(f32),
     /// Every page after so many days, however many there are.
     EveryDays(f32),
 }
@@ -100,6 +102,7 @@ impl Revisits {
     pub fn visits_per_page(&self) -> f32 {
         match self.budget {
             Budget::PerDay(visits) => (visits / self.pages.max(1) as f64) as f32,
+            Budget::PerPage(visits) => visits.max(f32::MIN_POSITIVE),
             Budget::EveryDays(days) => 1.0 / days.max(limits::INTERVAL_DAYS_MIN),
         }
     }
@@ -113,10 +116,7 @@ impl Revisits {
 
     /// A page was captured for the first time.
     pub fn first(&mut self, importance: f32, site: &Pool, now: Moment, chance: f32) -> Memory {
-        self.pages += 1;
-        let mut memory = Memory::first(now, importance, &self.prior_in(site));
-        self.plan(&mut memory, now, chance);
-        memory
+        self.first_at(importance, site, now, now, chance)
     }
 
     /// A page was visited again.
@@ -143,7 +143,43 @@ impl Revisits {
     /// A page whose visit brought nothing waits again, for a while at least.
     pub fn given_back(&self, memory: &mut Memory, now: Moment) {
         memory.given_back();
-        memory.due = now.plus_days(limits::GIVEN_BACK_DAYS);
+        let days = match self.budget {
+            Budget::EveryDays(days) => days.min(limits::GIVEN_BACK_DAYS),
+            Budget::PerDay(_) | Budget::PerPage(_) => limits::GIVEN_BACK_DAYS,
+        };
+        memory.due = now.plus_days(days);
+    }
+
+    /// Somebody wants it visited whether or not it is due: it is out. Not one that is out already, or was never seen.
+    pub fn audit(&self, memory: &mut Memory) -> bool {
+        let may = !memory.is_out() && memory.last().is_some();
+        if may {
+            memory.set_out();
+        }
+        may
+    }
+
+    /// Somebody says that the page changed, and is worth so many changes: it may be due sooner.
+    pub fn told(&self, memory: &mut Memory, expected: f32, now: Moment, chance: f32) {
+        memory.told(expected);
+        if !memory.is_out() {
+            self.plan(memory, now, chance);
+        }
+    }
+
+    /// A visit brought no page: nothing is there, or nobody may see it. Three looks over a week and a day, by which a death is confirmed,
+    /// then ever more seldom; where every page has its interval, five of those first.
+    pub fn failed(&self, memory: &mut Memory, now: Moment) {
+        memory.failed();
+        let times = i32::from(memory.failures());
+        let days = match self.budget {
+            Budget::EveryDays(days) => days * 2f32.powi((times - limits::FAILED_LOOKS_EVERY).max(0)),
+            Budget::PerDay(_) | Budget::PerPage(_) => match times {
+                ..=1 => limits::FAILED_DAYS,
+                times => limits::FAILED_WEEK_DAYS * 2f32.powi(times - 2),
+            },
+        };
+        memory.due = now.plus_days(days.min(limits::FAILED_DAYS_MAX));
     }
 
     /// A page is gone for good, or nobody's business any more.
@@ -155,6 +191,14 @@ impl Revisits {
         }
         self.pages = self.pages.saturating_sub(u64::from(memory.last().is_some()));
         *memory = Memory::UNKNOWN;
+    }
+
+    /// A page that was captured before anybody watched it.
+    pub fn first_at(&mut self, importance: f32, site: &Pool, seen: Moment, now: Moment, chance: f32) -> Memory {
+        self.pages += 1;
+        let mut memory = Memory::first(seen, importance, &self.prior_in(site));
+        self.plan(&mut memory, now, chance);
+        memory
     }
 
     /// A memory that comes back from the disk.
@@ -172,7 +216,8 @@ impl Revisits {
         if memory.is_out() || memory.last().is_none() {
             return false;
         }
-        if self.due(memory, chance) <= now {
+        let due = if memory.failures() > 0 { memory.due } else { self.due(memory, chance) };
+        if due <= now {
             memory.set_out();
             return true;
         }
@@ -184,7 +229,7 @@ impl Revisits {
     pub fn due(&self, memory: &Memory, chance: f32) -> Moment {
         let days = match self.budget {
             Budget::EveryDays(days) => days,
-            Budget::PerDay(_) => self.policy.interval_days(memory, self.price.get(), chance),
+            Budget::PerDay(_) | Budget::PerPage(_) => self.policy.interval_days(memory, self.price.get(), chance),
         };
         let told = memory.evidence();
         let sooner = if told > 0.0 { told / memory.belief().rate() } else { 0.0 };
@@ -220,6 +265,10 @@ impl Revisits {
     }
 
     fn plan(&self, memory: &mut Memory, now: Moment, chance: f32) {
+        // Who failed waits as long as failures wait, whatever a visit costs.
+        if memory.failures() > 0 && memory.due > now {
+            return;
+        }
         memory.due = self.due(memory, chance).max(Moment(now.0.saturating_add(1)));
     }
 }

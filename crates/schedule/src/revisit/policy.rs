@@ -22,10 +22,11 @@ use super::memory::Memory;
 use crate::limits;
 
 /// By what a page's next visit is chosen.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
-#[serde(rename_all = "lowercase")]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
 pub enum Policy {
     /// As few changes missed as the budget allows, with nearly the best freshness.
+    #[default]
     Harmonic,
     /// Copies up to date for as much of the time as the budget allows.
     Fresh,

@@ -76,7 +76,7 @@ impl Job {
         fetch.limits.clone_from(&self.fetch.limits);
         let cookies = Cookies::parse(&self.fetch.cookies)?;
         let patience = Patience { scale_permille: self.fetch.patience_permille, ..Patience::default() };
-        Ok(Run { settings, fetch, cookies, workers: self.fetch.workers, patience })
+        Ok(Run { settings, fetch, cookies, workers: self.fetch.workers, patience, watch: false, judges: None })
     }
 }
 

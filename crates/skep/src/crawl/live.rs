@@ -84,6 +84,9 @@ impl Live {
                 };
                 self.voice.say(&format!("crawl {}{standing}", self.title));
             }
+            "serving" => {
+                self.voice.say(&format!("portal {}", text("portal")));
+            }
             "progress" => self.progress(&event),
             "note" => self.voice.say(&format!("note: {}", text("text"))),
             "paused" => self.voice.say(&format!("paused: {} since {}", text("why"), text("since"))),

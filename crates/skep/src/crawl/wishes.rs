@@ -123,6 +123,8 @@ pub struct Wishes {
     number: Option<u32>,
     #[arg(skip)]
     pass: Option<toml::Value>,
+    #[arg(skip)]
+    watch: Option<skep_crawl::Watch>,
 }
 
 /// A section of the file: what differs for a site or a host.
@@ -136,6 +138,7 @@ struct SiteWishes {
     #[serde(deserialize_with = "word")]
     bytes: Option<String>,
     pause: bool,
+    weight_percent: Option<u32>,
 }
 
 #[derive(Clone, Copy, ValueEnum, Deserialize)]
@@ -198,6 +201,16 @@ impl Wishes {
         Ok(wishes)
     }
 
+    /// Nothing says which crawl is meant.
+    pub fn is_nameless(&self) -> bool {
+        self.name.is_none() && self.seeds.is_empty()
+    }
+
+    /// The crawl of this name is meant.
+    pub fn call(&mut self, name: String) {
+        self.name = Some(name);
+    }
+
     /// These wishes, and those of `below` where nothing is said here.
     pub fn over(self, below: Wishes) -> Wishes {
         fn list<T>(above: Vec<T>, below: Vec<T>) -> Vec<T> {
@@ -240,6 +253,7 @@ impl Wishes {
             version: self.version.or(below.version),
             number: self.number.or(below.number),
             pass: self.pass.or(below.pass),
+            watch: self.watch.or(below.watch),
         }
     }
 
@@ -309,6 +323,9 @@ impl Wishes {
         set(&mut settings.contact, self.contact.as_deref().map(contact).transpose()?.map(Some));
         set(&mut settings.revisit_always, self.revisit_always);
         set(&mut settings.revisit_always, self.revisit.map(|revisit| revisit == Revisit::Always));
+        if self.watch.is_some() {
+            settings.watch.clone_from(&self.watch);
+        }
         for (name, site) in &self.site {
             let bound = |typed: &Option<String>, read: fn(&str) -> Result<u64>| amount::bound(typed.as_deref(), read);
             let section = SiteSettings {
@@ -316,6 +333,7 @@ impl Wishes {
                 pages: bound(&site.pages, amount::count)?.flatten(),
                 bytes: bound(&site.bytes, amount::bytes)?.flatten(),
                 pause: site.pause,
+                weight_percent: site.weight_percent,
             };
             settings.site.insert(name.to_ascii_lowercase(), section);
         }

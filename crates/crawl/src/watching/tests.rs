@@ -1,0 +1,177 @@
+//! What goes into memories, without sockets: visits are told, not made.
+
+use super::*;
+use crate::registry_key::RegistryKey;
+use crate::settings::{Rate, Settings, SiteSettings};
+use skep_archive::{Archive, OpenOptions};
+use skep_page::{Link, LinkKind};
+use skep_schedule::retry::Patience;
+use std::sync::Arc;
+
+const DAY_MS: i64 = 86_400_000;
+const BEGIN_MS: i64 = 1_790_000_000_000;
+const HOME: &str = "http://bees.test/";
+
+struct Told {
+    ledger: Ledger,
+    _archive: Archive,
+    _folder: tempfile::TempDir,
+}
+
+impl Told {
+    fn watched(watch: Watch) -> Told {
+        let folder = tempfile::tempdir().unwrap();
+        let archive = Archive::open(folder.path(), OpenOptions::create()).unwrap();
+        let key = RegistryKey::load(&archive.layout().settings()).unwrap();
+        let mut ledger = Ledger::open(&archive, &key, Patience::default()).unwrap();
+        let mut settings = Settings {
+            name: "test".into(),
+            number: 1,
+            seeds: vec![
+                HOME.into(),
+                "http://dear.test/".into(),
+                "http://wasps.example/".into(),
+                "http://ants.example/".into(),
+            ],
+            watch: Some(watch.clone()),
+            ..Settings::default()
+        };
+        settings.site.insert("dear.test".into(), SiteSettings { weight_percent: Some(900), ..SiteSettings::default() });
+        let settings = Arc::new(settings);
+        ledger.set_rules(settings.clone()).unwrap();
+        settings.seeds.iter().for_each(|seed| assert!(ledger.seed(1, seed).unwrap()));
+        ledger.watch(1, &watch, Moment::from_ms(BEGIN_MS));
+        Told { ledger, _archive: archive, _folder: folder }
+    }
+
+    fn entry(&mut self, url: &str) -> u64 {
+        self.ledger.registry.known(1, &canonical(url)).unwrap().expect(url)
+    }
+
+    fn memory(&mut self, url: &str) -> Memory {
+        let entry = self.entry(url);
+        self.ledger.registry.memory(entry).unwrap()
+    }
+
+    fn visit(&mut self, url: &str, day: i64, outcome: Outcome, found: Finding, links: &[&str]) {
+        let entry = self.entry(url);
+        let link = |url: &&str| Link { url: (*url).to_owned(), kind: LinkKind::Anchor, nofollow: false };
+        let visited = Visited {
+            url: url.into(),
+            found,
+            links: links.iter().map(link).collect(),
+            mime: "text/html".into(),
+            ..Visited::bare(entry, outcome, BEGIN_MS + day * DAY_MS, outcome.failures_after(0))
+        };
+        self.ledger.visited(1, 1, &visited).unwrap();
+    }
+
+    fn ok(&mut self, url: &str, day: i64, found: Finding) {
+        self.visit(url, day, Outcome(200), found, &[]);
+    }
+}
+
+fn day(day: i64) -> Moment {
+    Moment::from_ms(BEGIN_MS + day * DAY_MS)
+}
+
+#[test]
+fn challenges_and_outages_say_nothing_and_what_is_missing_is_looked_for_ever_more_seldom() {
+    let mut told = Told::watched(Watch::default());
+    told.ok(HOME, 0, Finding::First);
+    told.ok(HOME, 1, Finding::Same);
+    told.ok(HOME, 2, Finding::Changed);
+    let before = told.memory(HOME);
+    assert_eq!((before.last(), before.changes().0.round()), (Some(day(2)), 1.0));
+    told.visit(HOME, 3, Outcome(200), Finding::Nothing, &[]);
+    told.visit(HOME, 4, Outcome::CHALLENGE, Finding::Nothing, &[]);
+    told.visit(HOME, 4, Outcome(503), Finding::Nothing, &[]);
+    let after = told.memory(HOME);
+    assert_eq!((after.last(), after.changes(), after.belief()), (before.last(), before.changes(), before.belief()));
+
+    let mut waits = Vec::new();
+    let mut today = 10;
+    for _ in 0..8 {
+        told.visit(HOME, today, Outcome(404), Finding::Nothing, &[]);
+        let memory = told.memory(HOME);
+        let wait = memory.due().days_since(day(today)).round() as i64;
+        waits.push(wait);
+        today += wait;
+    }
+    assert_eq!(waits[..4], [1, 7, 14, 28], "confirmed within nine days, then more and more seldom");
+    assert_eq!(waits[7], 180);
+    told.ok(HOME, today, Finding::Changed);
+    assert_eq!(told.memory(HOME).failures(), 0);
+    // The same record folded again changes nothing.
+    let once = told.memory(HOME);
+    told.ok(HOME, today, Finding::Changed);
+    assert_eq!(told.memory(HOME), once);
+}
+
+#[test]
+fn a_date_of_a_sitemap_lets_a_page_be_due_sooner_as_far_as_such_dates_were_right() {
+    let budget = Some(Rate { visits: 4, seconds: 86_400 });
+    for honest in [true, false] {
+        let mut told = Told::watched(Watch { budget, ..Watch::default() });
+        told.ok(HOME, 0, Finding::First);
+        for visit in 1..30 {
+            // Always told; right only where it is honest.
+            told.ledger.told(1, HOME, BEGIN_MS + visit * DAY_MS - 1_000, day(visit)).unwrap();
+            told.ok(HOME, visit, if honest && visit % 3 == 0 { Finding::Changed } else { Finding::Same });
+            if honest && visit % 3 != 0 {
+                // It would not have been told.
+                let entry = told.entry(HOME);
+                let host = told.ledger.registry.host_of(entry).unwrap();
+                told.ledger.watching.as_mut().unwrap().trusts.entry(host).or_default().observe(true, true, day(visit));
+            }
+        }
+        let before = told.memory(HOME);
+        told.ledger.told(1, HOME, BEGIN_MS + 30 * DAY_MS, day(30)).unwrap();
+        let after = told.memory(HOME);
+        assert!(after.evidence() > 0.0 && after.due() <= before.due().max(Moment(day(30).0 + 1)), "{honest}");
+        let worth = after.evidence();
+        assert!(if honest { worth > 0.5 } else { worth < 0.1 }, "{honest}: {worth}");
+        // Dates of the future, and of before the last look, say nothing.
+        told.ok(HOME, 31, Finding::Same);
+        told.ledger.told(1, HOME, BEGIN_MS + 40 * DAY_MS, day(32)).unwrap();
+        told.ledger.told(1, HOME, BEGIN_MS + 30 * DAY_MS, day(32)).unwrap();
+        assert_eq!(told.memory(HOME).evidence(), 0.0);
+    }
+}
+
+#[test]
+fn links_from_other_sites_and_the_operator_make_a_page_worth_more() {
+    let mut told = Told::watched(Watch::default());
+    told.visit("http://wasps.example/", 0, Outcome(200), Finding::First, &[HOME]);
+    told.visit("http://ants.example/", 0, Outcome(200), Finding::First, &[HOME]);
+    told.visit(HOME, 0, Outcome(200), Finding::First, &["http://bees.test/a", HOME]);
+    told.visit("http://bees.test/a", 0, Outcome(200), Finding::First, &[HOME]);
+    told.ok("http://dear.test/", 0, Finding::First);
+    let worth = |told: &mut Told, url: &str| told.memory(url).importance();
+    let (linked, alone, dear) =
+        (worth(&mut told, HOME), worth(&mut told, "http://bees.test/a"), worth(&mut told, "http://dear.test/"));
+    assert!(linked > 1.3 * alone, "{linked} {alone}");
+    assert!(dear > 5.0 * alone, "{dear} {alone}");
+}
+
+#[test]
+fn what_is_due_waits_in_the_queue_of_its_host_and_what_got_lost_waits_again() {
+    let mut told = Told::watched(Watch { every_ms: Some(2 * DAY_MS as u64), ..Watch::default() });
+    told.ok(HOME, 0, Finding::First);
+    assert_eq!(told.ledger.release(day(1)).unwrap(), (0, false));
+    assert_eq!(told.ledger.release(day(3)).unwrap(), (1, false));
+    let entry = told.entry(HOME);
+    assert!(told.memory(HOME).is_out() && told.ledger.registry.standing(entry).unwrap().waits);
+    assert_eq!(told.ledger.overdue(1).unwrap(), (1, 1));
+    assert_eq!(told.ledger.release(day(3)).unwrap(), (0, false), "it is out already");
+    // Its host is given up: nobody comes back from it.
+    let host = told.ledger.registry.host_of(entry).unwrap();
+    told.ledger.given_up(host, Outcome::HOST_GIVEN_UP).unwrap();
+    assert_eq!(told.ledger.overdue(1).unwrap().0, 0);
+    let again: u32 = (4..20).map(|today| told.ledger.release(day(today)).unwrap().0).sum();
+    assert_eq!(again, 1, "and then it waits again");
+    // A new interval holds at once for whoever rests.
+    told.ok(HOME, 20, Finding::Same);
+    told.ledger.watch_otherwise(&Watch { every_ms: Some(3_600_000), ..Watch::default() }, day(21)).unwrap();
+    assert_eq!(told.ledger.release(day(21)).unwrap().0, 1);
+}

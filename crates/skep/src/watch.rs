@@ -1,0 +1,265 @@
+//! `skep watch`: an archive of sites that stays up to date for ever.
+
+mod judged;
+
+pub use judged::Judged;
+
+use crate::crawl::{self, Live, Wishes};
+use crate::failure::{Failure, Result, say};
+use crate::job::{self as jobs, Exit, Tell};
+use crate::owner::{self, Owned, Place};
+use crate::{amount, serve, show, signals};
+use clap::Args;
+use serde::{Deserialize, Serialize};
+use serde_json::{Value, json};
+use skep_crawl::{Question, Rate, Settings, Watch};
+use std::path::PathBuf;
+use std::sync::{Condvar, Mutex, PoisonError};
+use std::time::Duration;
+
+/// Watch sites: crawl them, look again at the right moment, serve what was kept and what changed
+#[derive(Args)]
+#[command(after_help = "\
+It crawls the sites, serves the portal, prints its address, and goes on until Ctrl-C; the same command goes on after that, and `skep watch`
+alone goes on with the only watch of the archive. When a page is looked at again follows from how often it was found changed, what it is
+worth, and the budget; sitemaps and feeds are believed as far as they were right before. Every other flag is that of `skep crawl`.
+Policies: harmonic (few changes missed), fresh (copies up to date), uniform, daily, anansi, hyperdog.
+While it runs: the same command with another --budget, --every, --policy or --tag changes it at once; so does editing
+settings/crawls/NAME.toml, where [site.\"example.org\"] weight-percent = 300 makes pages of a site worth more.
+Examples:
+  skep watch https://example.org/
+  skep watch example.org/news/ --scope prefix --every 10m --tag news
+  skep watch sites.txt --name press --budget 2/s --policy fresh
+  skep watch https://example.org/ --budget 500/day --plan
+Then: skep changes --follow, skep schedule URL, skep diff URL, and the portal's pages about changes.")]
+pub struct Typed {
+    #[command(flatten)]
+    wishes: Wishes,
+    /// Look at every page again after so long, as in 10m, 2h or 1d
+    #[arg(long, value_name = "DURATION", conflicts_with = "budget")]
+    every: Option<String>,
+    /// So many visits in all, new pages included, as in 5/s or 100000/day (by default one a day for each page, shared out by the policy)
+    #[arg(long, value_name = "N/s|N/day")]
+    budget: Option<String>,
+    /// By what the next look is chosen
+    #[arg(long, value_name = "harmonic|fresh|uniform|daily|anansi|hyperdog", conflicts_with = "every")]
+    policy: Option<String>,
+    /// What the watch is filed under; may be repeated
+    #[arg(long, value_name = "T")]
+    tag: Vec<String>,
+    /// Where the portal listens; port 0 takes a free one (by default 127.0.0.1:7070, or a free one where that is taken)
+    #[arg(long, value_name = "ADDR:PORT")]
+    listen: Option<String>,
+    /// Say what would be checked how often, how fresh copies would be, and how much traffic that is; do nothing
+    #[arg(long)]
+    plan: bool,
+    /// Take everything that no flag says from this TOML file
+    #[arg(long, value_name = "FILE")]
+    config: Option<PathBuf>,
+    /// Keep an index of the texts of all pages in the archive, for `skep search`
+    #[arg(long)]
+    text: bool,
+}
+
+/// As meant.
+#[derive(Serialize, Deserialize)]
+pub struct Job {
+    crawl: Box<crawl::Job>,
+    portal: serve::Job,
+    /// Another address will do where this one is taken.
+    anywhere: bool,
+}
+
+impl Job {
+    /// A watch whose portal listens there.
+    pub fn new(crawl: crawl::Job, listen: Option<&str>) -> Result<Job> {
+        let portal = serve::Job::at(listen.unwrap_or(serve::LISTEN))?;
+        Ok(Job { crawl: Box::new(crawl), portal, anywhere: listen.is_none() })
+    }
+
+    /// What it is called.
+    pub fn name(&self) -> &str {
+        &self.crawl.settings.name
+    }
+}
+
+/// How often the stream of changes is brought up to date while nobody asks for it: what it learns of noise is used by the next visit.
+const FOLLOW: Duration = Duration::from_secs(1);
+
+pub fn run(typed: Typed, place: &Place) -> Result<Exit> {
+    let folder = place.archive.join("settings");
+    let mut wishes = match &typed.config {
+        Some(path) => typed.wishes.over(Wishes::load(path)?),
+        None => typed.wishes,
+    };
+    if wishes.is_nameless() {
+        wishes.call(only(&folder)?);
+    }
+    let mut crawl = wishes.meant(&folder, place.json)?;
+    crawl.text = typed.text;
+    let watch = crawl.settings.watch.get_or_insert_default();
+    if let Some(every) = &typed.every {
+        (watch.every_ms, watch.budget) = (Some(amount::duration_ms(every)?), None);
+    }
+    if let Some(budget) = &typed.budget {
+        (watch.every_ms, watch.budget) = (None, Some(rate(budget)?));
+    }
+    if let Some(policy) = &typed.policy {
+        watch.policy = policy.parse().map_err(|why: String| Failure::new(format!("--policy {policy}")).because(why))?;
+        watch.every_ms = None;
+    }
+    if !typed.tag.is_empty() {
+        watch.tags.clone_from(&typed.tag);
+    }
+    let watch = watch.clone();
+    watch.check().map_err(|why| Failure::new("this cannot be watched").because(why).hint("`skep help watch`"))?;
+    let job = Job::new(crawl, typed.listen.as_deref())?;
+    if typed.plan {
+        return plan(&job, &watch, place);
+    }
+    attend(job, place)
+}
+
+/// Watches until somebody ends it.
+pub fn attend(job: Job, place: &Place) -> Result<Exit> {
+    let mut live = Live::new(place.json);
+    let name = job.name().to_owned();
+    let _watch = {
+        let (folder, voice, screen) = (place.archive.clone(), live.voice(), live.voice());
+        signals::watch(
+            move || {
+                owner::stop_crawl(&folder, &name);
+                voice.say("finishing what is in flight; Ctrl-C again ends at once");
+            },
+            move || screen.clear(),
+        )?
+    };
+    let exit = owner::perform(place, true, &jobs::Job::Watch(Box::new(job)), &mut live)?;
+    let ended = live.ended.take();
+    drop(live);
+    match ended {
+        Some(ended) if !place.json && ended["ending"] == "stopped" => {
+            say("stopped; the same command goes on, `skep changes` tells what changed");
+            Ok(Exit::Done)
+        }
+        Some(ended) if ended["ending"] == "stopped" => Ok(Exit::Done),
+        _ => Ok(exit),
+    }
+}
+
+fn rate(text: &str) -> Result<Rate> {
+    text.parse().map_err(|why: String| {
+        Failure::new(format!("--budget {text} is no budget")).because(why).hint("--budget 5/s, --budget 100000/day")
+    })
+}
+
+/// The only watch there is.
+fn only(folder: &std::path::Path) -> Result<String> {
+    let mut names: Vec<String> = Settings::all(folder)?
+        .into_iter()
+        .filter(|settings| settings.watch.is_some())
+        .map(|settings| settings.name)
+        .collect();
+    match names.len() {
+        1 => Ok(names.remove(0)),
+        0 => Err(Failure::new("nothing says what to watch").hint("`skep watch https://example.org/`")),
+        _ => Err(Failure::new("this archive has several watches")
+            .because(names.join(", "))
+            .hint(format!("`skep watch --name {}` goes on with one of them", names[0]))),
+    }
+}
+
+/// Says what watching would come to.
+fn plan(job: &Job, watch: &Watch, place: &Place) -> Result<Exit> {
+    let question = Question::Plan { name: job.name().to_owned(), watch: watch.clone() };
+    let known = Settings::load(&place.archive.join("settings"), job.name())?.is_some();
+    let mut told = show::Collected::default();
+    if known {
+        owner::perform(place, false, &jobs::Job::Ask(question), &mut told)?;
+    }
+    let foreseen = told.0.first().filter(|plan| plan["pages"].as_u64().unwrap_or(0) > 0);
+    let Some(foreseen) = foreseen else {
+        say(&format!("nothing of {} is known yet, so nothing can be foreseen", job.name()));
+        say("hint: `skep crawl` with the same seeds brings a first copy; then ask again");
+        return Ok(Exit::No);
+    };
+    show::objects(std::slice::from_ref(foreseen), place.json, planned)?;
+    Ok(Exit::Done)
+}
+
+fn planned(plan: &Value) -> String {
+    let number = |name: &str| plan[name].as_f64().unwrap_or(0.0);
+    let mut out = format!(
+        "{} pages, {}, {}\n  visits     {:.1} a day, {:.3} for each page\n  fresh      {:.1} % of copies at any moment, as far as is known\n",
+        show::text(plan, "pages"),
+        show::text(plan, "budget"),
+        show::text(plan, "policy"),
+        number("visits_per_day"),
+        number("visits_per_page_and_day"),
+        number("fresh") * 100.0,
+    );
+    for class in plan["classes"].as_array().into_iter().flatten() {
+        let pages = class["pages"].as_f64().unwrap_or(0.0);
+        if pages > 0.0 {
+            out += &format!("  {pages:<10} {}\n", show::text(class, "often"));
+        }
+    }
+    out
+}
+
+pub fn perform(owned: &Owned, job: &Job, tell: &mut dyn Tell) -> Result<Exit> {
+    if owned.crawls.running().as_deref() == Some(job.name()) {
+        return change(owned, job, tell);
+    }
+    let portal = serve::Begun::begin(owned, &job.portal, job.anywhere)?;
+    tell.line(portal.told.clone())?;
+    let followed = Ending::default();
+    let watched = std::thread::scope(|scope| {
+        let follower = scope.spawn(|| follow(owned, &followed));
+        let watched = crawl::watch(owned, &job.crawl, tell);
+        followed.end();
+        let _nothing_to_report = follower.join();
+        watched
+    });
+    portal.end();
+    watched
+}
+
+/// It runs already: it goes on as it is meant now.
+fn change(owned: &Owned, job: &Job, tell: &mut dyn Tell) -> Result<Exit> {
+    let folder = owned.archive.layout().settings();
+    let stored = Settings::load(&folder, job.name())?.unwrap_or_default();
+    let meant = &job.crawl.settings;
+    Settings { number: stored.number, pass: stored.pass.clone(), ..meant.clone() }.store(&folder)?;
+    owned.ask(&Question::Reread)?;
+    let watch = meant.watch.clone().unwrap_or_default();
+    tell.line(json!({ "event": "changed", "name": job.name(), "watch": watch }))?;
+    tell.talk(&format!("the watch {} runs already; what was asked for holds from now on", job.name()));
+    Ok(Exit::Done)
+}
+
+/// Keeps the stream of changes near the records.
+fn follow(owned: &Owned, ending: &Ending) {
+    while !ending.within(FOLLOW) {
+        // What cannot be judged is told to whoever asks for it.
+        let _told_elsewhere = owned.changes.follow(&owned.archive, skep_archive::system_clock(), &mut |_| ());
+    }
+}
+
+#[derive(Default)]
+struct Ending {
+    over: Mutex<bool>,
+    changed: Condvar,
+}
+
+impl Ending {
+    fn end(&self) {
+        *self.over.lock().unwrap_or_else(PoisonError::into_inner) = true;
+        self.changed.notify_all();
+    }
+
+    fn within(&self, wait: Duration) -> bool {
+        let over = self.over.lock().unwrap_or_else(PoisonError::into_inner);
+        *self.changed.wait_timeout_while(over, wait, |over| !*over).unwrap_or_else(PoisonError::into_inner).0
+    }
+}
