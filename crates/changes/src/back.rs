@@ -31,7 +31,7 @@ impl Changes {
             let (key, value) = item.into_inner().map_err(skep_archive::Error::from)?;
             cursor.number = key.as_ref().try_into().map(u64::from_be_bytes).map_err(|_| damaged("a key"))?;
             let event = Kept::decode(&value).ok_or_else(|| damaged("an event"))?;
-            if !filter.admits(&event) || views.is_hidden(event.key) {
+            if !filter.admits(&event) || views.is_hidden(event.record()) {
                 continue;
             }
             let last = views.get(KEYS, &position_key(event.key))?;

@@ -10,7 +10,8 @@ use skep_warc::coding::{self, Bounds};
 use skep_warc::http::{Head, Parsed};
 
 use crate::error::Result;
-use crate::limits::{BODY_BYTES_MAX, DECODE_RATIO_MAX, ORIGINALS_MAX, RATIO_FROM_BYTES};
+use crate::event::Why;
+use crate::limits::{BODY_BYTES_MAX, DECODE_RATIO_MAX, ORIGINALS_MAX, RATIO_FROM_BYTES, VISIT_BYTES_MAX};
 use crate::settings::Settings;
 
 /// What a server sent.
@@ -30,6 +31,8 @@ pub trait Bodies {
     fn at(&self, position: Position) -> Result<Option<Body>>;
     /// The body of a capture; that of a revisit is the one it stands for.
     fn of(&self, capture: &Capture) -> Result<Option<Body>>;
+    /// Why the visit was made that brought a capture, as far as its records say so.
+    fn why(&self, capture: &Capture) -> Result<Option<Why>>;
 }
 
 impl Bodies for Archive {
@@ -50,6 +53,41 @@ impl Bodies for Archive {
         }
         Ok(None)
     }
+
+    fn why(&self, capture: &Capture) -> Result<Option<Why>> {
+        // What is noted of a visit stands behind what came of it.
+        let noted = Position { record: capture.position.record.saturating_add(1), ..capture.position };
+        Ok(why(self, noted, capture).ok().flatten())
+    }
+}
+
+fn why(archive: &Archive, noted: Position, capture: &Capture) -> Result<Option<Why>> {
+    let mut stored = archive.read(noted)?;
+    let mut record = stored.record()?;
+    let head = record.head();
+    let of_it = head.target_uri().is_some_and(|uri| uri == capture.url.as_bytes())
+        && head.date_ms() == Some(capture.time_ms)
+        && head.get("Content-Type").is_some_and(|found| found.starts_with(b"application/warc-fields"));
+    if !of_it {
+        return Ok(None);
+    }
+    let mut block = Vec::new();
+    let _as_far_as_it_goes = (&mut record as &mut dyn BufRead).take(VISIT_BYTES_MAX).read_to_end(&mut block);
+    let mut why = Why::default();
+    for line in String::from_utf8_lossy(&block).lines() {
+        let Some((name, value)) = line.split_once(": ") else { continue };
+        let field = match name {
+            "crawl" => &mut why.crawl,
+            "due" => &mut why.due_reason,
+            "via" => &mut why.via,
+            "kind" => &mut why.kind,
+            // Links may be many, and stand behind all of these.
+            "outlink" => break,
+            _ => continue,
+        };
+        field.get_or_insert_with(|| value.to_owned());
+    }
+    Ok((why != Why::default()).then_some(why))
 }
 
 fn read(archive: &Archive, position: Position) -> Result<Body> {

@@ -32,6 +32,8 @@ pub enum Error {
     },
     /// The rules in `settings/changes.toml` make no sense.
     Rules(String),
+    /// What `settings/retention.toml` says makes no sense.
+    Retention(String),
 }
 
 /// What is told, or why it cannot be.
@@ -46,6 +48,7 @@ impl Error {
             Error::CursorTooOld { .. } => "cursor-too-old",
             Error::CursorAhead { .. } => "cursor-ahead",
             Error::Rules(_) => "rules",
+            Error::Retention(_) => "retention",
         }
     }
 
@@ -60,6 +63,9 @@ impl Error {
             Error::CursorAhead { newest, .. } => Some(format!("the newest event is {newest}")),
             Error::Rules(_) => {
                 Some("`settings/changes.toml` in the archive holds them; docs/changes.md shows one".into())
+            }
+            Error::Retention(_) => {
+                Some("`settings/retention.toml` in the archive says what is kept; docs/changes.md shows one".into())
             }
         }
     }
@@ -79,6 +85,7 @@ impl fmt::Display for Error {
                 write!(f, "there is no event {shown} yet; the newest one is {newest}")
             }
             Error::Rules(why) => write!(f, "the rules for changes make no sense: {why}"),
+            Error::Retention(why) => write!(f, "what is to be kept makes no sense: {why}"),
         }
     }
 }

@@ -1,7 +1,9 @@
 //! One event, as it is kept and as it is told.
 //!
 //! ```text
-//!   value | 1 | classes 4 | share 2 | time 8 | writer 4 | segment 4 | record 4 | URL length 2 | URL … | details as JSON … |
+//!   value | 2 | classes 4 | share 2 | time 8 | writer 4 | segment 4 | record 4 | URL length 2 | media type length 1 |
+//!         | URL … | media type … | details as JSON … |
+//!   before: 1, without length and media type
 //! ```
 //! Numbers are little-endian. The head is what filters look at; the details are the `data` of the event as told, byte for byte,
 //! so that telling an event again costs a copy.
@@ -13,15 +15,23 @@ use skep_url::Url;
 use skep_warc::date;
 
 use crate::cursor::Cursor;
+use crate::delta::Delta;
 
 /// The version of the schema of [`Details`]. Fields are only ever added.
 pub const SCHEMA: &str = "urn:skep:change:1";
 
-const VERSION: u8 = 1;
+const VERSION: u8 = 2;
 const HEAD_BYTES: usize = 29;
 
+/// In the record number of a key: the event is not about the page of that record but about its host, which is out of reach or
+/// back. No segment has so many records.
+pub const HOST: u32 = 1 << 31;
+
+/// The same for what many pages of the host share.
+pub const TEMPLATE: u32 = 1 << 30;
+
 /// What was seen on a visit.
-#[derive(Debug, Clone, PartialEq, Eq)]
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct Event {
     /// The record of the capture: the key of the event.
     pub key: Position,
@@ -31,6 +41,8 @@ pub struct Event {
     pub share: u16,
     /// When it was seen, in milliseconds since 1970.
     pub time_ms: i64,
+    /// The media type.
+    pub mime: String,
     /// Of what.
     pub url: String,
     /// Everything else.
@@ -83,6 +95,27 @@ pub struct Details {
     /// Why it is no page to be compared.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub reason: Option<String>,
+    /// Why it was visited, where the records say so.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub why: Option<Why>,
+}
+
+/// Why a page was visited: what the crawler wrote down about it.
+#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(default)]
+pub struct Why {
+    /// For which crawl or watch.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub crawl: Option<String>,
+    /// Why it was due: the price, a signal, a watch, an audit.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub due_reason: Option<String>,
+    /// The page it was heard on.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub via: Option<String>,
+    /// How it was heard: the kind of the link.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub kind: Option<String>,
 }
 
 /// A share from 0 to 1, exact in ten thousandths.
@@ -123,6 +156,9 @@ pub struct Previous {
     pub key: String,
     /// When that version was first seen.
     pub since: String,
+    /// The record whose text whoever follows the stream has: that of the last version that was told.
+    #[serde(skip_serializing_if = "Option::is_none", default)]
+    pub told: Option<String>,
 }
 
 /// What the server said.
@@ -207,6 +243,9 @@ pub struct Place {
     pub position: String,
     /// Bytes of the record as stored.
     pub length: u64,
+    /// The record that holds the body, where it is another.
+    #[serde(skip_serializing_if = "Option::is_none", default)]
+    pub body: Option<String>,
 }
 
 fn is_zero(number: &u16) -> bool {
@@ -224,12 +263,19 @@ pub struct Kept<'v> {
     pub share: u16,
     /// When it was seen.
     pub time_ms: i64,
+    /// The media type.
+    pub mime: &'v str,
     /// Of what.
     pub url: &'v str,
     /// The details, as JSON.
     pub details: &'v str,
     /// All of it, as kept.
     pub value: &'v [u8],
+}
+
+/// Names of classes, the strongest first.
+pub(crate) fn names(classes: Classes) -> Vec<String> {
+    classes.iter().map(|class| class.name().to_owned()).collect()
 }
 
 impl Event {
@@ -243,8 +289,11 @@ impl Event {
         for part in [self.key.writer.0, self.key.segment, self.key.record] {
             out.extend_from_slice(&part.to_le_bytes());
         }
+        let mime = &self.mime[..self.mime.floor_char_boundary(u8::MAX.into())];
         out.extend_from_slice(&(self.url.len() as u16).to_le_bytes());
+        out.push(mime.len() as u8);
         out.extend_from_slice(self.url.as_bytes());
+        out.extend_from_slice(mime.as_bytes());
         // Texts and numbers alone: writing them into memory cannot fail.
         let _never = serde_json::to_writer(&mut out, &self.details);
         out
@@ -255,14 +304,20 @@ impl<'v> Kept<'v> {
     /// Reads what was kept; `None` for what was not written here.
     pub fn decode(value: &'v [u8]) -> Option<Kept<'v>> {
         let (head, rest) = value.split_first_chunk::<HEAD_BYTES>()?;
-        (head[0] == VERSION).then_some(())?;
+        let (mime_bytes, rest) = match head[0] {
+            VERSION => rest.split_first().map(|(length, rest)| (usize::from(*length), rest))?,
+            1 => (0, rest),
+            _ => return None,
+        };
         let four = |at: usize| u32::from_le_bytes([head[at], head[at + 1], head[at + 2], head[at + 3]]);
-        let (url, details) = rest.split_at_checked(usize::from(u16::from_le_bytes([head[27], head[28]])))?;
+        let (url, rest) = rest.split_at_checked(usize::from(u16::from_le_bytes([head[27], head[28]])))?;
+        let (mime, details) = rest.split_at_checked(mime_bytes)?;
         Some(Kept {
             classes: Classes(four(1)),
             share: u16::from_le_bytes([head[5], head[6]]),
             time_ms: (u64::from(four(7)) | u64::from(four(11)) << 32) as i64,
             key: Position { writer: WriterKey(four(15)), segment: four(19), record: four(23) },
+            mime: std::str::from_utf8(mime).ok()?,
             url: std::str::from_utf8(url).ok()?,
             details: std::str::from_utf8(details).ok()?,
             value,
@@ -271,14 +326,30 @@ impl<'v> Kept<'v> {
 
     /// The whole event.
     pub fn event(&self) -> Option<Event> {
-        let Kept { key, classes, share, time_ms, url, details, .. } = *self;
-        Some(Event { key, classes, share, time_ms, url: url.to_owned(), details: serde_json::from_str(details).ok()? })
+        let Kept { key, classes, share, time_ms, mime, url, details, .. } = *self;
+        let details = serde_json::from_str(details).ok()?;
+        Some(Event { key, classes, share, time_ms, mime: mime.to_owned(), url: url.to_owned(), details })
+    }
+
+    /// The record that it is about: that of the key, also where the event is the host's.
+    pub fn record(&self) -> Position {
+        Position { record: self.key.record & !(HOST | TEMPLATE), ..self.key }
+    }
+
+    /// The key as told: the position of its record, and what else is told of that one.
+    pub fn key_text(&self) -> String {
+        match self.key.record {
+            record if record & HOST != 0 => format!("{}/host", self.record()),
+            record if record & TEMPLATE != 0 => format!("{}/template", self.record()),
+            _ => self.key.to_string(),
+        }
     }
 
     /// The type of the event.
     pub fn kind(&self) -> &'static str {
         match self.classes.first() {
             None => "page.withdrawn",
+            Some(class) if class.is_of_host() => class.name(),
             Some(Class::New) => "page.new",
             Some(Class::Gone) => "page.gone",
             Some(Class::Returned) => "page.returned",
@@ -290,22 +361,54 @@ impl<'v> Kept<'v> {
 
     /// As told: a CloudEvent in one line of JSON, without its end. The attributes `cursor` and `key` are ours.
     pub fn json(&self, cursor: &Cursor, out: &mut String) {
+        self.json_with(cursor, None, out);
+    }
+
+    /// The same with the delta of the text.
+    pub fn json_with(&self, cursor: &Cursor, delta: Option<&Delta>, out: &mut String) {
         use std::fmt::Write;
-        let text = |text: &str| serde_json::Value::String(text.to_owned()).to_string();
-        let host = Url::parse(self.url).map(|url| url.host_name().to_owned()).unwrap_or_default();
+        let delta = delta.map_or(String::new(), |delta| format!(",\"delta\":{}", delta.json()));
         let _in_memory = write!(
             out,
-            "{{\"specversion\":\"1.0\",\"id\":\"{cursor}\",\"source\":\"urn:skep:{}\",\"type\":\"{}\",\"time\":\"{}\",\"subject\":{},\
-             \"partitionkey\":{},\"datacontenttype\":\"application/json\",\"dataschema\":\"{SCHEMA}\",\"cursor\":\"{cursor}\",\
-             \"key\":\"{}\",\"data\":{}}}",
+            "{{\"specversion\":\"1.0\",\"id\":\"{cursor}\",\"source\":\"urn:skep:{}\",\"type\":\"{}\",\"time\":\"{}\",\"subject\":",
             cursor.node,
             self.kind(),
             date::rfc3339(self.time_ms),
-            text(self.url),
-            text(&host),
-            self.key,
+        );
+        push_text(self.url, out);
+        out.push_str(",\"partitionkey\":");
+        match self.host() {
+            // What takes another event back has no details.
+            "" => {
+                push_text(Url::parse(self.url).map(|url| url.host_name().to_owned()).unwrap_or_default().as_str(), out)
+            }
+            host => push_text(host, out),
+        }
+        let _in_memory = write!(
+            out,
+            ",\"datacontenttype\":\"application/json\",\"dataschema\":\"{SCHEMA}\",\"cursor\":\"{cursor}\",\"key\":\"{}\",\"data\":{}{delta}}}",
+            self.key_text(),
             self.details,
         );
+    }
+
+    /// The host that it is about: as the details name it, whose texts hold no bare quotation mark.
+    fn host(&self) -> &str {
+        let host = self.details.split_once("\"host\":\"").map_or("", |(_, rest)| rest);
+        host.split_once('"').map_or("", |(host, _)| host)
+    }
+}
+
+/// Appends a text as JSON.
+fn push_text(text: &str, out: &mut String) {
+    let plain = text.bytes().all(|byte| byte >= b' ' && byte != b'"' && byte != b'\\');
+    match plain {
+        true => {
+            out.push('"');
+            out.push_str(text);
+            out.push('"');
+        }
+        false => out.push_str(&serde_json::Value::from(text).to_string()),
     }
 }
 
@@ -320,8 +423,15 @@ mod tests {
             classes: [Class::TextMinor, Class::Links].into_iter().collect(),
             share: 123,
             time_ms: 1_778_052_489_123,
+            mime: "text/html".into(),
             url: "http://example.org/ä\"".into(),
-            details: Details { magnitude: Magnitude(123), reason: Some("\n\u{2028}".into()), ..Details::default() },
+            details: Details {
+                url_key: "org,example)/\"host\":\"x\"".into(),
+                host: "example.org".into(),
+                magnitude: Magnitude(123),
+                reason: Some("\n\u{2028}".into()),
+                ..Details::default()
+            },
         };
         let bytes = event.encode();
         let kept = Kept::decode(&bytes).unwrap();
@@ -331,11 +441,23 @@ mod tests {
         kept.json(&cursor, &mut line);
         let told: serde_json::Value = serde_json::from_str(&line).unwrap();
         assert_eq!((told["id"].as_str(), told["type"].as_str()), (Some("abc:5"), Some("page.changed")));
-        assert_eq!(told["subject"], event.url.as_str());
+        assert_eq!(
+            (told["subject"].as_str(), told["partitionkey"].as_str()),
+            (Some(event.url.as_str()), Some("example.org"))
+        );
         assert_eq!(told["data"]["magnitude"], 0.0123);
         assert!(!line.contains('\n'));
-        for cut in 0..HEAD_BYTES + event.url.len() {
+        for cut in 0..HEAD_BYTES + 1 + event.url.len() + event.mime.len() {
             assert_eq!(Kept::decode(&bytes[..cut]), None);
         }
+        // As it was kept before media types were.
+        let mut old = bytes.clone();
+        old[0] = 1;
+        old.remove(HEAD_BYTES);
+        old.drain(HEAD_BYTES + event.url.len()..HEAD_BYTES + event.url.len() + event.mime.len());
+        let kept = Kept::decode(&old).unwrap();
+        assert_eq!(kept.event(), Some(Event { mime: String::new(), ..event.clone() }));
+        let host = Kept { key: Position { record: event.key.record | HOST, ..event.key }, ..kept };
+        assert_eq!((host.record(), host.key_text().as_str()), (event.key, "c41f22ab:1:17/host"));
     }
 }

@@ -16,25 +16,45 @@ pub struct Filter {
     pub classes: Option<Classes>,
     /// In which at least this share of the words changed, in ten thousandths. What is no change of a page passes.
     pub share_min: u16,
+    /// Of this media type; `image/*` for all of a kind.
+    pub mime: Option<String>,
     /// Seen at this time or later.
     pub since_ms: Option<i64>,
 }
 
 impl Filter {
+    /// The same for who wants to have the text of pages: what only the host is told of changes their text too.
+    pub fn with_text(self) -> Filter {
+        let loud = || Class::ALL.iter().copied().filter(|class| !class.is_silent()).collect();
+        let mut classes: Classes = self.classes.unwrap_or_else(loud);
+        classes.insert(Class::Template);
+        Filter { classes: Some(classes), ..self }
+    }
+
     /// Is it wanted?
     pub fn admits(&self, event: &Kept<'_>) -> bool {
+        self.admits_of(event, None)
+    }
+
+    /// The same for an event whose host somebody found out already.
+    pub fn admits_of(&self, event: &Kept<'_>, host: Option<&str>) -> bool {
         let classes = match self.classes {
             // What takes another event back has no class: it is for those who want all of them.
             Some(classes) if event.classes.is_empty() => Class::ALL.iter().all(|class| classes.contains(*class)),
             Some(classes) => event.classes.meets(classes),
             None => !event.classes.is_silent(),
         };
-        let whole = [Class::New, Class::Gone, Class::Returned, Class::Moved].into_iter().collect();
+        let whole: Classes = [Class::New, Class::Gone, Class::Returned, Class::Moved].into_iter().collect();
+        let of_host = event.classes.first().is_some_and(Class::is_of_host);
         classes
-            && (event.share >= self.share_min || event.classes.meets(whole))
+            && (event.share >= self.share_min || event.classes.meets(whole) || of_host)
+            && self.mime.as_deref().is_none_or(|mime| is_type(event.mime, mime))
             && self.since_ms.is_none_or(|since_ms| event.time_ms >= since_ms)
             && self.prefix.as_deref().is_none_or(|prefix| begins(event.url, prefix))
-            && self.host.as_deref().is_none_or(|host| is_of(event.url, host))
+            && self.host.as_deref().is_none_or(|wanted| match host {
+                Some(host) => is_host(host, wanted),
+                None => is_of(event.url, wanted),
+            })
     }
 }
 
@@ -43,9 +63,18 @@ fn begins(url: &str, prefix: &str) -> bool {
     if prefix.contains("://") { url.starts_with(prefix) } else { plain.starts_with(prefix) }
 }
 
+fn is_type(found: &str, wanted: &str) -> bool {
+    match wanted.strip_suffix('*') {
+        Some(kind) => found.get(..kind.len()).is_some_and(|start| start.eq_ignore_ascii_case(kind)),
+        None => found.eq_ignore_ascii_case(wanted),
+    }
+}
+
 fn is_of(url: &str, host: &str) -> bool {
-    let Ok(url) = Url::parse(url) else { return false };
-    let found = url.host_name();
+    Url::parse(url).is_ok_and(|url| is_host(url.host_name(), host))
+}
+
+fn is_host(found: &str, host: &str) -> bool {
     match host.strip_prefix("*.") {
         Some(domain) => found == domain || found.strip_suffix(domain).is_some_and(|rest| rest.ends_with('.')),
         None => found == host,
@@ -63,6 +92,7 @@ mod tests {
             classes: Classes::of(Class::TextMinor),
             share: 100,
             time_ms: 5,
+            mime: "text/html",
             url: "http://www.example.org/a/b",
             details: "",
             value: b"",
@@ -82,6 +112,16 @@ mod tests {
             [("http://www.example.org/a", true), ("www.example.org/a", true), ("https://www.example.org/", false)]
         {
             assert_eq!(admits(Filter { prefix: Some(prefix.into()), ..Filter::default() }), wanted, "{prefix}");
+        }
+        for (mime, wanted) in [
+            ("text/html", true),
+            ("Text/HTML", true),
+            ("text/*", true),
+            ("image/*", false),
+            ("text/plain", false),
+            ("*", true),
+        ] {
+            assert_eq!(admits(Filter { mime: Some(mime.into()), ..Filter::default() }), wanted, "{mime}");
         }
         assert!(!admits(Filter { share_min: 101, ..Filter::default() }));
         assert!(

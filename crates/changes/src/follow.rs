@@ -3,22 +3,26 @@
 //! under two numbers.
 
 use std::collections::BTreeMap;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::sync::PoisonError;
 
 use skep_archive::layout::{SegmentName, sidecar_of};
 use skep_archive::sidecar::{HEADER_BYTES, SidecarReader};
-use skep_archive::{Archive, Batch, Capture, Key, Note, Position};
+use skep_archive::{Archive, Batch, Capture, Key, Note, Position, Removal, Stored};
 use skep_page::compare::Classes;
+use skep_url::Url;
 use xxhash_rust::xxh3::xxh3_64;
 
+use crate::checks::{self, Check, Checks, Fingerprint, NAMES, Said};
 use crate::error::Result;
 use crate::event::{Details, Event, Kept};
-use crate::judge::{Judge, is_judged};
-use crate::limits::{BATCH_CAPTURES_MAX, REFOLDED_CAPTURES_MAX};
+use crate::hosts::{self, Hosts};
+use crate::judge::{Judge, Told, is_judged};
+use crate::limits::{BATCH_CAPTURES_MAX, BATCH_LINES_MAX, REFOLDED_CAPTURES_MAX};
 use crate::log::{Changes, MARKS, Telling, URLS, told};
 use crate::settings::Settings;
 use crate::state::State;
+use crate::template::{self, Changed};
 
 /// What following came to.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
@@ -57,12 +61,32 @@ impl Mark {
 impl Changes {
     /// Judges what is there and was not judged yet. `now_ms` is when a log that has none begins; `progress` is told now and then.
     pub fn follow(&self, archive: &Archive, now_ms: i64, progress: &mut dyn FnMut(Followed)) -> Result<Followed> {
-        let _one_at_a_time = self.following.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut quiet = self.following.lock().unwrap_or_else(PoisonError::into_inner);
         let settings = Settings::of(archive)?;
         archive.settle()?;
-        let mut following = Following { archive, settings: &settings, now_ms, waiting: Vec::new(), marks: Vec::new() };
+        let views = archive.views();
+        let before = views.commits();
+        if *quiet == Some(before) {
+            return Ok(Followed::default());
+        }
+        *quiet = None;
+        let mut following = Following {
+            archive,
+            settings: &settings,
+            checks: &*self.checks,
+            now_ms,
+            waiting: Vec::new(),
+            again: BTreeMap::new(),
+            removed: Vec::new(),
+            marks: Vec::new(),
+            commits: 0,
+        };
+        let files = files(archive);
+        for (name, sidecar) in &files {
+            following.notes(*name, sidecar)?;
+        }
         let mut done = Followed::default();
-        for (name, sidecar) in files(archive) {
+        for (name, sidecar) in files {
             following.file(name, sidecar, &mut |some| {
                 done.captures += some.captures;
                 done.events += some.events;
@@ -70,6 +94,11 @@ impl Changes {
             })?;
         }
         let rest = following.judge()?;
+        let commits = following.commits;
+        // Nobody else committed meanwhile: there is nothing that was not seen.
+        if views.commits() == before + commits {
+            *quiet = Some(before + commits);
+        }
         Ok(Followed { captures: done.captures + rest.captures, events: done.events + rest.events })
     }
 }
@@ -84,26 +113,146 @@ fn files(archive: &Archive) -> Vec<(SegmentName, PathBuf)> {
     files
 }
 
+/// A URL and its key.
+type Named = (Key, String);
+
 struct Following<'f> {
     archive: &'f Archive,
     settings: &'f Settings,
+    checks: &'f dyn Checks,
     now_ms: i64,
     waiting: Vec<Capture>,
+    /// URLs that are judged from their beginning.
+    again: BTreeMap<Vec<u8>, Named>,
+    /// Captures that were removed.
+    removed: Vec<Position>,
     marks: Vec<(Vec<u8>, Mark)>,
+    commits: u64,
+}
+
+/// What judging a URL came to.
+struct Judged {
+    key: Vec<u8>,
+    state: State,
+    names: Vec<Fingerprint>,
+    host: String,
+    captures: Vec<Capture>,
+    told: Vec<Told>,
+    /// Captures of which nothing is told, where something may have been before.
+    silent: Vec<Position>,
 }
 
 impl Following<'_> {
-    fn file(&mut self, name: SegmentName, sidecar: PathBuf, done: &mut dyn FnMut(Followed)) -> Result<()> {
-        let key = [name.id.writer.0.to_be_bytes(), name.id.number.to_be_bytes()].concat();
+    /// How far the view got in a file, by the mark of this kind, and whether there is more.
+    fn mark(&self, kind: &[u8], name: SegmentName, sidecar: &Path) -> Result<Option<(Vec<u8>, Mark, Option<Mark>)>> {
+        let key = [kind, &name.id.writer.0.to_be_bytes(), &name.id.number.to_be_bytes()].concat();
         let known = self.archive.views().get(MARKS, &key)?.and_then(|value| Mark::decode(&value));
         // A file that was rewritten has the same records under the same numbers, at other places of its sidecar.
         let mut mark = known.unwrap_or_default();
         if mark.generation != name.generation {
             (mark.generation, mark.sidecar_bytes) = (name.generation, 0);
         }
-        if sidecar.metadata().is_ok_and(|facts| facts.len() == mark.sidecar_bytes) {
-            return Ok(());
+        let seen = sidecar.metadata().is_ok_and(|facts| facts.len() == mark.sidecar_bytes);
+        Ok((!seen).then_some((key, mark, known)))
+    }
+
+    /// Takes in what a file has of check lines and removals. All of it comes before any capture is judged: what is known of a URL
+    /// at a time must not depend on the order of files.
+    fn notes(&mut self, name: SegmentName, sidecar: &Path) -> Result<()> {
+        let Some((key, mut mark, known)) = self.mark(b"n", name, sidecar)? else { return Ok(()) };
+        let from = mark.sidecar_bytes.max(HEADER_BYTES);
+        let Some(mut reader) = SidecarReader::open_at(sidecar, name, from)? else { return Ok(()) };
+        let mut batch = self.archive.views().batch();
+        let (mut hosts, mut lines) = (Hosts::default(), 0);
+        while let Some(entries) = reader.next_frame()? {
+            for entry in entries {
+                if entry.record < mark.records {
+                    continue;
+                }
+                mark.records = entry.record.saturating_add(1);
+                match &entry.note {
+                    Note::Checks(block) => {
+                        let position =
+                            Position { writer: name.id.writer, segment: name.id.number, record: entry.record };
+                        lines += self.checked(block, position, &mut hosts, &mut batch)?;
+                    }
+                    Note::Removal(block) => self.removed(block)?,
+                    _ => {}
+                }
+            }
+            mark.sidecar_bytes = reader.valid_length();
+            if lines >= BATCH_LINES_MAX {
+                batch.put(MARKS, &key, &mark.encode());
+                let full = std::mem::replace(&mut batch, self.archive.views().batch());
+                self.host_events(full, std::mem::take(&mut hosts))?;
+                lines = 0;
+            }
         }
+        if known != Some(mark) {
+            batch.put(MARKS, &key, &mark.encode());
+            self.host_events(batch, hosts)?;
+        }
+        Ok(())
+    }
+
+    fn checked(&mut self, block: &[u8], position: Position, hosts: &mut Hosts, batch: &mut Batch<'_>) -> Result<usize> {
+        let Some(checked) = self.checks.read(block) else { return Ok(0) };
+        for check in &checked.lines {
+            match check.said {
+                Said::Same => {
+                    checks::keep(batch, check);
+                    let page = u64::from_le_bytes(*check.fingerprint.first_chunk().unwrap_or(&[0; 8]));
+                    hosts.alive(&checked.host, check.time_ms, position, page);
+                    self.late(check)?;
+                }
+                Said::Unreachable => hosts.failed(&checked.host, check.time_ms, position),
+                Said::Nothing => {}
+            }
+        }
+        Ok(checked.lines.len())
+    }
+
+    /// A check of a page of which a later capture was judged already: it has to be judged again.
+    fn late(&mut self, check: &Check) -> Result<()> {
+        let views = self.archive.views();
+        let Some(url) = views.get(NAMES, &check.fingerprint)?.and_then(|url| String::from_utf8(url).ok()) else {
+            return Ok(());
+        };
+        let key = Key::of(&url);
+        let row = key_of(&key, &url);
+        let newest = views.get(URLS, &row)?.and_then(|value| State::decode(&value)).and_then(|state| state.newest);
+        if newest.is_some_and(|(time_ms, _)| time_ms > check.time_ms) {
+            self.again.insert(row, (key, url));
+        }
+        Ok(())
+    }
+
+    /// What comes after a removed capture is judged by what came before it.
+    fn removed(&mut self, block: &[u8]) -> Result<()> {
+        let Ok(removal) = Removal::parse(block) else { return Ok(()) };
+        for position in removal.positions {
+            // The head of a removed record stays.
+            let Ok(mut stored) = self.archive.place(position).and_then(|place| Stored::at(&place)) else { continue };
+            let Ok(record) = stored.record() else { continue };
+            let Some(url) = record.head().target_uri().and_then(|uri| std::str::from_utf8(uri).ok()) else { continue };
+            let key = Key::of(url);
+            self.again.insert(key_of(&key, url), (key, url.to_owned()));
+            self.removed.push(position);
+        }
+        Ok(())
+    }
+
+    /// Makes visible what check lines say, and tells of hosts that are out of reach or back.
+    fn host_events(&mut self, mut batch: Batch<'_>, hosts: Hosts) -> Result<()> {
+        let days = hosts.join(&batch)?;
+        let mut events = Vec::new();
+        hosts::outages(self.archive, &mut batch, &days, self.settings.host_down_ms, &mut events)?;
+        hosts::write(&mut batch, &days);
+        self.tell(batch, events).map(drop)
+    }
+
+    fn file(&mut self, name: SegmentName, sidecar: PathBuf, done: &mut dyn FnMut(Followed)) -> Result<()> {
+        let Some((key, mut mark, known)) = self.mark(b"", name, &sidecar)? else { return Ok(()) };
         let from = mark.sidecar_bytes.max(HEADER_BYTES);
         let Some(mut reader) = SidecarReader::open_at(&sidecar, name, from)? else { return Ok(()) };
         while let Some(entries) = reader.next_frame()? {
@@ -114,6 +263,7 @@ impl Following<'_> {
                 mark.records = entry.record.saturating_add(1);
                 if let Note::Capture(capture) = entry.note
                     && is_judged(&capture)
+                    && !self.archive.views().is_hidden(capture.position)
                 {
                     self.waiting.push(*capture);
                 }
@@ -132,51 +282,135 @@ impl Following<'_> {
 
     /// Judges what waits, and makes it visible with the marks.
     fn judge(&mut self) -> Result<Followed> {
-        if self.waiting.is_empty() && self.marks.is_empty() {
+        let again = std::mem::take(&mut self.again);
+        if self.waiting.is_empty() && self.marks.is_empty() && again.is_empty() {
             return Ok(Followed::default());
         }
-        let mut batch = self.archive.views().batch();
-        let mut done = Followed { captures: self.waiting.len() as u64, events: 0 };
-        let mut urls: BTreeMap<Vec<u8>, Vec<Capture>> = BTreeMap::new();
+        let mut urls: BTreeMap<Vec<u8>, (Vec<Capture>, Option<Named>)> = BTreeMap::new();
         for capture in std::mem::take(&mut self.waiting) {
-            urls.entry(url_key(&capture)).or_default().push(capture);
+            urls.entry(key_of(&capture.key, &capture.url)).or_default().0.push(capture);
         }
-        let mut events = Vec::new();
-        for (key, mut captures) in urls {
-            captures.sort_by_key(order);
-            let mut state = batch.get(URLS, &key)?.and_then(|value| State::decode(&value)).unwrap_or_default();
-            let late = state.newest.is_some_and(|newest| captures.first().is_some_and(|first| order(first) <= newest));
-            if late {
-                (state, captures) = (State::default(), self.all(captures)?);
+        for (key, named) in again {
+            urls.entry(key).or_default().1 = Some(named);
+        }
+        let judging = Judging { archive: self.archive, settings: self.settings, checks: self.checks };
+        let all = urls.into_iter().map(|(key, (captures, named))| judging.url(key, captures, named));
+        let all = all.collect::<Result<Vec<Judged>>>()?;
+        let mut batch = self.archive.views().batch();
+        let (mut hosts, mut events, mut places) = (Hosts::default(), Vec::new(), Vec::new());
+        places.extend(self.removed.drain(..).map(|position| (position, None)));
+        let mut done = Followed::default();
+        for judged in all {
+            done.captures += judged.captures.len() as u64;
+            let page = match judged.names.first().and_then(|name| name.first_chunk()) {
+                Some(name) => u64::from_le_bytes(*name),
+                None => judged.captures.first().map_or(0, |capture| xxh3_64(capture.url.as_bytes())),
+            };
+            for capture in judged.captures.iter().filter(|capture| capture.status > 0) {
+                hosts.alive(&judged.host, capture.time_ms, capture.position, page);
             }
-            let judge = Judge { bodies: self.archive, settings: self.settings };
-            for capture in &captures {
-                match judge.visit(&mut state, capture)? {
-                    Some(event) => events.push(event),
-                    None if late => events.extend(taken_back(&batch, capture.position)?),
-                    None => {}
+            for position in judged.silent {
+                places.push((position, None));
+                events.extend(taken_back(&batch, position)?);
+            }
+            for Told { event, places: changed } in judged.told {
+                places.push((event.key, Changed::of(&event, &judged.host, &changed)));
+                events.push(event);
+            }
+            if let Some(first) = judged.captures.first().filter(|_| judged.state.newest.is_some()) {
+                for name in &judged.names {
+                    if batch.get(NAMES, name)?.is_none() {
+                        batch.put(NAMES, name, first.url.as_bytes());
+                    }
                 }
             }
-            batch.put(URLS, &key, &state.encode());
+            batch.put(URLS, &judged.key, &judged.state.encode());
         }
-        events.sort_by_key(|event| (event.time_ms, event.key));
-        let mut telling = Telling::begin(self.archive, &mut batch, self.now_ms)?;
-        for event in &events {
-            done.events += u64::from(telling.tell(&mut batch, event)?);
-        }
-        telling.end(&mut batch);
+        let mut days = hosts.join(&batch)?;
+        template::fold(&mut batch, &mut days, places, &mut events)?;
+        hosts::outages(self.archive, &mut batch, &days, self.settings.host_down_ms, &mut events)?;
+        hosts::write(&mut batch, &days);
         for (key, mark) in self.marks.drain(..) {
             batch.put(MARKS, &key, &mark.encode());
         }
-        batch.commit()?;
+        done.events = self.tell(batch, events)?;
         Ok(done)
     }
 
-    /// All captures of a URL, these among them, in the order of time.
-    fn all(&self, some: Vec<Capture>) -> Result<Vec<Capture>> {
-        let Some((key, url)) = some.first().map(|first| (first.key.clone(), first.url.clone())) else {
-            return Ok(some);
+    /// Tells events in the order of time, and makes the batch visible.
+    fn tell(&mut self, mut batch: Batch<'_>, mut events: Vec<Event>) -> Result<u64> {
+        events.sort_by_key(|event| (event.time_ms, event.key));
+        let mut told = 0;
+        if !events.is_empty() {
+            let mut telling = Telling::begin(self.archive, &mut batch, self.now_ms)?;
+            for event in &events {
+                told += u64::from(telling.tell(&mut batch, event)?);
+            }
+            telling.end(&mut batch);
+        }
+        batch.commit()?;
+        self.commits += 1;
+        Ok(told)
+    }
+}
+
+/// What is needed to judge a URL.
+#[derive(Clone, Copy)]
+struct Judging<'j> {
+    archive: &'j Archive,
+    settings: &'j Settings,
+    checks: &'j dyn Checks,
+}
+
+impl Judging<'_> {
+    /// Judges captures of a URL; all it has if it is `named`, or if they are not the newest.
+    fn url(&self, key: Vec<u8>, mut captures: Vec<Capture>, named: Option<Named>) -> Result<Judged> {
+        captures.sort_by_key(order);
+        let views = self.archive.views();
+        let mut state = views.get(URLS, &key)?.and_then(|value| State::decode(&value)).unwrap_or_default();
+        let late = named.is_some()
+            || state.newest.is_some_and(|newest| captures.first().is_some_and(|first| order(first) <= newest));
+        let mut gone = Vec::new();
+        if late {
+            let named = named.or_else(|| captures.first().map(|first| (first.key.clone(), first.url.clone())));
+            (state, captures) = (State::default(), self.all(captures, named)?);
+            // What was told of a capture that was removed since is not told any more, and takes part in nothing.
+            captures.retain(|capture| {
+                let hidden = views.is_hidden(capture.position);
+                gone.extend(hidden.then_some(capture.position));
+                !hidden
+            });
+        }
+        let url = captures.first().and_then(|first| Url::parse(&first.url).ok());
+        let names = captures.first().map(|first| self.checks.names(self.archive, &first.url)).unwrap_or_default();
+        let mut judged = Judged {
+            key,
+            state,
+            names,
+            host: url.map(|url| url.host().to_string()).unwrap_or_default(),
+            captures: Vec::new(),
+            told: Vec::new(),
+            silent: gone,
         };
+        let judge = Judge { bodies: self.archive, settings: self.settings };
+        for capture in &captures {
+            let checked_ms = match &judged.state.good {
+                Some(good) => checks::last_same(self.archive, &judged.names, good.same_ms, capture.time_ms)?,
+                None => None,
+            };
+            match judge.visit(&mut judged.state, capture, checked_ms)? {
+                Some(told) => judged.told.push(told),
+                None if late => judged.silent.push(capture.position),
+                None => {}
+            }
+        }
+        judged.captures = captures;
+        Ok(judged)
+    }
+
+    /// All captures of a URL, these among them, in the order of time.
+    fn all(&self, some: Vec<Capture>, named: Option<Named>) -> Result<Vec<Capture>> {
+        let Some((key, url)) = named else { return Ok(some) };
         let mut all = some;
         for capture in self.archive.views().captures.exact(&key)? {
             let capture = capture?;
@@ -193,10 +427,6 @@ impl Following<'_> {
 
 fn order(capture: &Capture) -> (i64, Position) {
     (capture.time_ms, capture.position)
-}
-
-fn url_key(capture: &Capture) -> Vec<u8> {
-    key_of(&capture.key, &capture.url)
 }
 
 /// Under which a URL is remembered.
@@ -216,6 +446,7 @@ fn taken_back(batch: &Batch<'_>, key: Position) -> Result<Option<Event>> {
         classes: Classes::default(),
         share: 0,
         time_ms: kept.time_ms,
+        mime: kept.mime.to_owned(),
         url: kept.url.to_owned(),
         details: Details::default(),
     }))

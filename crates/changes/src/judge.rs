@@ -18,7 +18,7 @@ use xxhash_rust::xxh3::xxh3_64;
 
 use crate::bodies::{Bodies, Body};
 use crate::error::Result;
-use crate::event::{Details, Event, Fact, Hash, Http, Links, Magnitude, Meta, Place, Previous, Text};
+use crate::event::{Details, Event, Fact, Hash, Http, Links, Magnitude, Meta, Place, Previous, Text, names};
 use crate::limits::{
     EMPTY_BELIEVED, EVENT_FACTS_MAX, EVENT_LINKS_MAX, FIVE_FAILURES, GONE_FAILURES, GONE_MS, SNIPPET_BYTES_MAX,
 };
@@ -33,6 +33,21 @@ pub struct Judge<'j> {
     pub settings: &'j Settings,
 }
 
+/// What is told of a capture.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Told {
+    /// The event.
+    pub event: Event,
+    /// What became of the places that changed.
+    pub places: Vec<u64>,
+}
+
+impl From<Event> for Told {
+    fn from(event: Event) -> Told {
+        Told { event, places: Vec::new() }
+    }
+}
+
 /// Captures that are judged: of pages on the web, made without secrets.
 pub fn is_judged(capture: &Capture) -> bool {
     matches!(capture.kind, CaptureKind::Response | CaptureKind::Revisit | CaptureKind::Resource)
@@ -43,28 +58,48 @@ pub fn is_judged(capture: &Capture) -> bool {
 }
 
 impl Judge<'_> {
-    /// Takes the next capture of a URL in: later than all before it. Tells what is to be told of it.
-    pub fn visit(&self, state: &mut State, capture: &Capture) -> Result<Option<Event>> {
+    /// Takes the next capture of a URL in: later than all before it. Tells what is to be told of it. `checked_ms` is when the page
+    /// was last found to be as before without a capture.
+    pub fn visit(&self, state: &mut State, capture: &Capture, checked_ms: Option<i64>) -> Result<Option<Told>> {
+        if let (Some(good), Some(checked_ms)) = (&mut state.good, checked_ms) {
+            good.same_ms = good.same_ms.max(checked_ms);
+        }
+        let mut told = self.judged(state, capture)?;
+        if let Some(Told { event, .. }) = &mut told {
+            about_host(event);
+            if !event.classes.is_silent() {
+                event.details.why = self.bodies.why(capture)?;
+            }
+        }
+        Ok(told)
+    }
+
+    fn judged(&self, state: &mut State, capture: &Capture) -> Result<Option<Told>> {
         state.newest = Some((capture.time_ms, capture.position));
         let known = state.good.as_ref().is_some_and(|good| good.digest.is_some() && good.digest == capture.digest);
         if capture.kind == CaptureKind::Revisit {
             return match known || capture.digest.is_none() {
-                true => Ok(self.same(state, capture)),
+                true => Ok(self.same(state, capture).map(Told::from)),
                 false => self.content(state, capture),
             };
         }
         match capture.status {
-            304 => Ok(self.same(state, capture)),
-            0 | 200..=205 | 207..=299 if known => Ok(self.same(state, capture)),
+            304 => Ok(self.same(state, capture).map(Told::from)),
+            0 | 200..=205 | 207..=299 if known => Ok(self.same(state, capture).map(Told::from)),
             0 | 200..=205 | 207..=299 => self.content(state, capture),
-            301 | 308 => self.moved(state, capture),
-            404 | 410 => Ok(self.failed(state, capture)),
-            206 => Ok(self.suspect(state, capture, "partial", 0)),
-            300..=399 => Ok(self.suspect(state, capture, "redirect", 0)),
-            401 | 407 => Ok(self.suspect(state, capture, "login", 0)),
-            402 | 403 | 451 => Ok(self.suspect(state, capture, "refused", 0)),
-            429 => Ok(self.suspect(state, capture, "busy", 0)),
-            _ => Ok(self.suspect(state, capture, "outage", 0)),
+            301 | 308 => Ok(self.moved(state, capture)?.map(Told::from)),
+            404 | 410 => Ok(self.failed(state, capture).map(Told::from)),
+            status => {
+                let reason = match status {
+                    206 => "partial",
+                    300..=399 => "redirect",
+                    401 | 407 => "login",
+                    402 | 403 | 451 => "refused",
+                    429 => "busy",
+                    _ => "outage",
+                };
+                Ok(self.suspect(state, capture, reason, 0).map(Told::from))
+            }
         }
     }
 
@@ -73,10 +108,14 @@ impl Judge<'_> {
         let good = state.good.as_mut()?;
         good.same_ms = good.same_ms.max(capture.time_ms);
         state.mask.same();
-        returned.then(|| event(capture, Classes::of(Class::Returned), state.good.as_ref()))
+        returned.then(|| {
+            let body = state.good.as_ref().map(|good| good.body);
+            let event = event(capture, Classes::of(Class::Returned), state.good.as_ref());
+            with_text(event, state, body)
+        })
     }
 
-    fn content(&self, state: &mut State, capture: &Capture) -> Result<Option<Event>> {
+    fn content(&self, state: &mut State, capture: &Capture) -> Result<Option<Told>> {
         let Some(before) = state.good.clone() else { return self.first(state, capture) };
         let Ok(url) = Url::parse(&capture.url) else { return Ok(None) };
         // What cannot be read cannot be judged; the next one that can is compared with the last that could.
@@ -95,7 +134,7 @@ impl Judge<'_> {
         if let Some(reason) = suspect(200, &body.head, &body.bytes, &new, print.as_ref()) {
             let stays = matches!(state.health, Health::Suspect { count, text } if text == new.print.text && count + 1 >= EMPTY_BELIEVED);
             if reason != NEAR_EMPTY || !stays {
-                return Ok(self.suspect(state, capture, reason, new.print.text));
+                return Ok(self.suspect(state, capture, reason, new.print.text).map(Told::from));
             }
         }
         let returned = returned(state);
@@ -148,12 +187,17 @@ impl Judge<'_> {
         }
         let mut event = event(capture, found.classes, Some(&before));
         describe(&mut event, &found, old.as_ref(), &new, reverted_to);
+        if !found.classes.is_silent() {
+            event = with_text(event, state, Some(now.body));
+        }
         state.good = Some(now);
-        Ok(Some(event))
+        // What came back was seen before: no template of today.
+        let places = if reverted_to.is_some() { Vec::new() } else { found.places };
+        Ok(Some(Told { event, places }))
     }
 
     /// The first good copy. Its body is read when there is another to compare it with.
-    fn first(&self, state: &mut State, capture: &Capture) -> Result<Option<Event>> {
+    fn first(&self, state: &mut State, capture: &Capture) -> Result<Option<Told>> {
         let body = match capture.kind {
             CaptureKind::Revisit => self.bodies.of(capture)?.map_or(capture.position, |body| body.position),
             _ => capture.position,
@@ -167,7 +211,8 @@ impl Judge<'_> {
             digest: capture.digest,
             print: None,
         });
-        Ok(Some(event(capture, Classes::of(Class::New), None)))
+        let event = event(capture, Classes::of(Class::New), None);
+        Ok(Some(with_text(event, state, Some(body)).into()))
     }
 
     /// The version before, read again; `Some(None)` if it cannot be read, `None` if it was no page at all.
@@ -226,6 +271,40 @@ impl Judge<'_> {
     }
 }
 
+/// Says which record has the text, and which one has what was told before it.
+fn with_text(mut event: Event, state: &mut State, body: Option<Position>) -> Event {
+    if let Some(prev) = &mut event.details.prev {
+        prev.told = state.told.map(|told| told.to_string());
+    }
+    event.details.archive.body = body.filter(|body| *body != event.key).map(|body| body.to_string());
+    state.told = body.or(state.told);
+    event
+}
+
+/// What a page of a special kind says of its host.
+fn about_host(event: &mut Event) {
+    let Ok(url) = Url::parse(&event.url) else { return };
+    let path = url.request_target().split('?').next().unwrap_or_default();
+    let text = [Class::TextMajor, Class::TextMinor, Class::Reverted, Class::Links, Class::Gone, Class::Returned];
+    let says = match path {
+        "/robots.txt" => event.classes.meets(text.into_iter().collect()).then_some(Class::HostRobots),
+        "/" if event.classes.contains(Class::Moved) => {
+            let target = event.details.http.redirect.as_deref().and_then(|target| Url::parse(target).ok());
+            let away = |target: Url| target.host_name() != url.host_name();
+            target.is_some_and(away).then_some(Class::HostMoved)
+        }
+        path => {
+            let name = path.rsplit('/').next().unwrap_or_default();
+            let lists = name.contains("sitemap") && (name.ends_with(".xml") || name.ends_with(".xml.gz"));
+            (lists && event.classes.meets(text.into_iter().collect())).then_some(Class::HostSitemap)
+        }
+    };
+    if let Some(class) = says {
+        event.classes.insert(class);
+        event.details.classes = names(event.classes);
+    }
+}
+
 /// A page came. Was it away?
 fn returned(state: &mut State) -> bool {
     let away = matches!(state.health, Health::Gone | Health::Moved { .. });
@@ -248,6 +327,7 @@ fn event(capture: &Capture, classes: Classes, before: Option<&Good>) -> Event {
         classes,
         share: 0,
         time_ms: capture.time_ms,
+        mime: capture.mime.clone(),
         url: capture.url.clone(),
         details: Details {
             url_key: capture.key.surt().to_owned(),
@@ -255,16 +335,16 @@ fn event(capture: &Capture, classes: Classes, before: Option<&Good>) -> Event {
             classes: names(classes),
             window: before.map(|good| [date::rfc3339(good.same_ms), date::rfc3339(capture.time_ms)]),
             hash: raw.map(|raw| Hash { raw: Some(raw), ..Hash::default() }),
-            prev: before.map(|good| Previous { key: good.capture.to_string(), since: date::rfc3339(good.since_ms) }),
+            prev: before.map(|good| Previous {
+                key: good.capture.to_string(),
+                since: date::rfc3339(good.since_ms),
+                told: None,
+            }),
             http: Http { status: capture.status, content_type: capture.mime.clone(), redirect: None },
-            archive: Place { position: capture.position.to_string(), length: capture.length },
+            archive: Place { position: capture.position.to_string(), length: capture.length, body: None },
             ..Details::default()
         },
     }
-}
-
-fn names(classes: Classes) -> Vec<String> {
-    classes.iter().map(|class| class.name().to_owned()).collect()
 }
 
 /// What is told of a change besides.

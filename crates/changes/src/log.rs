@@ -14,6 +14,7 @@ use std::sync::Mutex;
 
 use skep_archive::{Archive, Batch, Position};
 
+use crate::checks::{Checks, NoChecks};
 use crate::cursor::Cursor;
 use crate::error::{Error, Result};
 use crate::event::{Event, Kept};
@@ -26,10 +27,23 @@ pub(crate) const MARKS: &str = "changes-marks";
 const LOG: &str = "changes-log";
 
 /// The changes view of an archive. Whoever owns the archive has one.
-#[derive(Debug, Default)]
 pub struct Changes {
-    /// Held by whoever brings the log up to date.
-    pub(crate) following: Mutex<()>,
+    /// Held by whoever brings the log up to date: how many batches the views had committed when nothing was left to do.
+    pub(crate) following: Mutex<Option<u64>>,
+    /// Who reads check lines.
+    pub(crate) checks: Box<dyn Checks>,
+}
+
+impl Default for Changes {
+    fn default() -> Changes {
+        Changes::new(NoChecks)
+    }
+}
+
+impl std::fmt::Debug for Changes {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.write_str("Changes")
+    }
 }
 
 /// Where to begin.
@@ -44,6 +58,11 @@ pub enum From {
 }
 
 impl Changes {
+    /// The view of an archive whose check lines are read so.
+    pub fn new(checks: impl Checks + 'static) -> Changes {
+        Changes { following: Mutex::new(None), checks: Box::new(checks) }
+    }
+
     /// The cursor of the newest event; of the place before the first, if there is none.
     pub fn newest(&self, archive: &Archive) -> Result<Cursor> {
         Ok(Cursor { node: node(archive)?, number: next(archive)? - 1 })
@@ -65,7 +84,7 @@ impl Changes {
             let number = key.as_ref().try_into().map(u64::from_be_bytes).map_err(|_| damaged("a key"))?;
             let event = Kept::decode(&value).ok_or_else(|| damaged("an event"))?;
             cursor.number = number;
-            if filter.admits(&event) && !archive.views().is_hidden(event.key) && each(&cursor, &event).is_break() {
+            if filter.admits(&event) && !archive.views().is_hidden(event.record()) && each(&cursor, &event).is_break() {
                 break;
             }
         }

@@ -3,6 +3,7 @@
 //! ```toml
 //! version = 1
 //! death = "confirmed"                  # or "five-failures", as HyperDog counted
+//! host-down-days = 14                  # a host that nobody could reach for so long is down
 //!
 //! [[site]]
 //! match = "https://example.org/news/"  # a URL prefix, or a host
@@ -18,16 +19,18 @@ use skep_url::Url;
 use xxhash_rust::xxh3::xxh3_64;
 
 use crate::error::{Error, Result};
-use crate::limits::SITES_MAX;
+use crate::limits::{HOST_DOWN_MS, SITES_MAX};
 
 const FILE: &str = "changes.toml";
 const VERSION: u32 = 1;
 
 /// What was decided.
-#[derive(Debug, Clone, Default)]
+#[derive(Debug, Clone)]
 pub struct Settings {
     /// When a page counts as gone.
     pub death: Death,
+    /// A host that nobody could reach for so many milliseconds is down.
+    pub host_down_ms: i64,
     sites: Vec<Site>,
     none: Rules,
 }
@@ -58,6 +61,7 @@ struct Typed {
     _version: u32,
     #[serde(default)]
     death: Death,
+    host_down_days: Option<u16>,
     #[serde(default)]
     site: Vec<TypedSite>,
 }
@@ -73,6 +77,12 @@ struct TypedSite {
     ignore: Vec<String>,
     #[serde(default)]
     ignore_text: Vec<String>,
+}
+
+impl Default for Settings {
+    fn default() -> Settings {
+        Settings { death: Death::default(), host_down_ms: HOST_DOWN_MS, sites: Vec::new(), none: Rules::default() }
+    }
 }
 
 impl Settings {
@@ -103,7 +113,8 @@ impl Settings {
         }
         // The longest name that fits is the most particular.
         sites.sort_by_key(|site| std::cmp::Reverse(site.matching.len()));
-        Ok(Settings { death: typed.death, sites, none: Rules::default() })
+        let host_down_ms = typed.host_down_days.map_or(HOST_DOWN_MS, |days| i64::from(days) * 86_400_000);
+        Ok(Settings { death: typed.death, host_down_ms, sites, none: Rules::default() })
     }
 
     /// The rules for a URL, and a number that tells them from others.

@@ -2,10 +2,11 @@
 //!
 //! ```text
 //!   key     | key of the URL … | 00 | XXH3-64 of the URL 8 BE |
-//!   value   | 1 | newest: time 8, position 12 | health 1, since 8, count 4, hash 8 | good 1 [ good ] |
+//!   value   | 2 | told 1, position 12 | newest: time 8, position 12 | health 1, since 8, count 4, hash 8 | good 1 [ good ] |
 //!           | texts n 1 ( text 8, position 12 ) … | mask … |
 //!   good    | position of the body 12 | position of the capture 12 | since 8 | same 8 | digest algorithm 1, 0 none | digest … |
 //!           | print 1 [ rules 2, ruled 8, markup 8, text 8, links 8, meta 8, facts 8, words 4 ] |
+//!   before: 1, without what was told
 //! ```
 //! Numbers are little-endian unless said otherwise.
 
@@ -15,7 +16,7 @@ use skep_page::version::Fingerprint;
 
 use crate::limits::TEXTS_REMEMBERED;
 
-const VERSION: u8 = 1;
+const VERSION: u8 = 2;
 
 /// What is remembered of a URL.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
@@ -26,6 +27,8 @@ pub struct State {
     pub health: Health,
     /// The last good version.
     pub good: Option<Good>,
+    /// The record with the body of the version that was told last: who follows the stream has its text.
+    pub told: Option<Position>,
     /// Texts before that one, the newest first, and the captures that had them.
     pub texts: Vec<(u64, Position)>,
     /// Parts that change all the time.
@@ -75,7 +78,8 @@ impl State {
 
     /// As kept.
     pub fn encode(&self) -> Vec<u8> {
-        let mut out = vec![VERSION];
+        let mut out = vec![VERSION, self.told.is_some().into()];
+        put_position(self.told.unwrap_or_default(), &mut out);
         let (time_ms, position) = self.newest.unwrap_or((i64::MIN, Position::default()));
         put_time(time_ms, &mut out);
         put_position(position, &mut out);
@@ -106,7 +110,14 @@ impl State {
     /// What was kept; `None` for what was not written here.
     pub fn decode(bytes: &[u8]) -> Option<State> {
         let mut from = Bytes(bytes);
-        (from.byte()? == VERSION).then_some(())?;
+        let told = match from.byte()? {
+            VERSION => {
+                let (is, told) = (from.byte()?, from.position()?);
+                (is == 1).then_some(told)
+            }
+            1 => None,
+            _ => return None,
+        };
         let newest = (from.time()?, from.position()?);
         let (number, since_ms, count, hash) = (from.byte()?, from.time()?, from.four()?, from.eight()?);
         let health = match number {
@@ -123,7 +134,7 @@ impl State {
             texts.push((from.eight()?, from.position()?));
         }
         let newest = (newest.0 != i64::MIN).then_some(newest);
-        Some(State { newest, health, good, texts, mask: Mask::decode(from.0)? })
+        Some(State { newest, health, good, told, texts, mask: Mask::decode(from.0)? })
     }
 }
 
@@ -233,7 +244,12 @@ mod tests {
             digest: Digest::from_parts(2, &[9; 20]),
             print: Some((print, 8)),
         };
-        let mut full = State { newest: Some((5, position(3))), good: Some(good.clone()), ..State::default() };
+        let mut full = State {
+            newest: Some((5, position(3))),
+            good: Some(good.clone()),
+            told: Some(position(4)),
+            ..State::default()
+        };
         (0..20).for_each(|n| full.remember(n % 12, position(n as u32)));
         assert_eq!(full.texts.len(), TEXTS_REMEMBERED);
         let bare = State { good: Some(Good { digest: None, print: None, ..good }), ..State::default() };
@@ -249,6 +265,8 @@ mod tests {
                 let bytes = state.encode();
                 assert_eq!(State::decode(&bytes), Some(state.clone()));
                 assert!((0..bytes.len()).all(|cut| State::decode(&bytes[..cut]).is_none()));
+                let before = [&[1], &bytes[14..]].concat();
+                assert_eq!(State::decode(&before), Some(State { told: None, ..state.clone() }));
             }
         }
     }

@@ -115,12 +115,42 @@ impl Page {
     }
 }
 
+/// What the noise of one draw came to.
+#[derive(Default)]
+struct Told {
+    quiet: u32,
+    wrong: u32,
+    small: (u32, u32),
+    large: (u32, u32),
+}
+
+/// Draws that nothing was tuned on: the first was looked at while the rules were made, and is not among them.
 #[test]
 fn noise_is_told_rarely_and_changes_are_missed_hardly_ever() {
+    let mut all = Told::default();
+    for seed in [101, 102] {
+        let told = noise(seed);
+        all.quiet += told.quiet;
+        all.wrong += told.wrong;
+        for (sum, some) in [(&mut all.small, told.small), (&mut all.large, told.large)] {
+            *sum = (sum.0 + some.0, sum.1 + some.1);
+        }
+    }
+    let Told { quiet, wrong, small, large } = all;
+    let per_thousand = f64::from(wrong) * 1000.0 / f64::from(quiet);
+    println!(
+        "all draws: {wrong} false text events in {quiet} fetches of unchanged pages, {per_thousand:.2} in a thousand"
+    );
+    assert!(quiet > 12_000 && small.0 > 300 && large.0 > 300, "{quiet} {small:?} {large:?}");
+    assert!(per_thousand <= 5.0, "{per_thousand}");
+    assert!(f64::from(small.1) <= f64::from(small.0) * 0.02 && f64::from(large.1) <= f64::from(large.0) * 0.001);
+}
+
+fn noise(seed: u64) -> Told {
     let folder = tempfile::tempdir().unwrap();
     let archive = open(folder.path());
     let changes = Changes::default();
-    let mut chance = Chance(11);
+    let mut chance = Chance(seed);
     let mut pages: Vec<Page> = (0..PAGES).map(|number| Page::draw(number, &mut chance)).collect();
     // Per capture: how many of a hundred words changed since the last good one.
     let mut truth: HashMap<(String, i64), usize> = HashMap::new();
@@ -169,14 +199,12 @@ fn noise_is_told_rarely_and_changes_are_missed_hardly_ever() {
     }
     let per_thousand = f64::from(wrong) * 1000.0 / f64::from(quiet);
     println!(
-        "{quiet} fetches of unchanged pages: {wrong} false text events, {per_thousand:.2} in a thousand; {late} of them after the tenth visit"
+        "seed {seed}: {quiet} fetches of unchanged pages: {wrong} false text events, {per_thousand:.2} in a thousand; {late} of them after the tenth visit"
     );
     println!("{loud} events of another class that is not silent (links, reverted)");
     let [(small, small_missed), (large, large_missed)] = missed;
     println!(
         "changes of less than 5 % of the words: {small}, missed {small_missed}; of more: {large}, missed {large_missed}"
     );
-    assert!(quiet > 8000 && small > 150 && large > 150, "{quiet} {small} {large}");
-    assert!(per_thousand <= 5.0, "{per_thousand}");
-    assert!(f64::from(small_missed) <= f64::from(small) * 0.02 && f64::from(large_missed) <= f64::from(large) * 0.001);
+    Told { quiet, wrong, small: (small, small_missed), large: (large, large_missed) }
 }

@@ -124,48 +124,88 @@ fn outcome(changes: &Changes, archive: &Archive) -> BTreeMap<Position, Event> {
     last
 }
 
+/// Pages of three hosts that change, move, fail and are checked, partly late and partly removed; a host whose pages get another footer, now and
+/// then one of them late; and one that is out of reach for days.
+fn live(archive: &Archive, changes: &Changes, seed: u64, mut told: impl FnMut()) {
+    let mut chance = Chance(seed);
+    let footers = |round: i64, n: i64| {
+        let url = format!("http://footers.example/{n}");
+        let time_ms = START_MS + round * 5 * DAY_MS + n;
+        page(archive, &url, time_ms, &text(&[&words(n as u64, 9), &format!("Footer of round {round}")]));
+    };
+    let away = "http://away.example/";
+    let fails = |round: i64, day: i64| {
+        let time_ms = START_MS + (round * 5 + day) * DAY_MS;
+        checks(archive, "away.example:80", &[(away, time_ms, "connect-refused"), (away, time_ms + 1, "dns-not-found")]);
+    };
+    for step in 0..200_i64 {
+        let (round, at) = (step / 40, step % 40);
+        match at {
+            5..=10 if at - 5 != round => footers(round, at - 5),
+            30 => footers(round, round),
+            12 => page(archive, away, START_MS + round * 5 * DAY_MS, &text(&["here"])),
+            13 | 15 => fails(round, at - 12),
+            // This one becomes known when the host has answered again.
+            14 if round > 0 => fails(round - 1, 2),
+            _ => {}
+        }
+        let host = chance.below(3);
+        let url = format!("http://host-{host}.example/{}", chance.below(6));
+        // One in ten is late.
+        let time_ms =
+            START_MS + (step - if chance.percent(10) { chance.below(100) as i64 } else { 0 }) * DAY_MS / 8 + step;
+        if chance.percent(20) {
+            let what = if chance.percent(50) { "same" } else { "connect-refused" };
+            checks(archive, &format!("host-{host}.example:80"), &[(&url, time_ms, what)]);
+            continue;
+        }
+        let (status, fields) = match chance.below(20) {
+            0 | 1 => (404, ""),
+            2 => (301, "Location: /moved\r\n"),
+            3 => (503, ""),
+            _ => (200, ""),
+        };
+        let body = match chance.below(10) {
+            0 => "<title>Just a moment...</title><script>window._cf_chl_opt={}</script>".to_owned(),
+            1 => String::new(),
+            _ => text(&[&words(chance.below(4) as u64, 9), &format!("Visit {} of many", chance.below(3))]),
+        };
+        append(archive, &url, vec![answer(&url, time_ms, status, fields, &body)]);
+        if host == 2 && chance.percent(3) {
+            archive.remove(&Selector::Url(url), "asked").unwrap();
+        }
+        if chance.percent(15) {
+            follow(changes, archive);
+            told();
+        }
+    }
+    follow(changes, archive);
+    told();
+}
+
 #[test]
 fn what_is_followed_live_is_what_is_built_again() {
-    for seed in 0..4 {
+    let mut classes = std::collections::BTreeSet::new();
+    for seed in 0..3 {
         let folder = tempfile::tempdir().unwrap();
-        let mut chance = Chance(seed);
         let archive = open(folder.path());
-        let changes = Changes::default();
-        let mut seen = Vec::new();
-        for step in 0..300_i64 {
-            let url = format!("http://host-{}.example/{}", chance.below(3), chance.below(6));
-            // One in ten is late.
-            let time_ms =
-                START_MS + (step - if chance.percent(10) { chance.below(100) as i64 } else { 0 }) * DAY_MS / 4 + step;
-            let (status, fields) = match chance.below(20) {
-                0 | 1 => (404, ""),
-                2 => (301, "Location: /moved\r\n"),
-                3 => (503, ""),
-                _ => (200, ""),
-            };
-            let body = match chance.below(10) {
-                0 => "<title>Just a moment...</title><script>window._cf_chl_opt={}</script>".to_owned(),
-                1 => String::new(),
-                _ => text(&[&words(chance.below(4) as u64, 9), &format!("Visit {} of many", chance.below(3))]),
-            };
-            append(&archive, &url, vec![answer(&url, time_ms, status, fields, &body)]);
-            if chance.percent(15) {
-                follow(&changes, &archive);
-                seen.extend(events(
-                    &changes,
-                    &archive,
-                    &seen.last().map_or(From::Start, |(cursor, _): &(Cursor, Event)| From::After(cursor.clone())),
-                ));
-            }
-        }
-        follow(&changes, &archive);
-        let (live, log) = (outcome(&changes, &archive), events(&changes, &archive, &From::Start));
-        assert!(live.len() > 100, "{}", live.len());
-        assert_eq!(seen[..], log[..seen.len()], "what was told stays");
+        std::fs::write(archive.layout().settings().join("changes.toml"), "version = 1\nhost-down-days = 1\n").unwrap();
+        let changes = Changes::new(TestChecks);
+        let mut seen: Vec<(Cursor, Event)> = Vec::new();
+        live(&archive, &changes, seed, || {
+            let from = seen.last().map_or(From::Start, |(cursor, _)| From::After(cursor.clone()));
+            seen.extend(events(&changes, &archive, &from));
+        });
+        let live = outcome(&changes, &archive);
+        assert!(live.len() > 60, "{}", live.len());
+        let log = events(&changes, &archive, &From::Start);
+        // What was told stays, but for what was removed since.
+        let numbers: std::collections::BTreeSet<u64> = seen.iter().map(|(cursor, _)| cursor.number).collect();
+        assert!(log.iter().all(|(cursor, _)| numbers.contains(&cursor.number)), "seed {seed}");
         archive.close().unwrap();
         for reparse in [false, true] {
             let archive = Archive::rebuild(folder.path(), options(), reparse).unwrap();
-            let changes = Changes::default();
+            let changes = Changes::new(TestChecks);
             follow(&changes, &archive);
             let built = outcome(&changes, &archive);
             for (key, event) in &live {
@@ -174,6 +214,179 @@ fn what_is_followed_live_is_what_is_built_again() {
             assert_eq!(built.len(), live.len(), "seed {seed}");
             archive.close().unwrap();
         }
+        classes.extend(live.values().flat_map(|event| event.classes.iter().map(|class| class.name())));
+    }
+    // The comparison is worth something only if all of these happened.
+    for class in ["new", "moved", "suspect", "reverted", "template", "host.template", "host.down", "host.up"] {
+        assert!(classes.contains(class), "{class} of {classes:?}");
+    }
+}
+
+#[test]
+fn a_check_narrows_the_window_of_a_change() {
+    let folder = tempfile::tempdir().unwrap();
+    let archive = open(folder.path());
+    let changes = Changes::new(TestChecks);
+    let url = "http://example.org/";
+    let day = |n: i64| START_MS + n * DAY_MS;
+    let window = || events(&changes, &archive, &From::Start).last().unwrap().1.details.window.clone();
+    page(&archive, url, day(0), &text(&["one"]));
+    checks(&archive, "example.org:80", &[(url, day(1), "same"), ("http://example.org/other", day(6), "same")]);
+    checks(&archive, "example.org:80", &[(url, day(5), "same"), (url, day(6), "connect-refused")]);
+    page(&archive, url, day(9), &text(&["two"]));
+    checks(&archive, "example.org:80", &[(url, day(10), "same")]);
+    follow(&changes, &archive);
+    assert_eq!(window(), Some([day(5), day(9)].map(skep_warc::date::rfc3339)));
+    // One that becomes known late counts all the same, and the change is told again.
+    checks(&archive, "example.org:80", &[(url, day(7), "same")]);
+    assert_eq!(follow(&changes, &archive), 1);
+    assert_eq!(window(), Some([day(7), day(9)].map(skep_warc::date::rfc3339)));
+    let told = events(&changes, &archive, &From::Start);
+    assert_eq!(told[1].1.key, told[2].1.key);
+}
+
+#[test]
+fn a_host_goes_down_and_comes_back() {
+    let folder = tempfile::tempdir().unwrap();
+    let archive = open(folder.path());
+    let changes = Changes::new(TestChecks);
+    let url = "https://example.org/a";
+    let day = |n: i64| START_MS + n * DAY_MS;
+    page(&archive, url, day(0), "<p>here</p>");
+    for n in 1..20 {
+        checks(&archive, "example.org:443", &[(url, day(n), "dns-not-found"), (url, day(n) + 1, "network-down")]);
+        follow(&changes, &archive);
+    }
+    page(&archive, url, day(20), "<p>here</p>");
+    follow(&changes, &archive);
+    let told = events(&changes, &archive, &From::Start);
+    let told: Vec<_> = told.iter().map(|(_, event)| (event.details.classes.join(" "), event.time_ms)).collect();
+    let [new, down, up] = [("new", 0), ("host.down", 15), ("host.up", 20)].map(|(name, n)| (name.to_owned(), day(n)));
+    assert_eq!(told, [new, down, up]);
+    let mut kinds = Vec::new();
+    let host = Filter { classes: skep_page::compare::Classes::from_name("host"), ..Filter::default() };
+    let listen = |_: &Cursor, kept: &skep_changes::Kept<'_>| {
+        kinds.push((kept.kind(), kept.url.to_owned(), kept.key_text().ends_with("/host")));
+        ControlFlow::Continue(())
+    };
+    changes.read(&archive, &From::Start, &host, listen).unwrap();
+    let site = "https://example.org/".to_owned();
+    assert_eq!(kinds, [("host.down", site.clone(), true), ("host.up", site, true)]);
+}
+
+#[test]
+fn what_many_pages_share_is_one_event_of_their_host() {
+    let folder = tempfile::tempdir().unwrap();
+    let archive = open(folder.path());
+    let changes = Changes::default();
+    let url = |n: usize| format!("http://example.org/{n}");
+    let body = |n: usize, own: &str, footer: &str| {
+        format!("<title>{n}</title><p>{}</p><p>{own}</p><footer>{footer}</footer>", words(n as u64, 80))
+    };
+    for n in 0..10 {
+        page(&archive, &url(n), START_MS + n as i64, &body(n, "own", "Copyright 2025"));
+    }
+    follow(&changes, &archive);
+    let start = From::After(changes.newest(&archive).unwrap());
+    // Eight of ten get a new footer, one of them also another text, one by one; two stay.
+    for n in 0..10 {
+        let own = if n == 7 { "edited" } else { "own" };
+        let footer = if n < 8 { "Copyright 2026" } else { "Copyright 2025" };
+        page(&archive, &url(n), START_MS + DAY_MS + n as i64, &body(n, own, footer));
+        follow(&changes, &archive);
+    }
+    let all = events(&changes, &archive, &start);
+    let last: BTreeMap<Position, Event> = all.iter().map(|(_, event)| (event.key, event.clone())).collect();
+    let of = |wanted: &str| last.values().filter(|event| event.details.classes == [wanted]).count();
+    assert_eq!((of("template"), of("host.template"), of("text.minor")), (7, 1, 1), "{:?}", told(&all));
+    // Those who do not ask for noise hear of the first pages, then that it is the whole host, then of the one edit.
+    let mut heard = Vec::new();
+    let listen = |_: &Cursor, kept: &skep_changes::Kept<'_>| {
+        heard.push(kept.kind());
+        ControlFlow::Continue(())
+    };
+    changes.read(&archive, &start, &Filter::default(), listen).unwrap();
+    assert_eq!(heard.iter().filter(|kind| **kind == "host.template").count(), 1);
+    assert!(heard.len() <= 6, "{heard:?}");
+}
+
+#[test]
+fn robots_sitemaps_and_start_pages_tell_of_their_host() {
+    let folder = tempfile::tempdir().unwrap();
+    let archive = open(folder.path());
+    let changes = Changes::default();
+    let give = |path: &str, n: i64, status: u16, fields: &str, body: &str| {
+        let url = format!("http://example.org{path}");
+        append(&archive, &url, vec![answer(&url, START_MS + n * DAY_MS, status, fields, body)]);
+    };
+    give("/robots.txt", 0, 200, "", "User-agent: *\nDisallow: /a\n");
+    give("/robots.txt", 1, 200, "", "User-agent: *\nDisallow: /\n");
+    give("/sitemap.xml", 0, 200, "", "<urlset><url><loc>http://example.org/a</loc></url></urlset>");
+    give("/sitemap.xml", 2, 200, "", "<urlset><url><loc>http://example.org/b</loc></url></urlset>");
+    give("/", 0, 200, "", "<p>Hello</p>");
+    give("/", 3, 301, "Location: https://www.example.com/\r\n", "");
+    give("/a", 0, 200, "", "<p>Hello</p>");
+    give("/a", 4, 301, "Location: https://www.example.com/a\r\n", "");
+    follow(&changes, &archive);
+    let told: Vec<String> = told(&events(&changes, &archive, &From::Start));
+    assert_eq!(told.iter().filter(|classes| *classes == "new").count(), 4);
+    assert_eq!(
+        told[4..].iter().map(|classes| classes.split(' ').next().unwrap()).collect::<Vec<_>>(),
+        ["host.robots", "host.sitemap", "host.moved", "moved"],
+        "{told:?}"
+    );
+}
+
+#[test]
+fn deltas_lead_from_text_to_text_for_who_follows() {
+    let folder = tempfile::tempdir().unwrap();
+    let archive = open(folder.path());
+    let changes = Changes::default();
+    let mut chance = Chance(5);
+    let settings = skep_changes::Settings::of(&archive).unwrap();
+    let mut texts: HashMap<String, String> = HashMap::new();
+    let mut cursor = From::Start;
+    let (mut applied, mut bytes, mut whole) = (0, 0, 0);
+    let mut pages: Vec<Vec<String>> = (0..8).map(|n| (0..40).map(|line| words(n * 100 + line, 12)).collect()).collect();
+    for step in 0..200_i64 {
+        let n = chance.below(8);
+        let url = format!("http://example.org/{n}");
+        // A clock, which nobody hears of; edits; bytes only.
+        let clock =
+            format!("<p>It is {}:{:02} o'clock, {} views</p>", chance.below(24), chance.below(60), chance.below(999));
+        if chance.percent(60) {
+            let line = chance.below(40);
+            pages[n][line] = words(1000 + step as u64, 12);
+        }
+        let shown: String = pages[n].iter().map(|line| format!("<p>{line}</p>")).collect();
+        page(&archive, &url, START_MS + step * 60_000, &format!("<title>A page</title>{shown}{clock}<!-- {step} -->"));
+        if chance.percent(20) || step == 199 {
+            follow(&changes, &archive);
+            let read = changes.read(&archive, &cursor, &Filter::default().with_text(), |_, kept| {
+                let delta = skep_changes::Delta::of(&archive, &settings, kept).unwrap().expect("a page has a text");
+                let before = texts.get(kept.url).map(String::as_str).unwrap_or_default();
+                assert_eq!(delta.from.is_none(), before.is_empty(), "what is new is told whole");
+                let now = delta.apply(before).expect("it begins with what was told before");
+                applied += 1;
+                if delta.from.is_some() {
+                    bytes += delta.json().len();
+                    whole += now.len();
+                }
+                texts.insert(kept.url.to_owned(), now);
+                ControlFlow::Continue(())
+            });
+            cursor = From::After(read.unwrap());
+        }
+    }
+    assert!(applied > 60 && bytes * 5 < whole, "{applied} {bytes} {whole}");
+    for n in 0..8 {
+        let url = format!("http://example.org/{n}");
+        let mut newest = archive.views().captures.exact(&skep_archive::Key::of(&url)).unwrap().last().unwrap().unwrap();
+        newest.url.clone_from(&url);
+        let version = skep_changes::text_of(&archive, &newest, &settings).unwrap().unwrap();
+        let plain =
+            |text: &str| text.lines().filter(|line| !line.contains("o'clock")).map(str::to_owned).collect::<Vec<_>>();
+        assert_eq!(plain(&texts[&url]), plain(&version.text));
     }
 }
 
@@ -286,4 +499,52 @@ fn rules_in_the_settings_count() {
     std::fs::write(&file, "version = 1\n[[site]]\nmatch = \"example.org\"\nkeep = [\"a:b\"]\n").unwrap();
     let error = changes.follow(&archive, 0, &mut |_| ()).unwrap_err();
     assert!(error.id() == "rules" && error.to_string().contains("a:b") && error.hint().is_some(), "{error}");
+}
+
+#[test]
+fn what_is_not_to_be_kept_goes_and_what_a_revisit_stands_for_stays() {
+    let folder = tempfile::tempdir().unwrap();
+    let archive = open(folder.path());
+    let changes = Changes::default();
+    let (url, copy) = ("http://example.org/", "http://example.org/copy");
+    let day = |n: i64| START_MS + n * DAY_MS;
+    // Text on days 0, 3, 6; in between only bytes.
+    for n in 0..9 {
+        page(&archive, url, day(n), &format!("{}<!-- {n} -->", text(&[&format!("edition {}", n / 3)])));
+    }
+    // Another page had the bytes of day 4 once, and is a revisit of them.
+    let of_day = |n: i64| {
+        let captures = archive.views().captures.exact(&skep_archive::Key::of(url)).unwrap();
+        captures.map(Result::unwrap).find(|capture| capture.time_ms == day(n)).unwrap()
+    };
+    append(&archive, copy, vec![revisit(copy, day(5), &of_day(4).digest.unwrap())]);
+    follow(&changes, &archive);
+    let retention = skep_changes::Retention::read("version = 1\n[[rule]]\nkeep = \"text\"").unwrap();
+    let loud = |changes: &Changes| {
+        let mut loud = Vec::new();
+        let listen = |_: &Cursor, kept: &skep_changes::Kept<'_>| {
+            loud.push((kept.kind(), kept.url.to_owned(), kept.time_ms));
+            ControlFlow::Continue(())
+        };
+        changes.read(&archive, &From::Start, &Filter::default(), listen).unwrap();
+        loud.sort();
+        loud.dedup();
+        loud
+    };
+    let before = loud(&changes);
+    let dry = changes.retain(&archive, &retention, day(10), true).unwrap();
+    assert_eq!((dry.urls, dry.captures, dry.removed), (2, 10, 4));
+    let done = changes.retain(&archive, &retention, day(10), false).unwrap();
+    assert_eq!(done, dry);
+    let left: Vec<i64> = archive
+        .views()
+        .captures
+        .exact(&skep_archive::Key::of(url))
+        .unwrap()
+        .map(|capture| (capture.unwrap().time_ms - START_MS) / DAY_MS)
+        .collect();
+    assert_eq!(left, [0, 3, 4, 6, 8], "texts, the newest, and what the copy needs");
+    follow(&changes, &archive);
+    assert_eq!(loud(&changes), before, "nobody hears of it");
+    assert_eq!(changes.retain(&archive, &retention, day(10), false).unwrap().removed, 0, "twice is once");
 }

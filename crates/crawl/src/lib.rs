@@ -66,4 +66,5 @@ pub use engine::{Run, run};
 pub use error::{Error, Result};
 pub use finding::{Finding, Judges, Read};
 pub use progress::{Ending, Event, Progress};
+pub use registry_key::RegistryKey;
 pub use settings::{Pass, Rate, Reach, Settings, SiteSettings, Speed, Type, Watch};

@@ -22,14 +22,21 @@ struct File {
 const VERSION: u32 = 1;
 
 impl RegistryKey {
+    /// Reads the key of an archive, if it has one.
+    pub fn known(settings_folder: &Path) -> Result<Option<RegistryKey>> {
+        let path = settings_folder.join("registry.toml");
+        let Some(File { key, .. }) = files::load::<File>(&path, VERSION)? else { return Ok(None) };
+        let key = blake3::Hash::from_hex(&key)
+            .map_err(|_| Error::Settings { what: format!("{} holds no key", path.display()) })?;
+        Ok(Some(RegistryKey(*key.as_bytes())))
+    }
+
     /// Reads the key of an archive, or makes it.
     pub fn load(settings_folder: &Path) -> Result<RegistryKey> {
-        let path = settings_folder.join("registry.toml");
-        if let Some(File { key, .. }) = files::load::<File>(&path, VERSION)? {
-            let key = blake3::Hash::from_hex(&key)
-                .map_err(|_| Error::Settings { what: format!("{} holds no key", path.display()) })?;
-            return Ok(RegistryKey(*key.as_bytes()));
+        if let Some(key) = RegistryKey::known(settings_folder)? {
+            return Ok(key);
         }
+        let path = settings_folder.join("registry.toml");
         let key = chance::draw()?;
         files::store(
             &path,
@@ -52,6 +59,7 @@ mod tests {
     #[test]
     fn a_key_is_made_once() {
         let folder = tempfile::tempdir().unwrap();
+        assert!(RegistryKey::known(folder.path()).unwrap().is_none());
         let key = RegistryKey::load(folder.path()).unwrap();
         assert_eq!(RegistryKey::load(folder.path()).unwrap().0, key.0);
         assert_ne!(key.0, [0; 32]);

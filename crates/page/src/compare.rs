@@ -21,7 +21,7 @@ use xxhash_rust::xxh3::xxh3_64;
 pub(crate) use align::align;
 pub use class::{Class, Classes};
 pub use mask::Mask;
-pub use shown::{Piece, Row, Shown, show};
+pub use shown::{Piece, Row, Shown, show, show_lines};
 pub use suspect::{NEAR_EMPTY, suspect};
 
 use crate::version::{Nature, Version, words};
@@ -53,6 +53,8 @@ pub struct Difference {
     pub moved: u32,
     /// Places that changed and count for nothing.
     pub masked: u32,
+    /// For each place that counts, what became of it: pages of one site whose common parts change have the same number here.
+    pub places: Vec<u64>,
     /// Addresses that are new.
     pub links_added: Vec<String>,
     /// Addresses that are no longer there.
@@ -145,6 +147,8 @@ impl Difference {
                 masked_new.push(place.new.start..place.new.end + 1);
                 continue;
             }
+            let digests = |all: &[u64], blocks: &[usize]| blocks.iter().map(|at| all[*at]).collect::<Vec<_>>();
+            self.places.push(content(&[digests(&was, &removed), vec![0], digests(&is, &added)].concat()));
             self.removed.extend(removed);
             self.added.extend(added);
             self.words_removed += gone;

@@ -171,6 +171,7 @@ fn changes_of_real_pages_are_told_from_their_noise() {
         println!("{site:34} {count}");
         let mut without = Count::default();
         counts.iter().filter(|(other, _)| *other != site).for_each(|(_, other)| without.add(other));
+        println!("{:34} {without}", format!("without {site}"));
         if without.precision() + without.recall() < worst.precision() + worst.recall() {
             (worst, worst_without) = (without, site);
         }

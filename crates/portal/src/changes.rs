@@ -24,7 +24,7 @@ use axum::http::{HeaderMap, HeaderValue, Request, Response, StatusCode, header};
 use bytes::Bytes;
 use serde_json::json;
 use skep_archive::{Capture, CaptureKind, Key};
-use skep_changes::{Changes, Cursor, Error, Filter, From, Kept};
+use skep_changes::{Changes, Cursor, Delta, Error, Filter, From, Kept, Settings};
 use skep_page::compare::{Class, Classes};
 use skep_warc::date;
 use std::collections::VecDeque;
@@ -36,7 +36,7 @@ use tokio::sync::{mpsc, watch};
 
 const LINES: &str = "application/x-ndjson";
 const EVENTS: &str = "text/event-stream";
-const NAMES: &[&str] = &["since", "host", "prefix", "class", "min_change", "limit"];
+const NAMES: &[&str] = &["since", "host", "prefix", "class", "min_change", "mime", "delta", "limit"];
 
 /// What those who stay share.
 pub struct Hub {
@@ -53,7 +53,35 @@ struct Recent {
     node: String,
     /// Every event with a greater number is here.
     since: u64,
-    events: VecDeque<(u64, Arc<[u8]>)>,
+    /// In the order of the log, as many together as were seen at once.
+    parts: VecDeque<Arc<Vec<Frame>>>,
+    events: usize,
+}
+
+/// An event as all who stay get it: written once, however many they are.
+struct Frame {
+    number: u64,
+    value: Box<[u8]>,
+    host: String,
+    /// As a server-sent event.
+    text: String,
+}
+
+impl Frame {
+    fn of(cursor: &Cursor, kept: &Kept<'_>) -> Frame {
+        let host = skep_url::Url::parse(kept.url).map(|url| url.host_name().to_owned()).unwrap_or_default();
+        let mut text = String::with_capacity(kept.value.len() + 512);
+        frame(cursor, kept, None, &mut text);
+        Frame { number: cursor.number, value: kept.value.into(), host, text }
+    }
+}
+
+/// Appends a server-sent event.
+fn frame(cursor: &Cursor, kept: &Kept<'_>, delta: Option<&Delta>, out: &mut String) {
+    use std::fmt::Write;
+    let _in_memory = write!(out, "id: {cursor}\ndata: ");
+    kept.json_with(cursor, delta, out);
+    out.push_str("\n\n");
 }
 
 impl Hub {
@@ -94,42 +122,61 @@ impl Hub {
         let newest = self.changes.newest(&portal.archive).map_err(trouble)?;
         let mut recent = self.recent.lock().unwrap_or_else(PoisonError::into_inner);
         if recent.node != newest.node {
-            *recent = Recent { node: newest.node.clone(), since: newest.number, events: VecDeque::new() };
+            *recent = Recent { node: newest.node.clone(), since: newest.number, ..Recent::default() };
         }
-        let known = recent.events.back().map_or(recent.since, |(number, _)| *number);
+        let known = recent.parts.back().and_then(|part| part.last()).map_or(recent.since, |frame| frame.number);
+        drop(recent);
         let from = From::After(Cursor { number: known, ..newest });
         let all = Filter { classes: Some(Classes(u32::MAX)), ..Filter::default() };
-        let reached = self.changes.read(&portal.archive, &from, &all, |cursor, kept| {
-            recent.events.push_back((cursor.number, kept.value.into()));
-            if recent.events.len() > CHANGES_RECENT_MAX
-                && let Some((number, _)) = recent.events.pop_front()
-            {
-                recent.since = number;
-            }
-            ControlFlow::Continue(())
-        });
-        drop(recent);
-        let number = reached.map_err(trouble)?.number;
-        self.newest.send_if_modified(|newest| std::mem::replace(newest, number) != number);
+        let mut part = Vec::new();
+        let mut more = true;
+        let mut from = from;
+        while more {
+            let reached = self.changes.read(&portal.archive, &from, &all, |cursor, kept| {
+                part.push(Frame::of(cursor, kept));
+                if part.len() < CHANGES_STEP_MAX { ControlFlow::Continue(()) } else { ControlFlow::Break(()) }
+            });
+            more = part.len() == CHANGES_STEP_MAX;
+            let reached = reached.map_err(trouble)?;
+            let number = reached.number;
+            from = From::After(reached);
+            self.remember(std::mem::take(&mut part));
+            self.newest.send_if_modified(|newest| std::mem::replace(newest, number) != number);
+        }
         Ok(())
     }
 
-    /// Events after a place, as many as are handed out at once; `None` for who is further behind than is remembered.
-    fn after(&self, cursor: &Cursor) -> Option<Vec<(u64, Arc<[u8]>)>> {
+    fn remember(&self, part: Vec<Frame>) {
+        if part.is_empty() {
+            return;
+        }
+        let mut recent = self.recent.lock().unwrap_or_else(PoisonError::into_inner);
+        recent.events += part.len();
+        recent.parts.push_back(Arc::new(part));
+        while recent.events > CHANGES_RECENT_MAX {
+            let Some(old) = recent.parts.pop_front() else { return };
+            recent.events -= old.len();
+            recent.since = old.last().map_or(recent.since, |frame| frame.number);
+        }
+    }
+
+    /// Events after a place: the next part that holds some, which may begin before it. `None` for who is further behind than is
+    /// remembered.
+    fn after(&self, cursor: &Cursor) -> Option<Arc<Vec<Frame>>> {
         let recent = self.recent.lock().unwrap_or_else(PoisonError::into_inner);
         if recent.node != cursor.node || cursor.number < recent.since {
             return None;
         }
-        let skip = recent.events.partition_point(|(number, _)| *number <= cursor.number);
-        Some(recent.events.iter().skip(skip).take(CHANGES_STEP_MAX).cloned().collect())
+        let ends_before = |part: &Arc<Vec<Frame>>| part.last().is_none_or(|frame| frame.number <= cursor.number);
+        let at = recent.parts.partition_point(ends_before);
+        Some(recent.parts.get(at).cloned().unwrap_or_default())
     }
 }
-
 /// Why the stream cannot be told.
 pub fn trouble(error: Error) -> Trouble {
     match error {
         Error::Archive(error) => error.into(),
-        Error::Rules(_) => Trouble {
+        Error::Rules(_) | Error::Retention(_) => Trouble {
             status: StatusCode::INTERNAL_SERVER_ERROR,
             told: "The rules for changes make no sense; the reason is in the log.".into(),
             log: Some(error.to_string()),
@@ -153,6 +200,8 @@ fn told(error: &Error) -> String {
 struct Asked {
     from: From,
     filter: Filter,
+    /// With what leads from the text that was told before to that of each event.
+    delta: bool,
     limit: u64,
 }
 
@@ -161,7 +210,7 @@ impl Asked {
         if let Some(name) = params.names().find(|name| !NAMES.contains(name)) {
             return Err(Trouble::bad(format!("there is no parameter {name:?}; there are {}", NAMES.join(", "))));
         }
-        let mut asked = Asked { from: From::Start, filter: Filter::default(), limit: u64::MAX };
+        let mut asked = Asked { from: From::Start, filter: Filter::default(), delta: false, limit: u64::MAX };
         let last = headers.get("last-event-id").and_then(|value| value.to_str().ok()).filter(|text| !text.is_empty());
         if let Some(since) = last.or_else(|| params.get("since")) {
             match (since.parse::<Cursor>(), date::parse_ms(since.as_bytes())) {
@@ -176,6 +225,14 @@ impl Asked {
             }
         }
         asked.filter = Filter { since_ms: asked.filter.since_ms, ..filter(params)? };
+        asked.delta = match params.get("delta") {
+            None | Some("") => false,
+            Some("text") => true,
+            Some(other) => return Err(Trouble::bad(format!("delta={other} is not known; there is delta=text"))),
+        };
+        if asked.delta {
+            asked.filter = asked.filter.with_text();
+        }
         if let Some(limit) = params.number("limit")? {
             asked.limit = u64::try_from(limit).map_err(|_| Trouble::bad("limit is a number from 0 on"))?;
         }
@@ -188,6 +245,7 @@ pub fn filter(params: &Params) -> Result<Filter, Trouble> {
     let mut filter = Filter {
         host: params.get("host").map(str::to_ascii_lowercase),
         prefix: params.get("prefix").map(str::to_owned),
+        mime: params.get("mime").filter(|mime| !mime.is_empty()).map(str::to_owned),
         ..Filter::default()
     };
     for name in params.all("class").flat_map(|names| names.split(',')).filter(|name| !name.is_empty()) {
@@ -247,7 +305,7 @@ pub fn may_see(portal: &Portal, may: May, now_ms: i64, event: &Kept<'_>) -> bool
         key: Key::of(event.url),
         url: event.url.to_owned(),
         time_ms: event.time_ms,
-        position: event.key,
+        position: event.record(),
         kind: CaptureKind::Response,
         status: 0,
         mime: String::new(),
@@ -273,6 +331,13 @@ fn lines(look: &Looking<'_>, asked: &Asked, visit: &Visit, reply: Reply) {
     if visit.head_only {
         return reply.send(head(LINES));
     }
+    let settings = match texts(portal, asked) {
+        Ok(settings) => settings,
+        Err(trouble) => {
+            portal.note(&trouble);
+            return reply.send(refused(&trouble));
+        }
+    };
     let mut sink = reply.begin(head(LINES));
     let (mut line, mut left) = (String::new(), asked.limit);
     let read = changes.read(&portal.archive, &asked.from, &asked.filter, |cursor, event| {
@@ -284,7 +349,7 @@ fn lines(look: &Looking<'_>, asked: &Asked, visit: &Visit, reply: Reply) {
         }
         left -= 1;
         line.clear();
-        event.json(cursor, &mut line);
+        put(portal, settings.as_ref(), cursor, event, &mut line);
         line.push('\n');
         if sink.write(line.as_bytes()).is_ok() { ControlFlow::Continue(()) } else { ControlFlow::Break(()) }
     });
@@ -296,6 +361,21 @@ fn lines(look: &Looking<'_>, asked: &Asked, visit: &Visit, reply: Reply) {
             sink.cut(std::io::Error::other("the log cannot be read"));
         }
     }
+}
+
+/// The rules by which texts are read, if texts are asked for.
+fn texts(portal: &Portal, asked: &Asked) -> Result<Option<Settings>, Trouble> {
+    match asked.delta {
+        true => Settings::of(&portal.archive).map(Some).map_err(trouble),
+        false => Ok(None),
+    }
+}
+
+/// Appends an event as told, with the delta of its text if texts are asked for.
+fn put(portal: &Portal, texts: Option<&Settings>, cursor: &Cursor, event: &Kept<'_>, out: &mut String) {
+    // What cannot be read is told without its text: `skep check` says what is wrong with the archive.
+    let delta = texts.and_then(|settings| Delta::of(&portal.archive, settings, event).ok().flatten());
+    event.json_with(cursor, delta.as_ref(), out);
 }
 
 /// What is there and what comes, as server-sent events.
@@ -318,7 +398,14 @@ async fn stay(portal: Arc<Portal>, asked: Asked, may: May) -> Answer {
     };
     let (pieces, coming) = mpsc::channel(1);
     let newest = portal.hub.join(&portal);
-    tokio::spawn(Consumer { portal, asked, may, cursor, pieces, newest }.run());
+    let texts = match texts(&portal, &asked) {
+        Ok(texts) => texts,
+        Err(trouble) => {
+            portal.note(&trouble);
+            return refused(&trouble);
+        }
+    };
+    tokio::spawn(Consumer { portal, asked, may, texts, cursor, pieces, newest }.run());
     head(EVENTS).map(|_| Body::new(Pieces(coming)))
 }
 
@@ -327,6 +414,7 @@ struct Consumer {
     portal: Arc<Portal>,
     asked: Asked,
     may: May,
+    texts: Option<Settings>,
     cursor: Cursor,
     pieces: mpsc::Sender<std::io::Result<Bytes>>,
     newest: watch::Receiver<u64>,
@@ -346,16 +434,23 @@ impl Consumer {
                     None => return,
                 },
             };
-            let caught_up = some.is_empty();
+            let skip = some.partition_point(|frame| frame.number <= self.cursor.number);
+            let caught_up = skip == some.len();
             let now_ms = self.portal.now_ms();
-            for (number, value) in some {
-                self.cursor.number = number;
-                let Some(event) = Kept::decode(&value) else { continue };
-                let shown = self.asked.filter.admits(&event) && !self.portal.archive.views().is_hidden(event.key);
-                if shown && may_see(&self.portal, self.may, now_ms, &event) {
-                    text.push_str(&format!("id: {}\ndata: ", self.cursor));
-                    event.json(&self.cursor, &mut text);
-                    text.push_str("\n\n");
+            for told in &some[skip..] {
+                self.cursor.number = told.number;
+                let Some(event) = Kept::decode(&told.value) else { continue };
+                if self.asked.filter.admits_of(&event, Some(&told.host))
+                    && !self.portal.archive.views().is_hidden(event.record())
+                    && may_see(&self.portal, self.may, now_ms, &event)
+                {
+                    match self.texts.is_some() {
+                        false => text.push_str(&told.text),
+                        true => match self.with_text(&told.value).await {
+                            Some(told) => text.push_str(&told),
+                            None => return,
+                        },
+                    }
                 }
                 if text.len() >= PIECE_BYTES && self.send(&mut text).await.is_none() {
                     return;
@@ -376,22 +471,36 @@ impl Consumer {
     }
 
     /// Events out of the log, for who is further behind than is remembered.
-    async fn behind(&self) -> Option<Vec<(u64, Arc<[u8]>)>> {
+    async fn behind(&self) -> Option<Arc<Vec<Frame>>> {
         let (portal, from) = (self.portal.clone(), From::After(self.cursor.clone()));
         let read = tokio::task::spawn_blocking(move || {
-            let mut some: Vec<(u64, Arc<[u8]>)> = Vec::new();
+            let mut some = Vec::new();
             let all = Filter { classes: Some(Classes(u32::MAX)), ..Filter::default() };
             let read = portal.hub.changes.read(&portal.archive, &from, &all, |cursor, kept| {
-                some.push((cursor.number, kept.value.into()));
+                some.push(Frame::of(cursor, kept));
                 if some.len() >= CHANGES_STEP_MAX { ControlFlow::Break(()) } else { ControlFlow::Continue(()) }
             });
             match read {
-                Ok(_) => Some(some),
+                Ok(_) => Some(Arc::new(some)),
                 Err(error) => {
                     portal.note(&trouble(error));
                     None
                 }
             }
+        });
+        read.await.ok().flatten()
+    }
+
+    /// An event with the delta of its text, which is read from the records.
+    async fn with_text(&self, value: &[u8]) -> Option<String> {
+        let (portal, cursor, value) = (self.portal.clone(), self.cursor.clone(), value.to_vec());
+        let texts = self.texts.clone()?;
+        let read = tokio::task::spawn_blocking(move || {
+            let kept = Kept::decode(&value)?;
+            let delta = Delta::of(&portal.archive, &texts, &kept).ok().flatten();
+            let mut text = String::new();
+            frame(&cursor, &kept, delta.as_ref(), &mut text);
+            Some(text)
         });
         read.await.ok().flatten()
     }

@@ -4,7 +4,10 @@ mod site;
 
 use serde_json::Value;
 use site::{Got, Site, Warc, add};
+use skep_archive::{Append, Encoded, Key};
+use skep_changes::Delta;
 use skep_portal::{Access, Settings};
+use std::collections::{BTreeSet, HashMap};
 use std::io::{BufRead, BufReader, Write};
 use std::net::TcpStream;
 
@@ -45,12 +48,20 @@ fn who_pulls_gets_what_is_there() {
     assert_eq!(count("since=2024-01-10T00:00:00Z"), 2);
     assert_eq!(count(&format!("since={}", all[1]["cursor"].as_str().unwrap())), 1);
     assert_eq!(count("limit=2"), 2);
+    assert_eq!((count("mime=text/*"), count("mime=image/*"), count("mime=text/html&class=text")), (3, 0, 1));
+    let with_text = events(&site.get("/changes?delta=text").is(200));
+    let texts: Vec<Delta> = with_text.iter().map(|event| Delta::read(&event["delta"]).unwrap()).collect();
+    let first = texts[0].apply("").unwrap();
+    assert!(first.ends_with("one\n") && texts[2].apply(&first).unwrap().ends_with("stays as it is.\ntwo\n"));
+    assert_eq!(with_text[2]["delta"]["lines"], serde_json::json!([40, -1, "two"]));
+    assert!(all[2]["delta"].is_null(), "only for who asks");
     for (query, about) in [
         ("color=red", "color"),
         ("since=yesterday", "yesterday"),
         ("class=tekst", "tekst"),
         ("min_change=5", "min_change"),
         ("limit=-1", "limit"),
+        ("delta=page", "page"),
     ] {
         let wrong = site.get(&format!("/changes?{query}")).is(400).text();
         assert!(wrong.contains(about), "{wrong}");
@@ -118,4 +129,61 @@ fn who_stays_hears_of_what_comes_and_goes_on_where_it_was() {
     site.serving.stopper().stop();
     let _the_rest = staying.lines.by_ref().take_while(Result::is_ok).count();
     site.serving.wait();
+}
+
+/// A client that is killed in the middle of whatever it reads, and begins again behind the last event that it has whole.
+#[test]
+fn a_client_that_is_killed_a_hundred_times_sees_every_key_in_order() {
+    const CAPTURES: usize = 3_000;
+    const URLS: usize = 50;
+    let site = Site::new(&[]);
+    let archive = site.archive.clone();
+    let writer = std::thread::spawn(move || {
+        let site_hash = Key::of("http://example.org/").site_hash();
+        for part in 0..CAPTURES / 20 {
+            let records = (part * 20..part * 20 + 20).map(|number| {
+                let url = format!("http://example.org/{}", number % URLS);
+                let time = skep_warc::date::rfc3339(1_767_225_600_000 + number as i64 * 60_000);
+                Encoded::describing(page(Warc::new(), &url, &time, &format!("version {number}")).bytes).unwrap()
+            });
+            archive.append(Append { site_hash, records: records.collect() }).unwrap().wait().unwrap();
+        }
+    });
+    let mut chance = 7_u64;
+    let mut below = |bound: usize| {
+        chance = chance.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1_442_695_040_888_963_407);
+        (chance >> 33) as usize % bound
+    };
+    let (mut cursor, mut keys) = (None::<String>, BTreeSet::new());
+    let mut newest: HashMap<String, String> = HashMap::new();
+    let mut kills = 0;
+    while keys.len() < CAPTURES {
+        // A life: at first of some thousand bytes, in the end as long as it takes.
+        let life = if kills < 100 { 1 + below(16_000) } else { usize::MAX };
+        let stream = TcpStream::connect(site.serving.address()).unwrap();
+        let from = cursor.as_ref().map_or(String::new(), |cursor| format!("Last-Event-ID: {cursor}\r\n"));
+        let request = format!(
+            "GET /changes?class=all HTTP/1.1\r\nHost: localhost\r\nAccept: text/event-stream\r\n{from}Connection: close\r\n\r\n"
+        );
+        (&stream).write_all(request.as_bytes()).unwrap();
+        let mut bytes = 0;
+        let mut lines = BufReader::new(&stream).lines();
+        while bytes < life && keys.len() < CAPTURES {
+            let line = lines.next().unwrap().unwrap();
+            bytes += line.len();
+            // What came of the last line before the kill is lost to it.
+            let Some(event) = line.strip_prefix("data: ").filter(|_| bytes < life) else { continue };
+            let event: Value = serde_json::from_str(event).unwrap();
+            let text = |name: &str| event[name].as_str().unwrap().to_owned();
+            let before = newest.insert(text("subject"), text("time"));
+            // It begins again behind what it had: what comes is never older than that.
+            assert!(before.is_none_or(|before| before <= text("time")), "in order per URL");
+            keys.insert(text("key"));
+            cursor = Some(text("cursor"));
+        }
+        kills += 1;
+    }
+    assert!(kills > 100, "{kills}");
+    writer.join().unwrap();
+    assert_eq!(keys.len(), CAPTURES, "every capture is an event");
 }

@@ -7,7 +7,7 @@ use crate::{signals, when};
 use clap::Args;
 use serde::{Deserialize, Serialize};
 use serde_json::{Value, json};
-use skep_changes::{Cursor, Filter, From};
+use skep_changes::{Cursor, Delta, Filter, From, Settings};
 use skep_page::compare::{Class, Classes};
 use std::io::Write;
 use std::ops::ControlFlow;
@@ -19,11 +19,14 @@ use std::time::Duration;
 #[derive(Args)]
 #[command(after_help = "\
 Classes: new, gone, returned, moved, text.major (a twentieth of the words or more), text.minor, reverted, data (prices and other
-structured data, and files that are no text), links, meta. Told only when asked for: suspect (a challenge or an outage came instead of
-the page), volatile (parts that always change), markup, bytes. `text` stands for both of its kinds, `all` for everything.
+structured data, and files that are no text), links, meta; of hosts: host.down, host.up, host.moved, host.robots, host.sitemap,
+host.template (many of its pages changed in the same place). Told only when asked for: suspect (a challenge or an outage came instead of
+the page), template (the page changed only there), volatile (parts that always change), markup, bytes. `text` stands for both of its
+kinds, `host` for all of hosts, `all` for everything.
 Examples:
   skep changes --since 2026-11 --host example.org           what happened there since then
   skep changes --class text --min-change 1%                 only text, only more than a word
+  skep changes --json --delta --mime text/html              with what an indexer needs to keep texts up to date
   skep changes --follow --json                              one CloudEvent a line, as it happens
   skep changes --since c41f22abmi2k3l4m:1042                what came behind that event
 Each event has a cursor, its place in this stream, and a key, the record of its capture: one that is told again has the same key.
@@ -44,6 +47,12 @@ pub struct Typed {
     /// Only this class; may be given several times
     #[arg(long = "class", value_name = "C")]
     classes: Vec<String>,
+    /// Only this media type; `image/*` for all of a kind
+    #[arg(long, value_name = "TYPE")]
+    mime: Option<String>,
+    /// With each event, what leads from the text that was told before to the text now (in --json: `delta`)
+    #[arg(long)]
+    delta: bool,
     /// Only changes of at least this share of the words; what is born or dies is told all the same
     #[arg(long, value_name = "1%")]
     min_change: Option<String>,
@@ -59,6 +68,10 @@ pub struct Job {
     prefix: Option<String>,
     classes: Option<u32>,
     share_min: u16,
+    #[serde(default)]
+    mime: Option<String>,
+    #[serde(default)]
+    delta: bool,
 }
 
 /// How often the archive is looked at for more, and whoever asked is looked after.
@@ -108,6 +121,8 @@ impl Typed {
             prefix: self.prefix,
             classes,
             share_min: self.min_change.as_deref().map(share).transpose()?.unwrap_or(0),
+            mime: self.mime,
+            delta: self.delta,
         })
     }
 }
@@ -128,8 +143,11 @@ pub fn perform(owned: &Owned, job: &Job, tell: &mut dyn Tell) -> Result<Exit> {
         prefix: job.prefix.clone(),
         classes: job.classes.map(Classes),
         share_min: job.share_min,
+        mime: job.mime.clone(),
         since_ms: job.since_ms,
     };
+    let filter = if job.delta { filter.with_text() } else { filter };
+    let settings = if job.delta { Some(Settings::of(archive)?) } else { None };
     let mut from = match job.after.as_deref().map(str::parse) {
         Some(Ok(cursor)) => From::After(cursor),
         _ => From::Start,
@@ -140,7 +158,8 @@ pub fn perform(owned: &Owned, job: &Job, tell: &mut dyn Tell) -> Result<Exit> {
         let (mut line, mut failed) = (String::new(), None);
         let cursor = owned.changes.read(archive, &from, &filter, |cursor, event| {
             line.clear();
-            event.json(cursor, &mut line);
+            let delta = settings.as_ref().and_then(|settings| Delta::of(archive, settings, event).ok().flatten());
+            event.json_with(cursor, delta.as_ref(), &mut line);
             let value = serde_json::from_str(&line).unwrap_or(Value::Null);
             told = true;
             match tell.line(value) {
@@ -210,7 +229,18 @@ fn row(event: &Value) -> String {
     let time = event["time"].as_str().unwrap_or_default();
     let subject = event["subject"].as_str().unwrap_or_default();
     let line = format!("{time:<24}  {:<18}  {share:>6}  {subject}  {said}", classes.join(" "));
-    line.trim_end().chars().map(printable).collect()
+    let mut text: String = line.trim_end().chars().map(printable).collect();
+    // What came and what went of the text, below.
+    for step in event.pointer("/delta/lines").and_then(Value::as_array).into_iter().flatten() {
+        let told = match (step.as_str(), step.as_i64()) {
+            (Some(line), _) => format!("+ {line}"),
+            (None, Some(count)) if count < 0 => format!("- {} lines", -count),
+            _ => continue,
+        };
+        text.push_str("\n    ");
+        text.extend(told.chars().map(printable));
+    }
+    text
 }
 
 #[cfg(test)]

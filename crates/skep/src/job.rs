@@ -2,8 +2,8 @@
 
 use crate::owner::Owned;
 use crate::{
-    add, captures, changes, check, crawl, diff, export, failure, get, queue, remove, report, search, serve, stats,
-    watch, why,
+    add, captures, changes, check, crawl, diff, export, failure, get, queue, remove, report, retain, search, serve,
+    stats, watch, why,
 };
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
@@ -26,6 +26,7 @@ pub enum Job {
     Queue(queue::Job),
     Remove(remove::Job),
     Report(report::Job),
+    Retain(retain::Job),
     Search(search::Job),
     Serve(Box<serve::Job>),
     Stats(stats::Job),
@@ -45,7 +46,8 @@ impl Job {
     /// Whether it changes the archive, or writes a file that is to become whole: its process does not leave before it is done.
     pub fn writes(&self) -> bool {
         match self {
-            Job::Add(_) | Job::Crawl(_) | Job::Export(_) | Job::Remove(_) | Job::Serve(_) | Job::Watch(_) => true,
+            Job::Add(_) | Job::Crawl(_) | Job::Export(_) | Job::Remove(_) | Job::Retain(_) => true,
+            Job::Serve(_) | Job::Watch(_) => true,
             Job::Queue(job) => job.writes(),
             _ => false,
         }
@@ -102,6 +104,7 @@ pub fn perform(owned: &Owned, job: &Job, tell: &mut dyn Tell) -> failure::Result
         Job::Queue(job) => queue::perform(owned, job, tell),
         Job::Remove(job) => remove::perform(archive, job, tell),
         Job::Report(job) => report::perform(owned, job, tell),
+        Job::Retain(job) => retain::perform(owned, job, tell),
         Job::Search(job) => search::perform(owned, job, tell),
         Job::Serve(job) => serve::perform(owned, job, tell),
         Job::Stats(job) => stats::perform(archive, job, tell),

@@ -6,6 +6,7 @@ mod amount;
 mod captures;
 mod changes;
 mod check;
+mod checked;
 mod crawl;
 mod crawls;
 mod diff;
@@ -20,6 +21,7 @@ mod queue;
 mod rebuild;
 mod remove;
 mod report;
+mod retain;
 mod schedule;
 mod search;
 mod seeds;
@@ -98,6 +100,7 @@ enum Command {
     Check(check::Typed),
     Rebuild(rebuild::Typed),
     Remove(remove::Typed),
+    Retain(retain::Typed),
     Stats(stats::Typed),
     Serve(serve::Typed),
     Doctor(doctor::Typed),
@@ -134,6 +137,7 @@ fn main() -> ExitCode {
         Command::Check(typed) => check::run(typed, &place),
         Command::Rebuild(typed) => rebuild::run(&typed, &place),
         Command::Remove(typed) => remove::run(typed, &place),
+        Command::Retain(typed) => retain::run(typed, &place),
         Command::Stats(typed) => stats::run(typed, &place),
         Command::Serve(typed) => serve::run(typed, &place),
         Command::Doctor(typed) => doctor::run(&typed, &place),

@@ -1,6 +1,7 @@
 //! One process owns an archive. A command asks the owner, if there is one; else it becomes the owner for as long as it runs and answers
 //! others meanwhile.
 
+use crate::checked::CheckLines;
 use crate::crawls::Crawls;
 use crate::failure::{Failure, Result, say};
 use crate::job::{self, Exit, Job, Tell};
@@ -80,8 +81,13 @@ pub fn as_owner(archive: Archive, work: impl FnOnce(&Owned) -> Result<Exit>) -> 
     let socket = archive.layout().control();
     let archive = Arc::new(archive);
     let text = Arc::new(Text::open(archive.clone())?);
-    let owned =
-        Arc::new(Owned { archive, crawls: Arc::default(), portals: Portals::default(), text, changes: Arc::default() });
+    let owned = Arc::new(Owned {
+        archive,
+        crawls: Arc::default(),
+        portals: Portals::default(),
+        text,
+        changes: Arc::new(Changes::new(CheckLines::default())),
+    });
     let guests = Arc::new(Guests::default());
     let (shared, counted) = (Arc::clone(&owned), Arc::clone(&guests));
     let server = control::serve(

@@ -10,6 +10,7 @@ mod registry;
 mod replay;
 mod served;
 mod stats;
+mod stream;
 mod warc_read;
 
 use crate::limits;
@@ -63,6 +64,16 @@ pub const ALL: &[Entry] = &[
         name: "freshness",
         what: "how fresh a budget of visits keeps copies of a changing web, policy by policy, beside one that knows all rates",
         run: freshness::run,
+    },
+    Entry {
+        name: "stream",
+        what: "events from captures and check lines, replayed, and followed by a thousand at once",
+        run: stream::run,
+    },
+    Entry {
+        name: "indexer",
+        what: "bytes that an indexer receives who follows the stream, beside one that downloads every page daily",
+        run: stream::indexer,
     },
     Entry {
         name: "revisit-cost",

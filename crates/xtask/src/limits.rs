@@ -138,3 +138,15 @@ pub const FRESHNESS_SEEDS: u64 = 10;
 pub const FRESHNESS_PAGES: u64 = 100_000;
 /// URLs about which decisions are measured, unless `--count` says otherwise.
 pub const REVISIT_COST_URLS: u64 = 1_000_000;
+
+/// Pages that become events of the stream when it is measured, unless `--count` says otherwise: once new, once changed.
+pub const STREAM_PAGES: u64 = 50_000;
+
+/// Check lines that the stream takes in when it is measured.
+pub const STREAM_LINES: u64 = 1_000_000;
+
+/// How long consumers follow when the stream is measured.
+pub const STREAM_SECONDS: u64 = 20;
+
+/// Pages of the web whose changes an indexer hears of, unless `--count` says otherwise.
+pub const INDEXER_PAGES: u64 = 1_000;

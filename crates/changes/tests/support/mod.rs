@@ -5,11 +5,11 @@ use std::ops::ControlFlow;
 use std::path::Path;
 use std::sync::Arc;
 
-use skep_archive::{Append, Archive, Bytes, Encoded, Key, OpenOptions};
-use skep_changes::{Changes, Cursor, Event, Filter, From};
+use skep_archive::{Append, Archive, Bytes, CHECKS, Encoded, Key, OpenOptions};
+use skep_changes::{Changes, Check, Checked, Checks, Cursor, Event, Filter, Fingerprint, From, Said};
 use skep_page::compare::Classes;
 use skep_warc::date::rfc3339;
-use skep_warc::write::{Compression, Encoder, Record, RecordId};
+use skep_warc::write::{Compression, Encoder, Record, RecordId, Revisit};
 
 /// 2026-01-01T00:00:00Z.
 pub const START_MS: i64 = 1_767_225_600_000;
@@ -38,12 +38,70 @@ pub fn answer(url: &str, time_ms: i64, status: u16, fields: &str, body: &str) ->
     Encoded::describing(bytes).unwrap()
 }
 
+/// A record of an answer whose body was stored before.
+pub fn revisit(url: &str, time_ms: i64, digest: &skep_archive::Digest) -> Encoded {
+    let mut id = [6; 16];
+    id[..8].copy_from_slice(&xxhash_rust::xxh3::xxh3_64(format!("{url} {time_ms}").as_bytes()).to_le_bytes());
+    let mut bytes = Vec::new();
+    let why = Revisit::IdenticalPayload(digest.to_string().parse().unwrap());
+    let (id, date) = (RecordId::uuid(id), rfc3339(time_ms));
+    let record =
+        Record::revisit(&id, &date, url, why, b"HTTP/1.1 200 OK\r\nContent-Type: text/html\r\n\r\n".as_slice());
+    record.encode(&mut Encoder::new(Compression::GZIP), &mut bytes).unwrap();
+    Encoded::describing(bytes).unwrap()
+}
+
 pub fn append(archive: &Archive, url: &str, records: Vec<Encoded>) {
     archive.append(Append { site_hash: Key::of(url).site_hash(), records }).unwrap().wait().unwrap();
 }
 
 pub fn page(archive: &Archive, url: &str, time_ms: i64, body: &str) {
     append(archive, url, vec![answer(url, time_ms, 200, "", body)]);
+}
+
+/// Check lines as these tests write them: the host, then `fingerprint time what`.
+pub struct TestChecks;
+
+pub fn fingerprint(url: &str) -> Fingerprint {
+    xxhash_rust::xxh3::xxh3_128(url.as_bytes()).to_le_bytes()
+}
+
+impl Checks for TestChecks {
+    fn read(&self, block: &[u8]) -> Option<Checked> {
+        let mut lines = std::str::from_utf8(block).ok()?.lines();
+        let host = lines.next()?.to_owned();
+        let line = |line: &str| {
+            let mut words = line.split(' ');
+            let fingerprint = u128::from_str_radix(words.next()?, 16).ok()?.to_le_bytes();
+            let time_ms = words.next()?.parse().ok()?;
+            let said = match words.next()? {
+                "same" => Said::Same,
+                fault => Said::of_fault(fault),
+            };
+            Some(Check { fingerprint, time_ms, said })
+        };
+        Some(Checked { host, lines: lines.map(line).collect::<Option<_>>()? })
+    }
+
+    fn names(&self, _: &Archive, url: &str) -> Vec<Fingerprint> {
+        vec![fingerprint(url)]
+    }
+}
+
+/// A record of checks of URLs of one host.
+pub fn checks(archive: &Archive, host: &str, lines: &[(&str, i64, &str)]) {
+    let mut block = format!("{host}\n");
+    for (url, time_ms, what) in lines {
+        block.push_str(&format!("{:032x} {time_ms} {what}\n", u128::from_le_bytes(fingerprint(url))));
+    }
+    let mut id = [2; 16];
+    id[..8].copy_from_slice(&xxhash_rust::xxh3::xxh3_64(block.as_bytes()).to_le_bytes());
+    let (id, date) = (RecordId::uuid(id), rfc3339(lines.first().map_or(0, |line| line.1)));
+    let mut bytes = Vec::new();
+    let record = Record::metadata(&id, &date, CHECKS, block.as_bytes());
+    record.encode(&mut Encoder::new(Compression::GZIP), &mut bytes).unwrap();
+    let url = lines.first().map_or("http://example.org/", |line| line.0);
+    append(archive, url, vec![Encoded::describing(bytes).unwrap()]);
 }
 
 /// The same records as a file from elsewhere.

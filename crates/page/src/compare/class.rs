@@ -25,6 +25,18 @@ macro_rules! classes {
 
 // The numbers are stored; they never change.
 classes! {
+    /// No page of a host was to be had for long.
+    15 HostDown "host.down";
+    /// Pages of it are to be had again.
+    16 HostUp "host.up";
+    /// Its start page leads to another host for good.
+    17 HostMoved "host.moved";
+    /// What it asks of robots changed.
+    18 HostRobots "host.robots";
+    /// Its list of pages changed.
+    19 HostSitemap "host.sitemap";
+    /// Many of its pages changed in the same place on the same day.
+    20 HostTemplate "host.template";
     /// The first good copy of a URL.
     0 New "new";
     /// Nothing is there any more, and that was confirmed.
@@ -47,6 +59,8 @@ classes! {
     9 Meta "meta";
     /// No page at all: a test for robots, an outage, a page that says that nothing is there.
     10 Suspect "suspect";
+    /// Only what many pages of its host share changed; the host's event tells of it.
+    14 Template "template";
     /// Only parts changed that change all the time.
     11 Volatile "volatile";
     /// It looks different and says the same.
@@ -58,7 +72,12 @@ classes! {
 impl Class {
     /// Noise: counted, and told only to those who ask for it.
     pub fn is_silent(self) -> bool {
-        matches!(self, Class::Suspect | Class::Volatile | Class::Markup | Class::Bytes)
+        matches!(self, Class::Suspect | Class::Template | Class::Volatile | Class::Markup | Class::Bytes)
+    }
+
+    /// It is about a host, not about one page of it.
+    pub fn is_of_host(self) -> bool {
+        self as u8 >= Class::HostDown as u8
     }
 
     /// The class of this name.
@@ -83,7 +102,7 @@ impl Classes {
         Classes(1 << class as u32)
     }
 
-    /// The classes that people mean by a name: `text` is `text.major` and `text.minor`, `all` is every class.
+    /// The classes that people mean by a name: `text` is `text.major` and `text.minor`, `host` whatever is about hosts, `all` is every class.
     pub fn from_name(name: &str) -> Option<Classes> {
         let mut classes = Classes::default();
         for class in Class::ALL {
@@ -98,6 +117,11 @@ impl Classes {
     /// Adds a class.
     pub fn insert(&mut self, class: Class) {
         self.0 |= 1 << class as u32;
+    }
+
+    /// Takes a class out.
+    pub fn remove(&mut self, class: Class) {
+        self.0 &= !(1 << class as u32);
     }
 
     /// Is it one of them?

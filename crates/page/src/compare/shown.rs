@@ -66,6 +66,13 @@ pub fn show(old: &str, new: &str) -> Shown {
     shown
 }
 
+/// Where two lists of lines differ: stretches of the old one, and what stands there in the new one.
+pub fn show_lines(old: &[&str], new: &[&str]) -> Vec<(Range<usize>, Range<usize>)> {
+    let digests = |lines: &[&str]| lines.iter().map(|line| xxh3_64(line.as_bytes())).collect::<Vec<_>>();
+    let places = align(&digests(old), &digests(new)).places(old.len(), new.len());
+    places.into_iter().map(|place| (place.old, place.new)).collect()
+}
+
 impl Shown {
     /// Of what is the same, the lines next to a difference.
     fn same(&mut self, lines: &[String], before: bool, after: bool) {

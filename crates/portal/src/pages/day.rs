@@ -100,7 +100,7 @@ impl Day {
         let mut sites: HashMap<String, Site> = HashMap::new();
         let (mut before_ms, mut after_ms) = (None, None);
         let cut = changes.newest_first(&portal.archive, None, DAY_LOOKED_MAX, &Filter::default(), |_, kept| {
-            if !look.scope.holds_position(kept.key, portal) || !may_see(portal, look.may, look.now_ms, kept) {
+            if !look.scope.holds_position(kept.record(), portal) || !may_see(portal, look.may, look.now_ms, kept) {
                 return ControlFlow::Continue(());
             }
             if kept.time_ms < begin_ms {

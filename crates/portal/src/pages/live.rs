@@ -23,6 +23,7 @@ const CLASSES: &[(&str, &str)] = &[
     ("links", "links"),
     ("data", "structured data and files"),
     ("meta", "titles and the like"),
+    ("host", "whole hosts"),
     ("all", "everything, noise too"),
 ];
 const SHARES: &[(&str, &str)] = &[("", "any"), ("0.01", "1 %"), ("0.05", "5 %"), ("0.2", "20 %"), ("0.5", "50 %")];
@@ -106,7 +107,7 @@ fn told(look: &Looking<'_>, before: Option<u64>, filter: &Filter) -> Result<Told
     let portal = look.portal;
     let (mut told, mut count, mut last) = (Told { rows: String::new(), next: None }, 0, 0);
     let cut = portal.hub.changes.newest_first(&portal.archive, before, LIVE_LOOKED_MAX, filter, |cursor, kept| {
-        if !look.scope.holds_position(kept.key, portal) || !may_see(portal, look.may, look.now_ms, kept) {
+        if !look.scope.holds_position(kept.record(), portal) || !may_see(portal, look.may, look.now_ms, kept) {
             return ControlFlow::Continue(());
         }
         if count == LIVE_ROWS {

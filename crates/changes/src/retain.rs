@@ -1,0 +1,388 @@
+//! `settings/retention.toml`: which versions of a page are kept, and applying it. Read top to bottom.
+//!
+//! ```toml
+//! version = 1
+//!
+//! [[rule]]
+//! match = "https://example.org/"       # a URL prefix, or a host; the longest that fits counts; without it, everything
+//! keep = "text"                        # versions that changed the text or more; or "all"; or a number: the newest so many
+//! thin = [                             # besides: of those older than this, one for each stretch of so long
+//!   { after = "30d", every = "1d" },
+//!   { after = "1y", every = "30d" },
+//! ]
+//! ```
+//! What is not kept is removed by rewriting, as everything that disappears. The first and the newest good capture of a URL always stay, what
+//! is pinned stays, and so does every body that a kept revisit stands for.
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::ops::ControlFlow;
+
+use serde::Deserialize;
+use skep_archive::{Archive, Capture, CaptureKind, Digest, Position};
+
+use crate::error::{Error, Result};
+use crate::event::Kept;
+use crate::judge::is_judged;
+use crate::limits::{REFOLDED_CAPTURES_MAX, RETENTION_RULES_MAX};
+use crate::log::Changes;
+
+const FILE: &str = "retention.toml";
+const VERSION: u32 = 1;
+const REASON: &str = "retention";
+
+/// What is kept.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct Retention {
+    rules: Vec<Rule>,
+    pinned: BTreeSet<Position>,
+}
+
+#[derive(Debug, Clone, PartialEq, Eq)]
+struct Rule {
+    matching: String,
+    keep: Keep,
+    /// Older than the first, one in each stretch of the second, in milliseconds; the oldest age first.
+    thin: Vec<(i64, i64)>,
+}
+
+/// How many versions of a URL are kept.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Keep {
+    All,
+    Text,
+    Newest(usize),
+}
+
+#[derive(Deserialize)]
+#[serde(rename_all = "kebab-case", deny_unknown_fields)]
+struct Typed {
+    #[serde(rename = "version")]
+    _version: u32,
+    #[serde(default)]
+    rule: Vec<TypedRule>,
+    /// Positions of captures that stay whatever the rules say.
+    #[serde(default)]
+    pinned: Vec<String>,
+}
+
+#[derive(Deserialize)]
+#[serde(rename_all = "kebab-case", deny_unknown_fields)]
+struct TypedRule {
+    #[serde(rename = "match", default)]
+    matching: String,
+    keep: TypedKeep,
+    #[serde(default)]
+    thin: Vec<TypedThin>,
+}
+
+#[derive(Deserialize)]
+#[serde(untagged)]
+enum TypedKeep {
+    Number(usize),
+    Word(String),
+}
+
+#[derive(Deserialize)]
+#[serde(deny_unknown_fields)]
+struct TypedThin {
+    after: String,
+    every: String,
+}
+
+/// A capture as retention sees it.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Version {
+    /// Its record.
+    pub position: Position,
+    /// When, in milliseconds since 1970.
+    pub time_ms: i64,
+    /// It brought a page, not an error or a redirect.
+    pub good: bool,
+    /// It is an event that is told to everybody.
+    pub told: bool,
+}
+
+/// What retention came to.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct Retained {
+    /// URLs that were looked at because a rule is about them.
+    pub urls: u64,
+    /// Captures of these.
+    pub captures: u64,
+    /// Captures that went, or would go.
+    pub removed: u64,
+    /// Bytes of their records as stored.
+    pub bytes: u64,
+}
+
+impl Retention {
+    /// What was decided for this archive; nothing if nothing was.
+    pub fn of(archive: &Archive) -> Result<Option<Retention>> {
+        let path = archive.layout().settings().join(FILE);
+        skep_archive::settings::load::<Typed>(&path, VERSION)?.map(Retention::meant).transpose()
+    }
+
+    /// The same from text.
+    pub fn read(text: &str) -> Result<Retention> {
+        Retention::meant(toml::from_str(text).map_err(|error| Error::Retention(error.to_string()))?)
+    }
+
+    fn meant(typed: Typed) -> Result<Retention> {
+        if typed.rule.len() > RETENTION_RULES_MAX {
+            return Err(Error::Retention(format!("there are more than {RETENTION_RULES_MAX} rules")));
+        }
+        let mut rules = Vec::new();
+        for TypedRule { matching, keep, thin } in typed.rule {
+            let wrong = |what: String| Error::Retention(format!("for {matching:?}, {what}"));
+            let keep = match keep {
+                TypedKeep::Number(0) => {
+                    return Err(wrong("keep = 0 would keep nothing; `skep remove` removes pages".into()));
+                }
+                TypedKeep::Number(count) => Keep::Newest(count),
+                TypedKeep::Word(word) => match word.as_str() {
+                    "all" => Keep::All,
+                    "text" => Keep::Text,
+                    other => return Err(wrong(format!("keep = {other:?} is not \"all\", \"text\" or a number"))),
+                },
+            };
+            let span = |text: &str| {
+                duration_ms(text).ok_or_else(|| wrong(format!("{text:?} is not a time such as 12h, 30d, 2w or 1y")))
+            };
+            let mut ages = Vec::new();
+            for TypedThin { after, every } in &thin {
+                ages.push((span(after)?, span(every)?));
+            }
+            ages.sort_by_key(|(after_ms, _)| std::cmp::Reverse(*after_ms));
+            rules.push(Rule { matching, keep, thin: ages });
+        }
+        rules.sort_by_key(|rule| std::cmp::Reverse(rule.matching.len()));
+        let pin = |text: &String| {
+            text.parse()
+                .map_err(|_| Error::Retention(format!("pinned: {text:?} is not a position such as c41f22ab:1:17")))
+        };
+        Ok(Retention { rules, pinned: typed.pinned.iter().map(pin).collect::<Result<_>>()? })
+    }
+
+    fn rule(&self, url: &str) -> Option<&Rule> {
+        let plain = url.split_once("://").map_or(url, |(_, rest)| rest);
+        let fits = |rule: &&Rule| match rule.matching.as_str() {
+            "" => true,
+            matching if matching.contains("://") => url.starts_with(matching),
+            host => plain.strip_prefix(host).is_some_and(|rest| rest.is_empty() || rest.starts_with(['/', ':', '?'])),
+        };
+        self.rules.iter().find(fits)
+    }
+
+    /// Of the captures of a URL, in the order of time, those that go.
+    pub fn goes(&self, url: &str, versions: &[Version], now_ms: i64) -> Vec<Position> {
+        let Some(rule) = self.rule(url) else { return Vec::new() };
+        let good: Vec<&Version> = versions.iter().filter(|version| version.good).collect();
+        let first_and_last: [Option<Position>; 3] = [
+            good.first().map(|version| version.position),
+            good.last().map(|version| version.position),
+            versions.last().map(|version| version.position),
+        ];
+        let counted: Vec<&Version> = match rule.keep {
+            Keep::All => versions.iter().collect(),
+            Keep::Text => versions.iter().filter(|version| version.told).collect(),
+            Keep::Newest(count) => versions.iter().rev().take(count).collect(),
+        };
+        let mut kept: BTreeSet<Position> = BTreeSet::new();
+        let mut stretches: BTreeSet<(i64, i64)> = BTreeSet::new();
+        let mut counted = counted;
+        counted.sort_by_key(|version| (version.time_ms, version.position));
+        for version in counted {
+            let age_ms = now_ms.saturating_sub(version.time_ms);
+            match rule.thin.iter().find(|(after_ms, _)| age_ms >= *after_ms) {
+                // Of each stretch the first stays, so that thinning again tomorrow changes nothing.
+                Some((_, every_ms)) if !stretches.insert((*every_ms, version.time_ms.div_euclid(*every_ms))) => {}
+                _ => drop(kept.insert(version.position)),
+            }
+        }
+        let stays = |version: &&Version| {
+            kept.contains(&version.position)
+                || self.pinned.contains(&version.position)
+                || first_and_last.contains(&Some(version.position))
+        };
+        // With a number of versions, the first good one is not kept for its own sake.
+        let newest_only = matches!(rule.keep, Keep::Newest(_));
+        let goes = |version: &&Version| {
+            let only_first = newest_only
+                && Some(version.position) == first_and_last[0]
+                && !first_and_last[1..].contains(&Some(version.position))
+                && !kept.contains(&version.position)
+                && !self.pinned.contains(&version.position);
+            only_first || !stays(version)
+        };
+        versions.iter().filter(goes).map(|version| version.position).collect()
+    }
+}
+
+/// `12h`, `30d`, `2w`, `1y` in milliseconds.
+fn duration_ms(text: &str) -> Option<i64> {
+    let text = text.trim();
+    let unit = text.chars().next_back()?;
+    let number: i64 = text[..text.len() - unit.len_utf8()].trim().parse().ok().filter(|number| *number > 0)?;
+    let hours = match unit {
+        'h' => 1,
+        'd' => 24,
+        'w' => 24 * 7,
+        'y' => 24 * 365,
+        _ => return None,
+    };
+    number.checked_mul(hours * 3_600_000)
+}
+
+impl Changes {
+    /// Applies what was decided about retention, or says what it would come to. The stream is up to date when this begins.
+    pub fn retain(&self, archive: &Archive, retention: &Retention, now_ms: i64, dry: bool) -> Result<Retained> {
+        let mut done = Retained::default();
+        let mut some: Vec<Capture> = Vec::new();
+        let mut gone: Vec<Capture> = Vec::new();
+        let mut wrong = None;
+        archive.views().captures.each(&skep_archive::captures::Match::All, |row| {
+            let capture = row.capture();
+            let other = some.first().is_some_and(|first| first.key != capture.key);
+            if other && let Err(error) = self.retain_url(archive, retention, now_ms, &mut some, &mut done, &mut gone) {
+                wrong = Some(error);
+                return ControlFlow::Break(());
+            }
+            if is_judged(&capture) && !archive.views().is_hidden(capture.position) {
+                some.push(capture);
+            }
+            ControlFlow::Continue(())
+        })?;
+        if let Some(error) = wrong {
+            return Err(error);
+        }
+        self.retain_url(archive, retention, now_ms, &mut some, &mut done, &mut gone)?;
+        spare_originals(archive, &mut gone)?;
+        done.removed = gone.len() as u64;
+        done.bytes = gone.iter().map(|capture| capture.length).sum();
+        if !dry && !gone.is_empty() {
+            archive.remove_captures(&gone, REASON)?;
+        }
+        Ok(done)
+    }
+
+    /// Decides about the captures of one key, which may be of several URLs.
+    fn retain_url(
+        &self,
+        archive: &Archive,
+        retention: &Retention,
+        now_ms: i64,
+        some: &mut Vec<Capture>,
+        done: &mut Retained,
+        gone: &mut Vec<Capture>,
+    ) -> Result<()> {
+        let mut urls: BTreeMap<String, Vec<Capture>> = BTreeMap::new();
+        for capture in some.drain(..) {
+            urls.entry(capture.url.clone()).or_default().push(capture);
+        }
+        for (url, mut captures) in urls {
+            // A URL with very many is thinned from its newest ones on; the next time goes further.
+            captures.sort_by_key(|capture| (capture.time_ms, capture.position));
+            if retention.rule(&url).is_none() || captures.len() > REFOLDED_CAPTURES_MAX * 16 {
+                continue;
+            }
+            let mut versions = Vec::with_capacity(captures.len());
+            for capture in &captures {
+                let told = self.last_of(archive, capture.position)?;
+                let told = told.as_deref().and_then(Kept::decode).is_some_and(|kept| !kept.classes.is_silent());
+                let good = matches!(capture.status, 0 | 200..=299) || capture.kind == CaptureKind::Revisit;
+                versions.push(Version { position: capture.position, time_ms: capture.time_ms, good, told });
+            }
+            let goes: BTreeSet<Position> = retention.goes(&url, &versions, now_ms).into_iter().collect();
+            done.urls += 1;
+            done.captures += captures.len() as u64;
+            gone.extend(captures.into_iter().filter(|capture| goes.contains(&capture.position)));
+        }
+        Ok(())
+    }
+}
+
+/// Leaves out the captures whose bodies revisits that stay stand for.
+fn spare_originals(archive: &Archive, gone: &mut Vec<Capture>) -> Result<()> {
+    let going: BTreeSet<Position> = gone.iter().map(|capture| capture.position).collect();
+    let bodies: BTreeSet<Digest> = gone
+        .iter()
+        .filter(|capture| capture.kind != CaptureKind::Revisit)
+        .filter_map(|capture| capture.digest)
+        .collect();
+    let mut needed: BTreeSet<Digest> = BTreeSet::new();
+    archive.views().captures.each(&skep_archive::captures::Match::All, |row| {
+        let capture = row.capture();
+        if capture.kind == CaptureKind::Revisit
+            && !going.contains(&capture.position)
+            && let Some(digest) = capture.digest.filter(|digest| bodies.contains(digest))
+        {
+            needed.insert(digest);
+        }
+        ControlFlow::Continue(())
+    })?;
+    gone.retain(|capture| {
+        capture.kind == CaptureKind::Revisit || capture.digest.is_none_or(|digest| !needed.contains(&digest))
+    });
+    Ok(())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use skep_archive::WriterKey;
+
+    const DAY_MS: i64 = 86_400_000;
+
+    fn left(text: &str, days: &[(i64, bool)], now: i64) -> Vec<i64> {
+        let retention = Retention::read(&format!("version = 1\n{text}")).unwrap();
+        let position = |day: i64| Position { writer: WriterKey(1), segment: 1, record: day as u32 };
+        let versions: Vec<Version> = days
+            .iter()
+            .map(|(day, told)| Version { position: position(*day), time_ms: day * DAY_MS, good: true, told: *told })
+            .collect();
+        let gone = retention.goes("https://example.org/a", &versions, now * DAY_MS);
+        days.iter().map(|(day, _)| *day).filter(|day| !gone.contains(&position(*day))).collect()
+    }
+
+    #[test]
+    fn what_is_kept_by_rule() {
+        let days: Vec<(i64, bool)> = (0..10).map(|day| (day, day % 3 == 0)).collect();
+        let all: Vec<i64> = (0..10).collect();
+        assert_eq!(left("", &days, 10), all, "nothing was decided");
+        assert_eq!(left("[[rule]]\nkeep = \"all\"", &days, 10), all);
+        assert_eq!(left("[[rule]]\nkeep = \"text\"", &days, 10), [0, 3, 6, 9]);
+        assert_eq!(left("[[rule]]\nkeep = 2", &days, 10), [8, 9]);
+        assert_eq!(left("[[rule]]\nmatch = \"other.example\"\nkeep = 2", &days, 10), all);
+        assert_eq!(
+            left("[[rule]]\nkeep = 1\n[[rule]]\nmatch = \"https://example.org/\"\nkeep = 3", &days, 10),
+            [7, 8, 9]
+        );
+        assert_eq!(left("pinned = [\"00000001:1:4\"]\n[[rule]]\nkeep = 1", &days, 10), [4, 9]);
+    }
+
+    #[test]
+    fn thinning_again_changes_nothing() {
+        let rule = "[[rule]]\nkeep = \"all\"\nthin = [{ after = \"10d\", every = \"5d\" }, { after = \"4w\", every = \"2w\" }]";
+        let days: Vec<(i64, bool)> = (0..60).map(|day| (day, true)).collect();
+        let once = left(rule, &days, 60);
+        assert_eq!(once[..6], [0, 14, 28, 33, 35, 40]);
+        assert_eq!(once[once.len() - 9..], [51, 52, 53, 54, 55, 56, 57, 58, 59]);
+        let again: Vec<(i64, bool)> = once.iter().map(|day| (*day, true)).collect();
+        assert_eq!(left(rule, &again, 60), once);
+    }
+
+    #[test]
+    fn what_makes_no_sense_is_told() {
+        for wrong in [
+            "[[rule]]\nkeep = 0",
+            "[[rule]]\nkeep = \"some\"",
+            "[[rule]]\nkeep = \"all\"\nthin = [{ after = \"soon\", every = \"1d\" }]",
+            "[[rule]]",
+            "pinned = [\"x\"]",
+            "other = 1",
+        ] {
+            let error = Retention::read(&format!("version = 1\n{wrong}")).unwrap_err();
+            assert!(error.id() == "retention" && error.hint().is_some(), "{wrong}");
+        }
+    }
+}
