@@ -19,7 +19,7 @@ use crate::event::{Details, Event, Kept};
 use crate::hosts::{self, Hosts};
 use crate::judge::{Judge, Told, is_judged};
 use crate::limits::{BATCH_CAPTURES_MAX, BATCH_LINES_MAX, REFOLDED_CAPTURES_MAX};
-use crate::log::{Changes, MARKS, Telling, URLS, told};
+use crate::log::{self, Changes, MARKS, Telling, URLS, told};
 use crate::settings::Settings;
 use crate::state::State;
 use crate::template::{self, Changed};
@@ -64,6 +64,7 @@ impl Changes {
         let mut quiet = self.following.lock().unwrap_or_else(PoisonError::into_inner);
         let settings = Settings::of(archive)?;
         archive.settle()?;
+        log::begin(archive, now_ms)?;
         let views = archive.views();
         let before = views.commits();
         if *quiet == Some(before) {
@@ -74,7 +75,6 @@ impl Changes {
             archive,
             settings: &settings,
             checks: &*self.checks,
-            now_ms,
             waiting: Vec::new(),
             again: BTreeMap::new(),
             removed: Vec::new(),
@@ -120,7 +120,6 @@ struct Following<'f> {
     archive: &'f Archive,
     settings: &'f Settings,
     checks: &'f dyn Checks,
-    now_ms: i64,
     waiting: Vec<Capture>,
     /// URLs that are judged from their beginning.
     again: BTreeMap<Vec<u8>, Named>,
@@ -342,7 +341,7 @@ impl Following<'_> {
         events.sort_by_key(|event| (event.time_ms, event.key));
         let mut told = 0;
         if !events.is_empty() {
-            let mut telling = Telling::begin(self.archive, &mut batch, self.now_ms)?;
+            let mut telling = Telling::begin(self.archive)?;
             for event in &events {
                 told += u64::from(telling.tell(&mut batch, event)?);
             }

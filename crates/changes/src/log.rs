@@ -131,6 +131,16 @@ pub(crate) fn node(archive: &Archive) -> Result<String> {
     Ok(format!("{}{}", archive.writer(), base36(born)))
 }
 
+/// A log without a beginning begins now: who asks for its end before anything happened has a place in it.
+pub(crate) fn begin(archive: &Archive, now_ms: i64) -> Result<()> {
+    if archive.views().get(LOG, b"born")?.is_none() {
+        let mut batch = archive.views().batch();
+        batch.put(LOG, b"born", &now_ms.max(1).to_be_bytes());
+        batch.commit()?;
+    }
+    Ok(())
+}
+
 fn base36(mut number: u64) -> String {
     let mut digits = Vec::new();
     while number > 0 || digits.is_empty() {
@@ -150,11 +160,8 @@ pub(crate) struct Telling {
 }
 
 impl Telling {
-    /// Goes on behind the newest event; a log without a beginning begins now.
-    pub fn begin(archive: &Archive, batch: &mut Batch<'_>, now_ms: i64) -> Result<Telling> {
-        if archive.views().get(LOG, b"born")?.is_none() {
-            batch.put(LOG, b"born", &now_ms.max(1).to_be_bytes());
-        }
+    /// Goes on behind the newest event.
+    pub fn begin(archive: &Archive) -> Result<Telling> {
         Ok(Telling { next: next(archive)? })
     }
 

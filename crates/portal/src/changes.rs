@@ -172,6 +172,7 @@ impl Hub {
         Some(recent.parts.get(at).cloned().unwrap_or_default())
     }
 }
+
 /// Why the stream cannot be told.
 pub fn trouble(error: Error) -> Trouble {
     match error {
