@@ -5,8 +5,8 @@ mod job;
 mod live;
 mod wishes;
 
-pub use job::Job;
-pub use live::Live;
+pub use job::{Fetch, Job};
+pub use live::{Live, Voice};
 pub use wishes::Wishes;
 
 use crate::failure::{Result, say};

@@ -23,6 +23,7 @@ pub enum Job {
     Diff(diff::Job),
     Export(Box<export::Job>),
     Get(get::Job),
+    Import(Box<watch::import::Job>),
     Queue(queue::Job),
     Remove(remove::Job),
     Report(report::Job),
@@ -46,7 +47,7 @@ impl Job {
     /// Whether it changes the archive, or writes a file that is to become whole: its process does not leave before it is done.
     pub fn writes(&self) -> bool {
         match self {
-            Job::Add(_) | Job::Crawl(_) | Job::Export(_) | Job::Remove(_) | Job::Retain(_) => true,
+            Job::Add(_) | Job::Crawl(_) | Job::Export(_) | Job::Import(_) | Job::Remove(_) | Job::Retain(_) => true,
             Job::Serve(_) | Job::Watch(_) => true,
             Job::Queue(job) => job.writes(),
             _ => false,
@@ -101,6 +102,7 @@ pub fn perform(owned: &Owned, job: &Job, tell: &mut dyn Tell) -> failure::Result
         Job::Diff(job) => diff::perform(archive, job, tell),
         Job::Export(job) => export::perform(archive, job, tell),
         Job::Get(job) => get::perform(archive, job, tell),
+        Job::Import(job) => watch::import::perform(owned, job, tell),
         Job::Queue(job) => queue::perform(owned, job, tell),
         Job::Remove(job) => remove::perform(archive, job, tell),
         Job::Report(job) => report::perform(owned, job, tell),

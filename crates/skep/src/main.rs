@@ -9,6 +9,7 @@ mod check;
 mod checked;
 mod crawl;
 mod crawls;
+mod demo;
 mod diff;
 mod doctor;
 mod export;
@@ -63,6 +64,8 @@ struct Skep {
 }
 
 const AFTER_HELP: &str = "\
+See it work, without a network:
+  skep demo                                     three small sites that change, watched; a tour is printed
 Watching:
   skep watch https://example.org/               crawls it, serves the portal, looks again at the right moment, for ever
   skep changes --follow                         what was born, changed, moved or died, as it happens; skep schedule URL
@@ -84,6 +87,7 @@ Every command explains itself: skep help add";
 #[derive(Subcommand)]
 enum Command {
     Watch(Box<watch::Typed>),
+    Demo(demo::Typed),
     Crawl(Box<crawl::Typed>),
     Schedule(schedule::Typed),
     Why(why::Typed),
@@ -120,6 +124,7 @@ fn main() -> ExitCode {
         json: typed.json,
     });
     let result = place.and_then(|place| match typed.command {
+        Command::Demo(typed) => demo::run(typed, &place),
         Command::Watch(typed) => watch::run(*typed, &place),
         Command::Crawl(typed) => crawl::run(*typed, &place),
         Command::Schedule(typed) => schedule::run(typed, &place),

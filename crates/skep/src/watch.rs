@@ -1,5 +1,6 @@
 //! `skep watch`: an archive of sites that stays up to date for ever.
 
+pub mod import;
 mod judged;
 
 pub use judged::Judged;
@@ -31,6 +32,7 @@ Examples:
   skep watch example.org/news/ --scope prefix --every 10m --tag news
   skep watch sites.txt --name press --budget 2/s --policy fresh
   skep watch https://example.org/ --budget 500/day --plan
+  skep watch --import url-watches.json --name pages
 Then: skep changes --follow, skep schedule URL, skep diff URL, and the portal's pages about changes.")]
 pub struct Typed {
     #[command(flatten)]
@@ -53,12 +55,45 @@ pub struct Typed {
     /// Say what would be checked how often, how fresh copies would be, and how much traffic that is; do nothing
     #[arg(long)]
     plan: bool,
+    /// Take over watches of changedetection.io (url-watches.json) or urlwatch (urls.yaml); says what cannot be, and begins nothing
+    #[arg(long, value_name = "FILE", conflicts_with_all = ["plan", "seeds", "config"])]
+    import: Option<PathBuf>,
     /// Take everything that no flag says from this TOML file
     #[arg(long, value_name = "FILE")]
     config: Option<PathBuf>,
     /// Keep an index of the texts of all pages in the archive, for `skep search`
     #[arg(long)]
     text: bool,
+}
+
+/// What flags say about a watch.
+#[derive(Default, Serialize, Deserialize)]
+pub struct Change {
+    every: Option<String>,
+    budget: Option<String>,
+    policy: Option<String>,
+    tags: Vec<String>,
+}
+
+impl Change {
+    /// A watch as it is meant from now on; what nothing is said about stays.
+    fn apply(&self, watch: &mut Watch) -> Result<()> {
+        if let Some(every) = &self.every {
+            (watch.every_ms, watch.budget) = (Some(amount::duration_ms(every)?), None);
+        }
+        if let Some(budget) = &self.budget {
+            (watch.every_ms, watch.budget) = (None, Some(rate(budget)?));
+        }
+        if let Some(policy) = &self.policy {
+            let read = policy.parse();
+            watch.policy = read.map_err(|why: String| Failure::new(format!("--policy {policy}")).because(why))?;
+            watch.every_ms = None;
+        }
+        if !self.tags.is_empty() {
+            watch.tags.clone_from(&self.tags);
+        }
+        watch.check().map_err(|why| Failure::new("this cannot be watched").because(why).hint("`skep help watch`"))
+    }
 }
 
 /// As meant.
@@ -88,6 +123,10 @@ const FOLLOW: Duration = Duration::from_secs(1);
 
 pub fn run(typed: Typed, place: &Place) -> Result<Exit> {
     let folder = place.archive.join("settings");
+    let change = Change { every: typed.every, budget: typed.budget, policy: typed.policy, tags: typed.tag };
+    if let Some(file) = &typed.import {
+        return import::run(file, typed.wishes.name(), change, place);
+    }
     let mut wishes = match &typed.config {
         Some(path) => typed.wishes.over(Wishes::load(path)?),
         None => typed.wishes,
@@ -98,21 +137,8 @@ pub fn run(typed: Typed, place: &Place) -> Result<Exit> {
     let mut crawl = wishes.meant(&folder, place.json)?;
     crawl.text = typed.text;
     let watch = crawl.settings.watch.get_or_insert_default();
-    if let Some(every) = &typed.every {
-        (watch.every_ms, watch.budget) = (Some(amount::duration_ms(every)?), None);
-    }
-    if let Some(budget) = &typed.budget {
-        (watch.every_ms, watch.budget) = (None, Some(rate(budget)?));
-    }
-    if let Some(policy) = &typed.policy {
-        watch.policy = policy.parse().map_err(|why: String| Failure::new(format!("--policy {policy}")).because(why))?;
-        watch.every_ms = None;
-    }
-    if !typed.tag.is_empty() {
-        watch.tags.clone_from(&typed.tag);
-    }
+    change.apply(watch)?;
     let watch = watch.clone();
-    watch.check().map_err(|why| Failure::new("this cannot be watched").because(why).hint("`skep help watch`"))?;
     let job = Job::new(crawl, typed.listen.as_deref())?;
     if typed.plan {
         return plan(&job, &watch, place);

@@ -43,11 +43,16 @@ fn the_first_run_prints_what_readme_shows() {
     }
 }
 
+/// The test of the demo runs what the first of these does.
 #[test]
-fn the_one_command_at_the_top_is_the_first_step() {
+fn the_commands_at_the_top_are_the_demo_the_tests_and_a_watch() {
     let root = Path::new(env!("CARGO_MANIFEST_DIR")).ancestors().nth(2).expect("crates/skep is in the project");
     let readme = std::fs::read_to_string(root.join("README.md")).expect("README.md");
-    let typed = readme.lines().find_map(|line| line.strip_prefix("cargo run --release -- ")).expect("a first command");
-    let typed = typed.split('#').next().unwrap_or_default();
-    assert_eq!(typed.split_whitespace().collect::<Vec<_>>(), session(&readme)[0].0);
+    let block = readme.split("```sh\n").nth(1).and_then(|rest| rest.split("```").next()).expect("commands");
+    let typed: Vec<&str> = block.lines().map(|line| line.split('#').next().unwrap_or_default().trim()).collect();
+    assert_eq!(typed, ["cargo run --release -- demo", "cargo xtask test", "skep watch https://example.org/"]);
+    for command in ["demo", "watch"] {
+        let help = Command::new(env!("CARGO_BIN_EXE_skep")).args(["help", command]).output().expect("skep starts");
+        assert!(help.status.success() && !help.stdout.is_empty(), "skep help {command}");
+    }
 }

@@ -34,6 +34,23 @@ pub struct Fetch {
     pub limits: skep_fetch::Limits,
 }
 
+impl Fetch {
+    /// Hosts are where this says, `HOST=ADDR:PORT` each, and everything else is as usual.
+    pub fn of(resolve: Vec<String>) -> Fetch {
+        Fetch {
+            resolve,
+            name_servers: Vec::new(),
+            proxy: None,
+            headers: Vec::new(),
+            cookies: String::new(),
+            roots_pem: None,
+            workers: 1,
+            patience_permille: 1_000,
+            limits: skep_fetch::Limits::default(),
+        }
+    }
+}
+
 #[derive(Debug, Serialize, Deserialize)]
 pub struct Header {
     pub host: Option<String>,

@@ -206,6 +206,11 @@ impl Wishes {
         self.name.is_none() && self.seeds.is_empty()
     }
 
+    /// The name that was given.
+    pub fn name(&self) -> Option<String> {
+        self.name.clone()
+    }
+
     /// The crawl of this name is meant.
     pub fn call(&mut self, name: String) {
         self.name = Some(name);

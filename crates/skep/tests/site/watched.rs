@@ -5,7 +5,7 @@ use crate::site::Site;
 use serde_json::Value;
 use std::io::{BufRead, BufReader, Read, Write};
 use std::net::TcpStream;
-use std::process::{Child, ChildStdout, Stdio};
+use std::process::{Child, ChildStdout, Command, Stdio};
 use std::time::{Duration, Instant};
 
 /// Something that watches and serves. It ends with this.
@@ -21,9 +21,11 @@ const PATIENCE: Duration = Duration::from_secs(60);
 
 impl Watched {
     pub fn begin(site: &Site, typed: &[&str]) -> Watched {
-        let typed = [typed, &["--listen", "127.0.0.1:0", "--json"]].concat();
-        let mut child =
-            site.command(&typed).stdout(Stdio::piped()).stderr(Stdio::piped()).spawn().expect("skep starts");
+        Watched::of(site.command(&[typed, &["--listen", "127.0.0.1:0", "--json"]].concat()))
+    }
+
+    pub fn of(mut command: Command) -> Watched {
+        let mut child = command.stdout(Stdio::piped()).stderr(Stdio::piped()).spawn().expect("skep starts");
         let mut talk = child.stderr.take().expect("its talk");
         let said = std::thread::spawn(move || {
             let mut text = String::new();

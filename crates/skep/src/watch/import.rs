@@ -1,0 +1,195 @@
+//! Watches of other programs: changedetection.io's JSON and urlwatch's YAML. What they filter by becomes rules in `settings/changes.toml`
+//! where it can be; what cannot is said.
+
+mod changedetection;
+mod urlwatch;
+mod xpath;
+
+use super::Change;
+use crate::failure::{Failure, Result, say};
+use crate::job::{self as jobs, Exit, Tell};
+use crate::owner::{self, Owned, Place};
+use crate::{seeds, show};
+use serde::{Deserialize, Serialize};
+use serde_json::{Value, json};
+use skep_crawl::{Settings, Watch};
+use skep_page::version::Rules;
+use std::collections::BTreeSet;
+use std::io::Read;
+use std::path::Path;
+
+/// Bytes of a file of watches.
+const FILE_BYTES_MAX: u64 = 64 << 20;
+/// What is not mapped is said so many times; the rest is counted.
+const SAID_MAX: usize = 50;
+/// The name of what is imported, if nothing else is said.
+const NAME: &str = "imported";
+
+/// One watch, as another program has it.
+#[derive(Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Foreign {
+    pub url: String,
+    pub title: Option<String>,
+    pub tags: Vec<String>,
+    pub keep: Vec<String>,
+    pub ignore: Vec<String>,
+    pub ignore_text: Vec<String>,
+    pub every_ms: Option<u64>,
+    /// What could not be understood, in words.
+    pub left: Vec<String>,
+}
+
+/// As meant.
+#[derive(Serialize, Deserialize)]
+pub struct Job {
+    name: String,
+    watches: Vec<Foreign>,
+    change: Change,
+}
+
+pub fn run(file: &Path, name: Option<String>, change: Change, place: &Place) -> Result<Exit> {
+    let watches = read(file)?;
+    let job = Job { name: name.unwrap_or_else(|| NAME.into()), watches, change };
+    let name = job.name.clone();
+    let mut told = show::Collected::default();
+    let exit = owner::perform(place, true, &jobs::Job::Import(Box::new(job)), &mut told)?;
+    show::objects(&told.0, place.json, table)?;
+    say(&format!("next: `skep watch --name {name}` begins; `settings/changes.toml` in the archive has the rules"));
+    Ok(exit)
+}
+
+fn table(line: &Value) -> String {
+    match line["event"].as_str() {
+        Some("left") => format!("not taken over  {}: {}\n", show::text(line, "url"), show::text(line, "what")),
+        _ => format!(
+            "{} watches, {} with rules, as the watch {}\n",
+            show::text(line, "watches"),
+            show::text(line, "rules"),
+            show::text(line, "name")
+        ),
+    }
+}
+
+/// Reads a file of either kind.
+fn read(path: &Path) -> Result<Vec<Foreign>> {
+    let mut text = String::new();
+    let file = std::fs::File::open(path).map_err(|error| Failure::reading(path, error))?;
+    file.take(FILE_BYTES_MAX).read_to_string(&mut text).map_err(|error| Failure::reading(path, error))?;
+    let read =
+        if text.trim_start().starts_with(['{', '[']) { changedetection::read(&text) } else { urlwatch::read(&text) };
+    let watches = read.map_err(|why| {
+        Failure::new(format!("{} holds no watches", path.display()))
+            .because(why)
+            .hint("changedetection.io keeps them in url-watches.json (in its backups), urlwatch in urls.yaml")
+    })?;
+    match watches.is_empty() {
+        true => Err(Failure::new(format!("{} holds no watch of a URL", path.display()))),
+        false => Ok(watches),
+    }
+}
+
+pub fn perform(owned: &Owned, job: &Job, tell: &mut dyn Tell) -> Result<Exit> {
+    let folder = owned.archive.layout().settings();
+    let (mut urls, mut ruled, mut left, mut intervals) = (Vec::new(), Vec::new(), Vec::new(), BTreeSet::new());
+    let mut tags: BTreeSet<String> = job.change.tags.iter().cloned().collect();
+    for watch in &job.watches {
+        let url = match seeds::url(&watch.url) {
+            Ok((url, _)) => url.as_str().to_owned(),
+            Err(failure) => {
+                left.push((watch.url.clone(), failure.what));
+                continue;
+            }
+        };
+        left.extend(watch.left.iter().map(|what| (url.clone(), what.clone())));
+        intervals.extend(watch.every_ms);
+        tags.extend(watch.tags.iter().map(|tag| tag.replace(',', " ")));
+        let rules = usable(watch, &url, &mut left);
+        if !rules.is_empty() {
+            ruled.push((url.clone(), rules));
+        }
+        if !urls.contains(&url) {
+            urls.push(url);
+        }
+    }
+    let stored = Settings::load(&folder, &job.name)?;
+    let is_new = stored.is_none();
+    let mut settings = Settings { name: job.name.clone(), ..stored.unwrap_or_default() };
+    if is_new {
+        // A watch of theirs is one page.
+        settings.depth = Some(0);
+    }
+    settings.seeds.extend(urls.iter().filter(|url| !settings.seeds.contains(url)).cloned().collect::<Vec<_>>());
+    let mut watch = settings.watch.take().unwrap_or_default();
+    if let Some(least) = intervals.first().filter(|_| watch == Watch::default()) {
+        watch.every_ms = Some((*least).max(1_000));
+        if intervals.len() > 1 {
+            let what =
+                format!("they are checked at {} different intervals; all are now at the shortest", intervals.len());
+            left.push((job.name.clone(), what));
+        }
+    }
+    job.change.apply(&mut watch)?;
+    watch.tags = tags.into_iter().filter(|tag| !tag.is_empty()).collect();
+    settings.watch = Some(watch);
+    settings.check()?;
+    add_rules(&folder, &ruled)?;
+    settings.store(&folder)?;
+    let all = left.len();
+    for (url, what) in left.into_iter().take(SAID_MAX) {
+        tell.line(json!({ "event": "left", "url": url, "what": what }))?;
+    }
+    if all > SAID_MAX {
+        tell.talk(&format!("note: {} more remarks of that kind", all - SAID_MAX));
+    }
+    tell.line(
+        json!({ "event": "imported", "name": job.name, "watches": urls.len(), "rules": ruled.len(), "left": all }),
+    )?;
+    Ok(if all == 0 { Exit::Done } else { Exit::Undone })
+}
+
+/// Selectors and patterns of a watch that Skep understands; the others are left, and said.
+fn usable(watch: &Foreign, url: &str, left: &mut Vec<(String, String)>) -> toml::Table {
+    let mut rules = toml::Table::new();
+    let fits = |keep: &[String], ignore: &[String], text: &[String]| Rules::read(keep, ignore, text).map(|_| ());
+    let mut part = |name: &str, all: &[String], fits: &dyn Fn(&[String]) -> std::result::Result<(), String>| {
+        let (good, bad): (Vec<&String>, Vec<&String>) =
+            all.iter().partition(|one| fits(std::slice::from_ref(one)).is_ok());
+        left.extend(bad.iter().map(|one| {
+            (url.to_owned(), format!("the rule {one:?}: {}", fits(std::slice::from_ref(*one)).unwrap_err()))
+        }));
+        if !good.is_empty() {
+            rules.insert(name.into(), good.into_iter().cloned().collect::<Vec<String>>().into());
+        }
+    };
+    part("keep", &watch.keep, &|one| fits(one, &[], &[]).map_err(|error| error.to_string()));
+    part("ignore", &watch.ignore, &|one| fits(&[], one, &[]).map_err(|error| error.to_string()));
+    part("ignore-text", &watch.ignore_text, &|one| fits(&[], &[], one).map_err(|error| error.to_string()));
+    rules
+}
+
+/// Adds rules for URLs to `settings/changes.toml`; what it says about a URL already stays.
+fn add_rules(folder: &Path, ruled: &[(String, toml::Table)]) -> Result<()> {
+    if ruled.is_empty() {
+        return Ok(());
+    }
+    let path = folder.join("changes.toml");
+    let mut file: toml::Table = skep_archive::settings::load(&path, 1)?.unwrap_or_default();
+    file.entry("version").or_insert(toml::Value::Integer(1));
+    let sites = file.entry("site").or_insert_with(|| toml::Value::Array(Vec::new()));
+    let Some(sites) = sites.as_array_mut() else {
+        return Err(Failure::new(format!("{} has no list of sites", path.display())));
+    };
+    for (url, rules) in ruled {
+        let known = sites.iter().any(|site| site.get("match").and_then(toml::Value::as_str) == Some(url));
+        if !known {
+            let mut site = toml::Table::new();
+            site.insert("match".into(), url.clone().into());
+            site.extend(rules.clone());
+            sites.push(site.into());
+        }
+    }
+    Ok(skep_archive::settings::store(&path, &file, 0o600)?)
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,119 @@
+//! `skep demo` by the real binary: without a network and without arguments there is something to be seen within a minute, also in
+//! a browser.
+
+#[path = "../../portal/tests/browser/driver.rs"]
+mod driver;
+mod site;
+#[path = "site/watched.rs"]
+mod watched;
+#[path = "../../portal/tests/browser/web.rs"]
+mod web;
+
+use driver::{Browser, pictures};
+use serde_json::Value;
+use site::Site;
+use std::time::{Duration, Instant};
+use watched::Watched;
+
+const PAGE: &str = "http://garden.test/bloom.html";
+/// From the start to all that there is to be seen.
+const SHOWN_WITHIN: Duration = Duration::from_secs(60);
+/// From a capture to the eye of whoever looks.
+const SEEN_WITHIN_MS: f64 = 2_000.0;
+
+/// The words of a page that stand in its paragraphs.
+fn words(html: &str) -> Vec<String> {
+    let text: String =
+        html.split('<').filter_map(|part| part.split_once('>')).map(|(_, text)| format!("{text} ")).collect();
+    text.split_whitespace().map(|word| word.trim_matches(|c: char| !c.is_alphanumeric()).to_owned()).collect()
+}
+
+#[test]
+fn a_minute_after_it_was_typed_there_are_captures_versions_a_difference_and_live_changes() {
+    let (site, begun) = (Site::new(), Instant::now());
+    let mut demo = Watched::begin(&site, &["demo"]);
+    let tour = loop {
+        let event = demo.event();
+        if event["event"] == "tour" {
+            break event;
+        }
+    };
+    let place = |number: usize| {
+        let place = tour["stations"][number]["place"].as_str().expect("a place");
+        place.trim_start_matches("http://").trim_start_matches(&demo.address).to_owned()
+    };
+    let stations: Vec<(u16, String)> = (0..5).map(|number| demo.get(&place(number))).collect();
+    assert!(stations.iter().all(|(status, _)| *status < 400), "{stations:?}");
+    let listed = demo.get(&format!("/cdx?url={PAGE}&output=json")).1;
+    assert!(listed.lines().count() >= 2, "its versions: {listed}");
+    assert!(stations[2].1.contains("<ins>") && stations[2].1.contains("<del>"), "a difference: {}", stations[2].1);
+    let born = demo.until_found("/changes?class=new", "library.test/book-");
+    assert!(born.contains("garden.test") && born.contains("weather.test"), "{born}");
+    let why = site.skep(&["why", PAGE, "--json"]).exits(0).json();
+    let outcome = why[0]["last"]["outcome"].as_str().unwrap_or_default();
+    assert!(["200", "304"].contains(&outcome), "{why:?}");
+    let told = site.skep(&["schedule", PAGE]).exits(0);
+    assert!(told.text().contains("every page is looked at"), "{}", told.text());
+    assert!(begun.elapsed() < SHOWN_WITHIN, "{:?}", begun.elapsed());
+    in_a_browser(&demo);
+    let (code, said) = demo.end();
+    assert_eq!(code, 0, "{said}");
+    site.is_sound();
+}
+
+/// The live page shows what happens while one looks; the difference marks the edited words and nothing else.
+fn in_a_browser(demo: &Watched) {
+    let web = web::Web::of(&[]);
+    let Some(browser) = Browser::start(web.port) else { return };
+    let portal = format!("http://127.0.0.1:{}", demo.port());
+    browser.go(&format!("{portal}/changes/live"));
+    browser.until("document.getElementById('state').dataset.state === 'live'");
+    // Rows that came by themselves, each with how long ago its capture was when it came.
+    let late = browser.run_until(
+        "const list = document.getElementById('changes'), late = [];
+         new MutationObserver((seen, all) => {
+           for (const one of seen) for (const row of one.addedNodes) late.push(Date.now() - Date.parse(row.querySelector('time').dateTime));
+           if (late.length > 2) { all.disconnect(); done(late); }
+         }).observe(list, { childList: true });",
+    );
+    eprintln!("shown so many ms after their captures: {late}");
+    let late: Vec<f64> = late.as_array().expect("times").iter().filter_map(Value::as_f64).collect();
+    assert!(late.iter().all(|ms| *ms < SEEN_WITHIN_MS), "{late:?}");
+    browser.picture(&pictures().join("demo-live.png"));
+
+    browser.go(&format!("{portal}/compare?url={PAGE}"));
+    let marked = |element: &str| -> Vec<String> {
+        let found =
+            browser.run(&format!("return [...document.querySelectorAll('{element}')].map((one) => one.textContent)"));
+        found
+            .as_array()
+            .expect("texts")
+            .iter()
+            .flat_map(|text| words(&format!("<>{}", text.as_str().unwrap_or_default())))
+            .collect()
+    };
+    let (went, came) = (marked("del"), marked("ins"));
+    let times = browser.run("return [...document.querySelectorAll('select')].map((one) => one.value)");
+    let body = |at: usize| words(&demo.get(&format!("/web/{}id_/{PAGE}", times[at].as_str().expect("a time"))).1);
+    let (old, new) = (body(0), body(1));
+    assert_eq!(old.len(), new.len());
+    let edited: Vec<(&String, &String)> = old.iter().zip(&new).filter(|(old, new)| old != new).collect();
+    assert!(!edited.is_empty());
+    assert_eq!(went, edited.iter().map(|(old, _)| (*old).clone()).collect::<Vec<_>>());
+    assert_eq!(came, edited.iter().map(|(_, new)| (*new).clone()).collect::<Vec<_>>());
+    browser.picture(&pictures().join("demo-difference.png"));
+}
+
+#[test]
+fn its_own_folder_goes_with_it() {
+    let site = Site::new();
+    let mut command = std::process::Command::new(env!("CARGO_BIN_EXE_skep"));
+    command.args(["demo", "--json", "--listen", "127.0.0.1:0"]).current_dir(site.root()).env("TMPDIR", site.root());
+    command.env_remove("SKEP_ARCHIVE");
+    let mut demo = Watched::of(command);
+    demo.until_visited(|url, outcome| url == PAGE && outcome == "200");
+    let own = || std::fs::read_dir(site.root()).expect("a folder").count();
+    assert_eq!(own(), 1);
+    assert_eq!(demo.end().0, 0);
+    assert_eq!(own(), 0, "nothing is left behind, and nothing was begun beside it");
+}
