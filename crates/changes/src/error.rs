@@ -34,6 +34,13 @@ pub enum Error {
     Rules(String),
     /// What `settings/retention.toml` says makes no sense.
     Retention(String),
+    /// A sink cannot be made, found or run.
+    Sink {
+        /// What is wrong.
+        what: String,
+        /// What to do about it.
+        hint: String,
+    },
 }
 
 /// What is told, or why it cannot be.
@@ -49,6 +56,7 @@ impl Error {
             Error::CursorAhead { .. } => "cursor-ahead",
             Error::Rules(_) => "rules",
             Error::Retention(_) => "retention",
+            Error::Sink { .. } => "sink",
         }
     }
 
@@ -67,6 +75,7 @@ impl Error {
             Error::Retention(_) => {
                 Some("`settings/retention.toml` in the archive says what is kept; docs/changes.md shows one".into())
             }
+            Error::Sink { hint, .. } => Some(hint.clone()),
         }
     }
 }
@@ -86,6 +95,7 @@ impl fmt::Display for Error {
             }
             Error::Rules(why) => write!(f, "the rules for changes make no sense: {why}"),
             Error::Retention(why) => write!(f, "what is to be kept makes no sense: {why}"),
+            Error::Sink { what, .. } => f.write_str(what),
         }
     }
 }

@@ -12,7 +12,7 @@
 //! - A cursor names the log and the event. A log that was built again has another name: a cursor of the old one is an error
 //!   that says how to go on, never a gap.
 //!
-//! Where to begin reading: `judge` is how a capture is judged, `follow` how the view follows the records.
+//! Where to begin reading: `judge` is how a capture is judged, `follow` how the view follows the records, `sink` how events leave.
 
 mod ahead;
 mod back;
@@ -30,6 +30,7 @@ pub mod limits;
 mod log;
 mod retain;
 mod settings;
+pub mod sink;
 mod state;
 mod template;
 

@@ -77,3 +77,108 @@ pub const VISIT_BYTES_MAX: u64 = 64 << 10;
 
 /// Rules of retention.
 pub const RETENTION_RULES_MAX: usize = 10_000;
+
+/// Sinks of an archive; each has a thread.
+pub const SINKS_MAX: usize = 64;
+
+/// Bytes of the name of a sink.
+pub const SINK_NAME_BYTES_MAX: usize = 64;
+
+/// How often the records are looked at for changes while sinks work.
+pub const SINK_FOLLOW_MS: u64 = 500;
+
+/// How often a sink that has nothing to do looks for more.
+pub const SINK_LOOK_MS: u64 = 250;
+
+/// The first wait after a failure; it doubles …
+pub const SINK_WAIT_MS_FIRST: u64 = 1_000;
+
+/// … up to this one.
+pub const SINK_WAIT_MS_MAX: u64 = 10 * 60_000;
+
+/// The longest wait that another side may ask for.
+pub const SINK_ASKED_MS_MAX: u64 = 86_400_000;
+
+/// The wait where the archive itself, not the other side, is in trouble.
+pub const SINK_ARCHIVE_MS: u64 = 5_000;
+
+/// A delivery that is not acknowledged by then has failed.
+pub const SINK_DELIVERY_MS_MAX: u64 = 120_000;
+
+/// How long sinks may work when their process is done with everything else.
+pub const SINK_FINISH_MS_MAX: u64 = 10_000;
+
+/// A cursor that only moved over what nobody wants is written after so many events …
+pub const SINK_CURSOR_EVENTS_MAX: u64 = 10_000;
+
+/// … or milliseconds.
+pub const SINK_CURSOR_MS_MAX: i64 = 2_000;
+
+/// When the log was built again, a sink goes on by time, this long before the latest event it had.
+pub const SINK_OVERLAP_MS: i64 = 3_600_000;
+
+/// Tries after which events are given up that are refused although nothing else was …
+pub const SINK_REFUSED_TRIES: u32 = 6;
+
+/// … if they are no more than these: many that are refused together say something about the other side.
+pub const SINK_REFUSED_ALL_MAX: usize = 16;
+
+/// Bytes of an error that are kept.
+pub const SINK_ERROR_BYTES_MAX: usize = 500;
+
+/// Events in one request to a webhook.
+pub const WEBHOOK_BATCH_EVENTS: usize = 100;
+
+/// Bytes of events in one request to a webhook.
+pub const WEBHOOK_BATCH_BYTES: usize = 512 << 10;
+
+/// A webhook that does not answer by then has failed.
+pub const WEBHOOK_MS_MAX: u64 = 30_000;
+
+/// Bytes of an answer that are read.
+pub const WEBHOOK_ANSWER_BYTES_MAX: usize = 64 << 10;
+
+/// Events that a message for people names; the others are counted.
+pub const CHAT_EVENTS_MAX: usize = 10;
+
+/// Characters of a message for people: the least that a chat service takes.
+pub const CHAT_CHARS_MAX: usize = 1_900;
+
+/// Events in one mail.
+pub const MAIL_EVENTS_MAX: usize = 5_000;
+
+/// Bytes of events in one mail.
+pub const MAIL_BYTES_MAX: usize = 5 << 20;
+
+/// Events that the text of a mail names; all of them are attached.
+pub const MAIL_ROWS_MAX: usize = 100;
+
+/// How long events are put together before a mail goes, where mails may come more often than that.
+pub const MAIL_GATHER_MS_MAX: u64 = 30_000;
+
+/// Messages on their way to NATS at once.
+pub const NATS_BATCH_EVENTS: usize = 1_000;
+
+/// Bytes on their way to NATS at once.
+pub const NATS_BATCH_BYTES: usize = 4 << 20;
+
+/// An acknowledgement of NATS that is not there by then does not come.
+pub const NATS_ACK_MS_MAX: u64 = 10_000;
+
+/// How long NATS remembers the names of messages, in a stream that we make.
+pub const NATS_DUPLICATES_MS: u64 = 10 * 60_000;
+
+/// Keys of events that are remembered, to tell one that is told anew from one that is sent again.
+pub const NATS_KEYS_MAX: usize = 100_000;
+
+/// Rows in one transaction with PostgreSQL.
+pub const POSTGRES_BATCH_EVENTS: usize = 8_000;
+
+/// Bytes of events in one transaction with PostgreSQL.
+pub const POSTGRES_BATCH_BYTES: usize = 32 << 20;
+
+/// A database that does not answer by then has failed.
+pub const POSTGRES_CONNECT_MS_MAX: u64 = 10_000;
+
+/// Bytes of a URL that an index of PostgreSQL can hold.
+pub const POSTGRES_URL_BYTES_MAX: usize = 2_600;

@@ -11,6 +11,8 @@ mod lease;
 mod tend;
 mod watch;
 
+pub(crate) use begin::number;
+
 use std::collections::{BTreeSet, HashMap};
 use std::sync::Arc;
 use std::sync::mpsc::{Receiver, RecvTimeoutError, channel};

@@ -16,6 +16,7 @@
 
 pub mod answer;
 mod answers;
+mod bring_back;
 mod bundle;
 pub mod canonical;
 mod chance;
@@ -60,6 +61,7 @@ mod watching;
 mod worker;
 
 pub use answers::answer_at_rest as answer_question;
+pub use bring_back::{BringBack, BroughtBack, Remembered};
 pub use control::{Change, Control, Question};
 pub use cookies::Cookies;
 pub use engine::{Run, run};

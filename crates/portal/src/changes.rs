@@ -177,7 +177,7 @@ impl Hub {
 pub fn trouble(error: Error) -> Trouble {
     match error {
         Error::Archive(error) => error.into(),
-        Error::Rules(_) | Error::Retention(_) => Trouble {
+        Error::Rules(_) | Error::Retention(_) | Error::Sink { .. } => Trouble {
             status: StatusCode::INTERNAL_SERVER_ERROR,
             told: "The rules for changes make no sense; the reason is in the log.".into(),
             log: Some(error.to_string()),

@@ -125,6 +125,8 @@ pub const COMPARED_BYTES_MAX: u64 = 8 << 20;
 pub const COMPARED_CHOICES_MAX: usize = 500;
 /// Events on the page of the stream; what comes pushes out what is older.
 pub const LIVE_ROWS: usize = 100;
+/// Entries of a feed.
+pub const FEED_ENTRIES: usize = 100;
 /// Events looked at for one page of the stream.
 pub const LIVE_LOOKED_MAX: usize = 100_000;
 /// Events looked at for the page of a day: the newest.

@@ -10,6 +10,7 @@
 //!  /completeness?url=&time=           the parts of a page and their times
 //!  /changes/live                      the stream of changes as it runs
 //!  /changes/day?day=                  what changed on a day, site by site
+//!  /changes/feed.atom                 what happened last, for feed readers
 //!  /history?url=                      what changed of a URL, word by word
 //!  /freshness                         how well watches keep up
 //!  /statistics                        counts and charts
@@ -24,6 +25,7 @@ mod compare;
 mod completeness;
 mod day;
 mod event;
+mod feed;
 mod files;
 pub mod frame;
 mod freshness;
@@ -63,6 +65,7 @@ pub fn routes() -> Router<Arc<Portal>> {
         .route("/completeness", get(|portal, request| respond(portal, request, completeness::page)))
         .route("/changes/live", get(|portal, request| respond(portal, request, live::page)))
         .route("/changes/day", get(|portal, request| respond(portal, request, day::page)))
+        .route("/changes/feed.atom", get(|portal, request| respond(portal, request, feed::page)))
         .route("/history", get(|portal, request| respond(portal, request, history::page)))
         .route("/freshness", get(|portal, request| respond(portal, request, freshness::page)))
         .route("/statistics", get(|portal, request| respond(portal, request, statistics::page)))

@@ -128,7 +128,7 @@ impl Typed {
 }
 
 /// A share as typed, `1%` or `0.01`, in ten thousandths.
-fn share(text: &str) -> Result<u16> {
+pub fn share(text: &str) -> Result<u16> {
     let (number, factor) = text.trim().strip_suffix('%').map_or((text.trim(), 10_000.0), |number| (number, 100.0));
     match number.trim().parse::<f64>() {
         Ok(number) if (0.0..=10_000.0).contains(&(number * factor)) => Ok((number * factor).round() as u16),

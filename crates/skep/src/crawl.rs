@@ -129,6 +129,7 @@ fn work(owned: &Owned, job: &Job, watch: bool, tell: &mut dyn Tell) -> Result<Ex
     }
     let running = owned.crawls.begin(name)?;
     raise_open_files();
+    let sinks = owned.sinks.begin()?;
     let mut failed = None;
     let mut good: u64 = 0;
     let ending = skep_crawl::run(&owned.archive, run, &running.control, &mut |event| {
@@ -181,6 +182,7 @@ fn work(owned: &Owned, job: &Job, watch: bool, tell: &mut dyn Tell) -> Result<Ex
         }
     };
     search::read_texts(owned, tell)?;
+    drop(sinks);
     tell.line(ended)?;
     Ok(exit)
 }

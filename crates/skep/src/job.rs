@@ -3,7 +3,7 @@
 use crate::owner::Owned;
 use crate::{
     add, captures, changes, check, crawl, diff, export, failure, get, queue, remove, report, retain, search, serve,
-    stats, watch, why,
+    sink, stats, watch, why,
 };
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
@@ -30,6 +30,7 @@ pub enum Job {
     Retain(retain::Job),
     Search(search::Job),
     Serve(Box<serve::Job>),
+    Sink(Box<sink::Job>),
     Stats(stats::Job),
     /// The crawl of this name is to finish what is in flight and to end.
     Stop {
@@ -50,6 +51,7 @@ impl Job {
             Job::Add(_) | Job::Crawl(_) | Job::Export(_) | Job::Import(_) | Job::Remove(_) | Job::Retain(_) => true,
             Job::Serve(_) | Job::Watch(_) => true,
             Job::Queue(job) => job.writes(),
+            Job::Sink(job) => job.writes(),
             _ => false,
         }
     }
@@ -109,6 +111,7 @@ pub fn perform(owned: &Owned, job: &Job, tell: &mut dyn Tell) -> failure::Result
         Job::Retain(job) => retain::perform(owned, job, tell),
         Job::Search(job) => search::perform(owned, job, tell),
         Job::Serve(job) => serve::perform(owned, job, tell),
+        Job::Sink(job) => sink::perform(owned, job, tell),
         Job::Stats(job) => stats::perform(archive, job, tell),
         Job::Stop { name } => Ok(if owned.crawls.stop(name) { Exit::Done } else { Exit::No }),
         Job::StopServing { name } => Ok(if owned.portals.stop(name) { Exit::Done } else { Exit::No }),

@@ -29,6 +29,7 @@ mod seeds;
 mod serve;
 mod show;
 mod signals;
+mod sink;
 mod sorted;
 mod stats;
 mod watch;
@@ -79,6 +80,7 @@ A first look, with files that you have:
   skep get https://example.org/ --at 2019-06    the page as it was then
   skep rebuild --text; skep search 'woven hive'  pages by the words of their texts
   skep changes --since 2019                     what was born, changed, moved or died; skep diff URL shows it
+  skep sink add postgres postgresql://…         the same, carried elsewhere as it happens
   skep stats                                    what all of it amounts to
   skep export --format wacz -o site.wacz        a part of it, or all, for others
   skep serve                                    all of it in a browser
@@ -99,6 +101,7 @@ enum Command {
     Search(search::Typed),
     Changes(changes::Typed),
     Diff(diff::Typed),
+    Sink(sink::Typed),
     Get(get::Typed),
     Export(export::Typed),
     Check(check::Typed),
@@ -137,6 +140,7 @@ fn main() -> ExitCode {
         Command::Search(typed) => search::run(typed, &place),
         Command::Changes(typed) => changes::run(typed, &place),
         Command::Diff(typed) => diff::run(typed, &place),
+        Command::Sink(typed) => sink::run(typed, &place),
         Command::Get(typed) => get::run(typed, &place),
         Command::Export(typed) => export::run(typed, &place),
         Command::Check(typed) => check::run(typed, &place),

@@ -10,6 +10,7 @@ use serde_json::{Value, json};
 use skep_archive::control::{self, Answer, Answering, Ask};
 use skep_archive::{Archive, OpenOptions};
 use skep_changes::Changes;
+use skep_changes::sink::Sinks;
 use skep_crawl::Question;
 use skep_search::Text;
 use std::path::{Path, PathBuf};
@@ -38,6 +39,7 @@ pub struct Owned {
     pub portals: Portals,
     pub text: Arc<Text>,
     pub changes: Arc<Changes>,
+    pub sinks: Sinks,
 }
 
 impl Owned {
@@ -81,12 +83,14 @@ pub fn as_owner(archive: Archive, work: impl FnOnce(&Owned) -> Result<Exit>) -> 
     let socket = archive.layout().control();
     let archive = Arc::new(archive);
     let text = Arc::new(Text::open(archive.clone())?);
+    let changes = Arc::new(Changes::new(CheckLines::default()));
     let owned = Arc::new(Owned {
+        sinks: Sinks::new(archive.clone(), changes.clone()),
         archive,
         crawls: Arc::default(),
         portals: Portals::default(),
         text,
-        changes: Arc::new(Changes::new(CheckLines::default())),
+        changes,
     });
     let guests = Arc::new(Guests::default());
     let (shared, counted) = (Arc::clone(&owned), Arc::clone(&guests));
@@ -102,8 +106,8 @@ pub fn as_owner(archive: Archive, work: impl FnOnce(&Owned) -> Result<Exit>) -> 
     server.finish(READERS_WAIT);
     owned.text.stop();
     // A request under way may still hold the archive; closing waits for what was appended either way.
-    let archive = Arc::try_unwrap(owned).map(|Owned { archive, text, .. }| {
-        drop(text);
+    let archive = Arc::try_unwrap(owned).map(|Owned { archive, text, sinks, .. }| {
+        drop((text, sinks));
         Arc::try_unwrap(archive)
     });
     match archive {

@@ -290,6 +290,7 @@ pub fn perform(owned: &Owned, job: &Job, tell: &mut dyn Tell) -> Result<Exit> {
     settings.log = Some(Arc::new(move |line: &str| drop(log.try_send(json!({ "event": "request", "line": line })))));
     settings.talk = Arc::new(move |line: &str| drop(talk.try_send(json!({ "event": "talk", "line": line }))));
     let (serving, began) = begin(owned, job, settings)?;
+    let sinks = owned.sinks.begin()?;
     let result = owned.portals.with(&job.name, &serving, || -> Result<()> {
         tell.line(began)?;
         while !serving.has_stopped() {
@@ -306,6 +307,7 @@ pub fn perform(owned: &Owned, job: &Job, tell: &mut dyn Tell) -> Result<Exit> {
     let stop = serving.stopper();
     stop.stop();
     serving.wait();
+    drop(sinks);
     for line in coming.try_iter() {
         if result.is_err() || tell.line(line).is_err() {
             break;

@@ -6,6 +6,7 @@ mod forward;
 mod freshness;
 mod index;
 mod lookup;
+mod postgres;
 mod registry;
 mod replay;
 mod served;
@@ -43,6 +44,11 @@ pub const ALL: &[Entry] = &[
         name: "registry",
         what: "links checked per CPU second against 10 million known URLs, beside a store of full URLs",
         run: registry::run,
+    },
+    Entry {
+        name: "postgres",
+        what: "changes per second carried into a real PostgreSQL, beside what HyperDog's databases took",
+        run: postgres::run,
     },
     Entry {
         name: "replay",

@@ -150,3 +150,9 @@ pub const STREAM_SECONDS: u64 = 20;
 
 /// Pages of the web whose changes an indexer hears of, unless `--count` says otherwise.
 pub const INDEXER_PAGES: u64 = 1_000;
+
+/// Changes that are carried into PostgreSQL in the bench.
+pub const POSTGRES_CHANGES: u64 = 800_000;
+
+/// Changes per second that PostgreSQL must take, each a row of `changes` and an upsert of `urls`.
+pub const POSTGRES_CHANGES_PER_S_MIN: f64 = 20_000.0;

@@ -57,8 +57,20 @@ const NEEDS: &[Need] = &[
     Need { package: "wget", why: "archives that another crawler writes", present: || on_path("wget") },
     Need { package: "chromium", why: "archived pages in a real browser", present: || on_path("chromium") },
     Need { package: "chromium-driver", why: "the same", present: || on_path("chromedriver") },
+    Need { package: "postgresql", why: "changes carried into a database", present: has_postgresql },
+    Need {
+        package: "nats-server",
+        why: "changes carried to a broker",
+        present: || on_path("nats-server") || is_program(Path::new("/usr/sbin/nats-server")),
+    },
     Need { package: "npm", why: "ReplayWeb.page, which shows exported packages", present: || on_path("npm") },
 ];
+
+/// Debian keeps its programs off the path, in a folder for each version.
+pub fn has_postgresql() -> bool {
+    let versions = std::fs::read_dir("/usr/lib/postgresql").into_iter().flatten().flatten();
+    on_path("initdb") || versions.into_iter().any(|version| is_program(&version.path().join("bin/initdb")))
+}
 
 /// Installs the Debian packages whose commands are absent; says what to install where it may not.
 pub fn system() -> Result<()> {

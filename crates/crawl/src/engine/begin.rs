@@ -129,7 +129,7 @@ fn places() -> u32 {
 }
 
 /// Gives a new crawl its number; one that is known keeps its number and its pass.
-fn number(mut settings: Settings, folder: &Path) -> Result<Settings> {
+pub(crate) fn number(mut settings: Settings, folder: &Path) -> Result<Settings> {
     let all = Settings::all(folder)?;
     match all.iter().find(|known| known.name == settings.name) {
         Some(known) => (settings.number, settings.pass) = (known.number, known.pass.clone()),

@@ -132,9 +132,10 @@ pub fn links(look: &Looking<'_>) -> String {
     let scope = scope.trim_start_matches('&');
     let within = if scope.is_empty() { String::new() } else { format!("?{scope}") };
     format!(
-        "<p>{} · {} · {}</p>\n",
+        "<p>{} · {} · {} · {}</p>\n",
         link(&format!("/changes/live{within}"), "Live"),
         link(&format!("/changes/day{within}"), "Today, site by site"),
+        link(&format!("/changes/feed.atom{within}"), "Feed"),
         link("/freshness", "How fresh it is"),
     )
 }

@@ -1,0 +1,142 @@
+//! What a sink is to carry next, read from the log.
+
+use std::ops::ControlFlow;
+
+use skep_archive::{Archive, Position};
+use skep_page::compare::Classes;
+
+use super::state::State;
+use crate::cursor::Cursor;
+use crate::error::{Error, Result};
+use crate::event::{Details, Kept};
+use crate::filter::Filter;
+use crate::limits::SINK_OVERLAP_MS;
+use crate::log::{Changes, From};
+
+/// An event on its way out.
+#[derive(Debug, Clone)]
+pub struct Told {
+    pub number: u64,
+    pub key: Position,
+    pub kind: &'static str,
+    pub classes: Classes,
+    pub share: u16,
+    pub time_ms: i64,
+    pub url: String,
+    /// As JSON.
+    pub details: String,
+    /// The whole event as told, in one line of JSON.
+    pub line: String,
+}
+
+impl Told {
+    fn of(cursor: &Cursor, kept: &Kept<'_>) -> Told {
+        let mut line = String::with_capacity(kept.details.len() + 512);
+        kept.json(cursor, &mut line);
+        Told {
+            number: cursor.number,
+            key: kept.key,
+            kind: kept.kind(),
+            classes: kept.classes,
+            share: kept.share,
+            time_ms: kept.time_ms,
+            url: kept.url.to_owned(),
+            details: kept.details.to_owned(),
+            line,
+        }
+    }
+
+    /// The details, read.
+    pub fn read(&self) -> Details {
+        serde_json::from_str(&self.details).unwrap_or_default()
+    }
+
+    /// Whether it takes another event back.
+    pub fn takes_back(&self) -> bool {
+        self.classes.is_empty()
+    }
+}
+
+/// Some events, and how far they reach.
+#[derive(Debug)]
+pub struct Batch {
+    pub node: String,
+    pub events: Vec<Told>,
+    /// What the cursor is once all of them are acknowledged.
+    pub upto: u64,
+    /// There is more.
+    pub more: bool,
+}
+
+/// How much at once.
+#[derive(Debug, Clone, Copy)]
+pub struct Portion {
+    pub events: usize,
+    pub bytes: usize,
+}
+
+/// Reads what comes behind the cursor. What has to be decided about a cursor that the log does not know is decided here, and
+/// left in the state.
+pub fn read(
+    archive: &Archive,
+    changes: &Changes,
+    state: &mut State,
+    filter: &Filter,
+    takes_back: bool,
+    idempotent: bool,
+    portion: Portion,
+) -> Result<Batch> {
+    let from = place(archive, changes, state, idempotent)?;
+    let mut batch = Batch { node: from.node.clone(), events: Vec::new(), upto: from.number, more: false };
+    let (mut bytes, mut looked) = (0, from.number);
+    let taken_back = Filter { classes: Classes::from_name("all"), share_min: 0, ..filter.clone() };
+    // Everything is looked at here, so that the cursor also moves over what nobody wants.
+    let everything = Filter { classes: Classes::from_name("all"), ..Filter::default() };
+    let upto = changes.read(archive, &From::After(from), &everything, |cursor, kept| {
+        if batch.events.len() >= portion.events || bytes >= portion.bytes {
+            batch.more = true;
+            return ControlFlow::Break(());
+        }
+        looked = cursor.number;
+        let in_time = cursor.number > state.since_until || state.since_ms.is_none_or(|since| kept.time_ms >= since);
+        let wanted = match kept.classes.is_empty() {
+            true => takes_back && taken_back.admits(kept),
+            false => filter.admits(kept),
+        };
+        if wanted && in_time {
+            let told = Told::of(cursor, kept);
+            bytes += told.line.len() + told.details.len();
+            batch.events.push(told);
+        }
+        ControlFlow::Continue(())
+    })?;
+    batch.upto = if batch.more { looked } else { upto.number };
+    Ok(batch)
+}
+
+/// Where reading goes on.
+fn place(archive: &Archive, changes: &Changes, state: &mut State, idempotent: bool) -> Result<Cursor> {
+    let newest = changes.newest(archive)?;
+    let start = Cursor { number: 0, ..newest.clone() };
+    let Some(cursor) = state.cursor.as_deref().and_then(|text| text.parse::<Cursor>().ok()) else { return Ok(start) };
+    match changes.check(archive, &From::After(cursor.clone())) {
+        Ok(cursor) => Ok(cursor),
+        // Nothing had been told when the sink was made.
+        Err(Error::ForeignCursor { .. }) if cursor.number == 0 && state.seen_ms.is_none() => {
+            state.cursor = Some(start.to_string());
+            Ok(start)
+        }
+        Err(Error::ForeignCursor { .. } | Error::CursorAhead { .. }) => {
+            // The log was built again. Where an event that comes again does no harm all of them do; elsewhere one goes on by time.
+            state.since_ms = state.seen_ms.filter(|_| !idempotent).map(|seen| seen.saturating_sub(SINK_OVERLAP_MS));
+            state.since_until = newest.number;
+            state.cursor = Some(start.to_string());
+            Ok(start)
+        }
+        Err(Error::CursorTooOld { shown, oldest }) => {
+            state.error = Some(format!("the events after {shown} are no longer kept; went on from {oldest}"));
+            Ok(Cursor { number: oldest.number.saturating_sub(1), ..oldest })
+        }
+        Err(other) => Err(other),
+    }
+}

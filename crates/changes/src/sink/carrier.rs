@@ -1,0 +1,95 @@
+//! What all kinds of sinks have in common: a batch goes out, or it is said why not.
+
+use super::batch::{Batch, Portion, Told};
+use super::definition::{Definition, Kind};
+use super::nats::Nats;
+use super::postgres::Postgres;
+use super::smtp::Smtp;
+use super::webhook::Webhook;
+use crate::limits::{
+    MAIL_BYTES_MAX, MAIL_EVENTS_MAX, NATS_BATCH_BYTES, NATS_BATCH_EVENTS, POSTGRES_BATCH_BYTES, POSTGRES_BATCH_EVENTS,
+    WEBHOOK_BATCH_BYTES, WEBHOOK_BATCH_EVENTS,
+};
+
+/// Why a batch was not acknowledged; which is what becomes of it.
+#[derive(Debug)]
+pub enum Trouble {
+    /// The same later, not before this many milliseconds if the other side said so.
+    Later { why: String, asked_ms: Option<u64> },
+    /// Refused for something that is in it.
+    Refused { why: String },
+    /// The other side wants nothing any more.
+    Over { why: String },
+}
+
+impl Trouble {
+    pub fn later(why: impl std::fmt::Display) -> Trouble {
+        Trouble::Later { why: why.to_string(), asked_ms: None }
+    }
+}
+
+/// A connection to where events go, made when it is needed.
+pub enum Carrier {
+    Webhook(Webhook),
+    Smtp(Smtp),
+    Nats(Nats),
+    Postgres(Box<Postgres>),
+}
+
+impl Carrier {
+    /// Nothing is connected yet. `archive` is what tells this archive from others.
+    pub fn new(definition: &Definition, archive: String) -> Carrier {
+        match &definition.kind {
+            Kind::Webhook { url, template, secret, token } => {
+                Carrier::Webhook(Webhook::new(url, *template, secret.clone(), token.clone()))
+            }
+            Kind::Smtp { url, from, to, .. } => Carrier::Smtp(Smtp::new(url, from, to)),
+            Kind::Nats { url, stream, subject, token } => Carrier::Nats(Nats::new(url, stream, subject, token.clone())),
+            Kind::Postgres { url, schema } => Carrier::Postgres(Box::new(Postgres::new(url, schema.clone(), archive))),
+        }
+    }
+
+    /// How much it takes at once.
+    pub fn portion(&self) -> Portion {
+        match self {
+            Carrier::Webhook(_) => Portion { events: WEBHOOK_BATCH_EVENTS, bytes: WEBHOOK_BATCH_BYTES },
+            Carrier::Smtp(_) => Portion { events: MAIL_EVENTS_MAX, bytes: MAIL_BYTES_MAX },
+            Carrier::Nats(_) => Portion { events: NATS_BATCH_EVENTS, bytes: NATS_BATCH_BYTES },
+            Carrier::Postgres(_) => Portion { events: POSTGRES_BATCH_EVENTS, bytes: POSTGRES_BATCH_BYTES },
+        }
+    }
+
+    /// Whether an event that comes a second time does no harm there, however much later.
+    pub fn is_idempotent(&self) -> bool {
+        matches!(self, Carrier::Postgres(_))
+    }
+
+    /// Carries some events of a batch; done when the other side has them for good.
+    pub async fn carry(&mut self, batch: &Batch, events: &[Told]) -> Result<(), Trouble> {
+        match self {
+            Carrier::Webhook(to) => to.carry(batch, events).await,
+            Carrier::Smtp(to) => to.carry(batch, events).await,
+            Carrier::Nats(to) => to.carry(batch, events).await,
+            Carrier::Postgres(to) => to.carry(batch, events).await,
+        }
+    }
+
+    /// Puts an event aside that is refused for what it is.
+    pub async fn reject(&mut self, batch: &Batch, event: &Told, why: &str) -> Result<(), Trouble> {
+        match self {
+            Carrier::Postgres(to) => to.reject(batch, event, why).await,
+            // It stands in the log; the state names it.
+            _ => Ok(()),
+        }
+    }
+
+    /// What is open is to be made anew: something went wrong on it.
+    pub fn let_go(&mut self) {
+        match self {
+            Carrier::Webhook(_) => {}
+            Carrier::Smtp(to) => to.let_go(),
+            Carrier::Nats(to) => to.let_go(),
+            Carrier::Postgres(to) => to.let_go(),
+        }
+    }
+}

@@ -1,0 +1,280 @@
+//! The life of one sink, from one batch to the next. Everything interesting is one call down.
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use skep_archive::{Archive, system_clock};
+use tokio::sync::watch;
+
+use super::backoff;
+use super::batch::{self, Batch};
+use super::carrier::{Carrier, Trouble};
+use super::definition::{Definition, Kind};
+use super::state::State;
+use crate::cursor::Cursor;
+use crate::error::Result;
+use crate::limits::{
+    MAIL_GATHER_MS_MAX, SINK_CURSOR_EVENTS_MAX, SINK_CURSOR_MS_MAX, SINK_DELIVERY_MS_MAX, SINK_ERROR_BYTES_MAX,
+    SINK_LOOK_MS, SINK_REFUSED_ALL_MAX, SINK_REFUSED_TRIES,
+};
+use crate::log::Changes;
+
+/// What whoever runs a sink wants of it.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Wish {
+    /// Go on as there is more.
+    Stay,
+    /// End with what is there, or with what cannot be delivered now.
+    Finish,
+    /// End at once: what is under way comes again.
+    Stop,
+}
+
+/// One sink at work.
+#[derive(Clone)]
+pub struct Delivery {
+    pub archive: Arc<Archive>,
+    pub changes: Arc<Changes>,
+    pub name: String,
+    pub definition: Definition,
+    pub wish: watch::Receiver<Wish>,
+}
+
+/// Carries what there is and what comes, until it is told otherwise.
+pub async fn deliver(delivery: Delivery) -> Result<()> {
+    let mut at_work = delivery.begin()?;
+    let (mut wish, mut last_wish) = (delivery.wish.clone(), delivery.wish.clone());
+    loop {
+        if *wish.borrow_and_update() == Wish::Stop || (at_work.state.paused && delivery.is_last()) {
+            break;
+        }
+        let wait_ms = tokio::select! {
+            // A delivery that is broken off comes again under the same keys.
+            () = stopped(&mut last_wish) => break,
+            wait_ms = at_work.step(&delivery) => wait_ms?,
+        };
+        match wait_ms {
+            None => {}
+            Some(_) if delivery.is_last() => break,
+            Some(wait_ms) => {
+                let _either = tokio::time::timeout(Duration::from_millis(wait_ms), wish.changed()).await;
+            }
+        }
+    }
+    at_work.keep(&delivery)
+}
+
+async fn stopped(wish: &mut watch::Receiver<Wish>) {
+    // Whoever wishes being gone is a wish, too.
+    let _heard = wish.wait_for(|wish| *wish == Wish::Stop).await;
+}
+
+impl Delivery {
+    fn begin(&self) -> Result<AtWork> {
+        let mut state = State::load(&self.archive, &self.name)?;
+        state.next_ms = None;
+        let carrier = Carrier::new(&self.definition, self.archive.writer().to_string());
+        Ok(AtWork {
+            kept: state.clone(),
+            kept_ms: system_clock(),
+            state,
+            carrier,
+            pending: None,
+            gathering_since: None,
+        })
+    }
+
+    fn is_last(&self) -> bool {
+        *self.wish.borrow() != Wish::Stay
+    }
+}
+
+struct AtWork {
+    carrier: Carrier,
+    state: State,
+    /// As it stands in settings.
+    kept: State,
+    kept_ms: i64,
+    /// What was tried and is tried again as it was.
+    pending: Option<Batch>,
+    /// Since when there is something for the next mail.
+    gathering_since: Option<i64>,
+}
+
+impl AtWork {
+    /// Takes the next batch one step further. Says how long to wait before the next step, if there is nothing to do now.
+    async fn step(&mut self, delivery: &Delivery) -> Result<Option<u64>> {
+        let now_ms = system_clock();
+        if self.state.paused {
+            return Ok(Some(SINK_LOOK_MS));
+        }
+        if let Some(next_ms) = self.state.next_ms.filter(|next_ms| *next_ms > now_ms) {
+            return Ok(Some((next_ms - now_ms) as u64));
+        }
+        let batch = match self.pending.take() {
+            Some(batch) => batch,
+            None => self.read(delivery)?,
+        };
+        if batch.events.is_empty() {
+            self.moved(&batch, batch.upto);
+            self.keep_now_and_then(delivery, now_ms)?;
+            return Ok(if batch.more { None } else { Some(SINK_LOOK_MS) });
+        }
+        if let Some(wait_ms) = self.gather(delivery, now_ms) {
+            return Ok(Some(wait_ms));
+        }
+        let outcome = self.carry(&batch).await;
+        self.note(delivery, batch, outcome).await?;
+        Ok(None)
+    }
+
+    fn read(&mut self, delivery: &Delivery) -> Result<Batch> {
+        let (filter, takes_back) = (delivery.definition.filter()?, delivery.definition.takes_back());
+        let (idempotent, portion) = (self.carrier.is_idempotent(), self.carrier.portion());
+        batch::read(&delivery.archive, &delivery.changes, &mut self.state, &filter, takes_back, idempotent, portion)
+    }
+
+    /// Mails wait until there is something to put together; how long still.
+    fn gather(&mut self, delivery: &Delivery, now_ms: i64) -> Option<u64> {
+        let Kind::Smtp { every_ms, .. } = delivery.definition.kind else { return None };
+        if delivery.is_last() || self.state.failures > 0 {
+            return None;
+        }
+        let since = *self.gathering_since.get_or_insert(now_ms);
+        let gathered = since.saturating_add(every_ms.min(MAIL_GATHER_MS_MAX) as i64);
+        let next = self.state.delivered_ms.map_or(0, |last| last.saturating_add(every_ms as i64));
+        let wait_ms = gathered.max(next) - now_ms;
+        if wait_ms > 0 {
+            return Some(wait_ms as u64);
+        }
+        self.gathering_since = None;
+        None
+    }
+
+    /// Carries a batch; where it is refused for something in it, its halves, down to the events that are refused.
+    async fn carry(&mut self, batch: &Batch) -> Outcome {
+        let mut outcome = Outcome::default();
+        let mut waiting = vec![(0, batch.events.len())];
+        while let Some((start, end)) = waiting.pop() {
+            let range = start..end;
+            let carried = self.carrier.carry(batch, &batch.events[range.clone()]);
+            let limit = Duration::from_millis(SINK_DELIVERY_MS_MAX);
+            let carried = tokio::time::timeout(limit, carried)
+                .await
+                .unwrap_or_else(|_| Err(Trouble::later(format!("no answer within {} s", SINK_DELIVERY_MS_MAX / 1000))));
+            match carried {
+                Ok(()) => outcome.accepted += range.len(),
+                Err(Trouble::Refused { why }) if range.len() == 1 => outcome.refused.push((range.start, why)),
+                Err(Trouble::Refused { .. }) => {
+                    let middle = range.start + range.len() / 2;
+                    waiting.push((middle, range.end));
+                    waiting.push((range.start, middle));
+                    continue;
+                }
+                Err(trouble) => {
+                    outcome.trouble = Some(trouble);
+                    break;
+                }
+            }
+            outcome.upto = range.end;
+        }
+        outcome
+    }
+
+    /// Moves the cursor over what is acknowledged or put aside, and keeps in mind what is not.
+    async fn note(&mut self, delivery: &Delivery, batch: Batch, mut outcome: Outcome) -> Result<()> {
+        let now_ms = system_clock();
+        let whole = outcome.upto == batch.events.len();
+        // Everything refused is rather the other side's state than the events'; few events are given up in the end.
+        let few = batch.events.len() <= SINK_REFUSED_ALL_MAX && self.state.failures + 1 >= SINK_REFUSED_TRIES;
+        let gives_up = outcome.accepted > 0 || few;
+        if !gives_up && let Some((_, why)) = outcome.refused.first() {
+            let why = format!("refused: {why}");
+            (outcome.trouble, outcome.upto) = (Some(Trouble::later(why)), 0);
+            outcome.refused.clear();
+        }
+        for (number, why) in &outcome.refused {
+            let event = &batch.events[*number];
+            if let Err(trouble) = self.carrier.reject(&batch, event, why).await {
+                (outcome.trouble, outcome.upto) = (Some(trouble), *number);
+                break;
+            }
+            self.state.rejected += 1;
+            self.state.last_rejected = Some(short(&format!("{} {}: {why}", event.key, event.url)));
+        }
+        if outcome.upto > 0 {
+            let carried = &batch.events[..outcome.upto];
+            let newest_ms = carried.iter().map(|event| event.time_ms).max();
+            self.state.delivered(outcome.accepted as u64, newest_ms, now_ms);
+            let upto = if whole && outcome.trouble.is_none() { batch.upto } else { carried[carried.len() - 1].number };
+            self.moved(&batch, upto);
+        }
+        match outcome.trouble {
+            None => {}
+            Some(Trouble::Over { why }) => {
+                self.state.failed(short(&why), now_ms, 0);
+                (self.state.paused, self.state.next_ms) = (true, None);
+            }
+            Some(Trouble::Later { why, asked_ms }) => {
+                self.carrier.let_go();
+                let wait_ms = backoff::wait_ms(self.state.failures + 1, asked_ms, chance());
+                self.state.failed(short(&why), now_ms, wait_ms);
+                self.pending = (outcome.upto == 0).then_some(batch);
+            }
+            Some(Trouble::Refused { why }) => {
+                self.state.failed(short(&why), now_ms, backoff::wait_ms(self.state.failures + 1, None, chance()));
+            }
+        }
+        self.keep(delivery)
+    }
+
+    fn moved(&mut self, batch: &Batch, upto: u64) {
+        self.state.cursor = Some(Cursor { node: batch.node.clone(), number: upto }.to_string());
+        if upto >= self.state.since_until {
+            (self.state.since_ms, self.state.since_until) = (None, 0);
+        }
+    }
+
+    fn keep(&mut self, delivery: &Delivery) -> Result<()> {
+        if self.state != self.kept {
+            self.state.store(&delivery.archive, &delivery.name)?;
+            self.kept = self.state.clone();
+        }
+        self.kept_ms = system_clock();
+        Ok(())
+    }
+
+    /// A cursor that only moved over what nobody wants need not be on disk at once.
+    fn keep_now_and_then(&mut self, delivery: &Delivery, now_ms: i64) -> Result<()> {
+        let number =
+            |state: &State| state.cursor.as_deref().and_then(|text| text.parse::<Cursor>().ok()?.number.into());
+        let far = number(&self.state).unwrap_or(0) >= number(&self.kept).unwrap_or(0) + SINK_CURSOR_EVENTS_MAX;
+        if far || now_ms - self.kept_ms >= SINK_CURSOR_MS_MAX { self.keep(delivery) } else { Ok(()) }
+    }
+}
+
+/// What became of a batch.
+#[derive(Default)]
+struct Outcome {
+    /// Events behind which nothing is known yet.
+    upto: usize,
+    accepted: usize,
+    refused: Vec<(usize, String)>,
+    trouble: Option<Trouble>,
+}
+
+/// What others say may be long.
+fn short(text: &str) -> String {
+    let mut text: String = text.split_whitespace().collect::<Vec<_>>().join(" ");
+    if text.len() > SINK_ERROR_BYTES_MAX {
+        let cut = (0..=SINK_ERROR_BYTES_MAX).rev().find(|at| text.is_char_boundary(*at)).unwrap_or(0);
+        text.truncate(cut);
+        text.push('…');
+    }
+    text
+}
+
+fn chance() -> u64 {
+    use std::hash::BuildHasher;
+    std::hash::RandomState::new().hash_one(())
+}

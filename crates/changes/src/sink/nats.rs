@@ -1,0 +1,102 @@
+//! NATS JetStream: one message an event, named by the event's key, so that the server drops one that comes a second time. The cursor
+//! moves when the server has acknowledged all of a batch.
+
+use std::collections::{HashMap, VecDeque};
+use std::time::Duration;
+
+use async_nats::jetstream::Context;
+use async_nats::jetstream::message::PublishMessage;
+use async_nats::jetstream::stream::Config;
+use skep_archive::Position;
+
+use super::batch::{Batch, Told};
+use super::carrier::Trouble;
+use crate::limits::{NATS_ACK_MS_MAX, NATS_DUPLICATES_MS, NATS_KEYS_MAX};
+
+pub struct Nats {
+    url: String,
+    stream: String,
+    subject: String,
+    token: Option<String>,
+    context: Option<Context>,
+    sent: Sent,
+}
+
+impl Nats {
+    pub fn new(url: &str, stream: &str, subject: &str, token: Option<String>) -> Nats {
+        let (url, stream, subject) = (url.to_owned(), stream.to_owned(), subject.to_owned());
+        Nats { url, stream, subject, token, context: None, sent: Sent::default() }
+    }
+
+    pub fn let_go(&mut self) {
+        self.context = None;
+    }
+
+    async fn context(&mut self) -> Result<Context, Trouble> {
+        if let Some(context) = &self.context {
+            return Ok(context.clone());
+        }
+        let mut options = async_nats::ConnectOptions::new().name("skep").max_reconnects(1);
+        if let Some(token) = &self.token {
+            options = options.token(token.clone());
+        }
+        let client = options.connect(&self.url).await.map_err(Trouble::later)?;
+        let mut context = async_nats::jetstream::new(client);
+        context.set_timeout(Duration::from_millis(NATS_ACK_MS_MAX));
+        // One that is there stays as it is: how long it keeps what is for its owner to say.
+        context
+            .get_or_create_stream(Config {
+                name: self.stream.clone(),
+                subjects: vec![format!("{}.>", self.subject)],
+                duplicate_window: Duration::from_millis(NATS_DUPLICATES_MS),
+                ..Config::default()
+            })
+            .await
+            .map_err(|error| Trouble::later(format!("the stream {}: {error}", self.stream)))?;
+        self.context = Some(context.clone());
+        Ok(context)
+    }
+
+    pub async fn carry(&mut self, _: &Batch, events: &[Told]) -> Result<(), Trouble> {
+        let context = self.context().await?;
+        let mut coming = Vec::with_capacity(events.len());
+        for event in events {
+            let message = PublishMessage::build()
+                .payload(event.line.clone().into())
+                .header("Content-Type", "application/cloudevents+json")
+                .message_id(self.sent.id(event));
+            let subject = format!("{}.{}", self.subject, event.kind);
+            coming.push(context.send_publish(subject, message).await.map_err(Trouble::later)?);
+        }
+        for acknowledged in coming {
+            acknowledged.await.map_err(Trouble::later)?;
+        }
+        Ok(())
+    }
+}
+
+/// What was sent lately: an event that is told anew under its key, because its URL was judged again, is another message.
+#[derive(Default)]
+struct Sent {
+    numbers: HashMap<Position, u64>,
+    order: VecDeque<Position>,
+}
+
+impl Sent {
+    fn id(&mut self, event: &Told) -> String {
+        match self.numbers.get(&event.key) {
+            Some(number) if *number != event.number => format!("{}@{}", event.key, event.number),
+            Some(_) => event.key.to_string(),
+            None => {
+                self.numbers.insert(event.key, event.number);
+                self.order.push_back(event.key);
+                if self.order.len() > NATS_KEYS_MAX
+                    && let Some(oldest) = self.order.pop_front()
+                {
+                    self.numbers.remove(&oldest);
+                }
+                event.key.to_string()
+            }
+        }
+    }
+}

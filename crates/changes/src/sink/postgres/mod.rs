@@ -1,0 +1,109 @@
+//! PostgreSQL: the database bridge. One transaction a batch: rows are copied into tables of the connection's own, and from there put
+//! into the tables that people read. A row that is there already is replaced: the key of an event is the key of its row.
+//!
+//! ```text
+//!  events ──▶ rows ──COPY──▶ skep_new_changes, skep_new_urls, skep_new_links ──upsert──▶ changes, urls, links ──▶ commit ──▶ cursor
+//!                                                                       └─ refused ──▶ halved … ──▶ rejected
+//! ```
+//! The tables are drawn in `schema`.
+
+mod connect;
+mod read_back;
+mod rows;
+mod schema;
+
+use bytes::Bytes;
+use futures_util::SinkExt;
+use tokio_postgres::{Client, Transaction};
+
+pub use read_back::{KnownUrl, read_back};
+
+use super::batch::{Batch, Told};
+use super::carrier::Trouble;
+use crate::limits::POSTGRES_URL_BYTES_MAX;
+use rows::Rows;
+
+pub struct Postgres {
+    url: String,
+    schema: Option<String>,
+    /// Which archive the rows are of: keys are its own.
+    archive: String,
+    client: Option<Client>,
+}
+
+impl Postgres {
+    pub fn new(url: &str, schema: Option<String>, archive: String) -> Postgres {
+        Postgres { url: url.to_owned(), schema, archive, client: None }
+    }
+
+    pub fn let_go(&mut self) {
+        self.client = None;
+    }
+
+    async fn client(&mut self) -> Result<&mut Client, Trouble> {
+        if self.client.as_ref().is_none_or(Client::is_closed) {
+            let mut client = connect::connect(&self.url).await.map_err(Trouble::later)?;
+            schema::prepare(&mut client, self.schema.as_deref()).await.map_err(Trouble::later)?;
+            self.client = Some(client);
+        }
+        self.client.as_mut().ok_or_else(|| Trouble::later("not connected"))
+    }
+
+    pub async fn carry(&mut self, batch: &Batch, events: &[Told]) -> Result<(), Trouble> {
+        if let Some(event) = events.iter().find(|event| event.url.len() > POSTGRES_URL_BYTES_MAX) {
+            let why = format!("a URL of {} bytes is more than an index of PostgreSQL can hold", event.url.len());
+            return Err(Trouble::Refused { why });
+        }
+        let rows = Rows::of(&self.archive, &batch.node, events);
+        let transaction = self.client().await?.transaction().await.map_err(trouble)?;
+        write(&transaction, &rows).await.map_err(trouble)?;
+        transaction.commit().await.map_err(trouble)
+    }
+
+    pub async fn reject(&mut self, batch: &Batch, event: &Told, why: &str) -> Result<(), Trouble> {
+        let (archive, node) = (self.archive.clone(), &batch.node);
+        let without = |text: &str| text.replace('\0', "\u{fffd}");
+        let (key, cursor) = (event.key.to_string(), format!("{node}:{}", event.number));
+        let (url, event, why) = (without(&event.url), without(&event.line), without(why));
+        let client = self.client().await?;
+        let done = client.execute(schema::REJECT, &[&archive, &key, &cursor, &url, &why, &event]).await;
+        done.map(|_| ()).map_err(trouble)
+    }
+}
+
+async fn write(transaction: &Transaction<'_>, rows: &Rows) -> Result<(), tokio_postgres::Error> {
+    copy(transaction, schema::COPY_CHANGES, &rows.changes).await?;
+    copy(transaction, schema::COPY_URLS, &rows.urls).await?;
+    transaction.batch_execute(schema::PUT_CHANGES).await?;
+    transaction.batch_execute(schema::PUT_URLS).await?;
+    if !rows.links.is_empty() {
+        copy(transaction, schema::COPY_LINKS, &rows.links).await?;
+        transaction.batch_execute(schema::PUT_LINKS).await?;
+    }
+    if !rows.taken_back.is_empty() {
+        transaction.execute(schema::TAKE_BACK, &[&rows.archive, &rows.taken_back]).await?;
+        transaction.execute(schema::LOOK_BACK, &[&rows.archive, &rows.taken_back]).await?;
+    }
+    Ok(())
+}
+
+async fn copy(transaction: &Transaction<'_>, statement: &str, rows: &Bytes) -> Result<(), tokio_postgres::Error> {
+    let mut into = std::pin::pin!(transaction.copy_in::<_, Bytes>(statement).await?);
+    into.send(rows.clone()).await?;
+    into.close().await
+}
+
+/// Whether it is about what was sent, or about the database.
+fn trouble(error: tokio_postgres::Error) -> Trouble {
+    let Some(told) = error.as_db_error() else { return Trouble::later(connect::said(&error)) };
+    let why = match told.detail() {
+        Some(detail) => format!("{} ({detail})", told.message()),
+        None => told.message().to_owned(),
+    };
+    // Data exceptions, broken constraints, a trigger that objects, something too large. Everything else passes by itself or by
+    // somebody's hand.
+    match told.code().code().as_bytes() {
+        [b'2', b'1' | b'2' | b'3', ..] | [b'5', b'4', ..] | [b'4', b'4', ..] | b"P0001" => Trouble::Refused { why },
+        _ => Trouble::later(why),
+    }
+}

@@ -1,0 +1,204 @@
+//! `skep sink`, by the binary: added, listed, run, replayed, removed; also in a process that somebody else started.
+
+#[path = "site/portal.rs"]
+mod portal;
+#[path = "../../changes/tests/support/receiver.rs"]
+mod receiver;
+#[path = "../../changes/tests/support/servers.rs"]
+mod servers;
+mod site;
+
+use portal::Portal;
+use receiver::{Answer, Receiver};
+use servers::Postgres;
+use site::Site;
+use site::files::{Warc, message};
+use std::collections::BTreeSet;
+use std::time::{Duration, Instant};
+
+fn pages(count: usize, month: u32) -> Vec<u8> {
+    (0..count)
+        .fold(Warc::gzip().info(), |warc, page| {
+            let url = format!("http://example.org/{page}");
+            let time = format!("2024-{month:02}-01T00:00:{page:02}Z");
+            warc.page(
+                &url,
+                &time,
+                &format!("<title>{page}</title><p>Text {month} of page {page}, which says something.</p>"),
+            )
+        })
+        .bytes
+}
+
+fn filled() -> Site {
+    let site = Site::new();
+    site.write("first.warc.gz", pages(20, 1));
+    site.skep(&["add", "first.warc.gz"]).exits(0);
+    site
+}
+
+fn good() -> Receiver {
+    Receiver::start(|_, _| Answer::Status(200, ""))
+}
+
+#[track_caller]
+fn wait_for(what: impl Fn() -> bool) {
+    let until = Instant::now() + Duration::from_secs(60);
+    while !what() {
+        assert!(Instant::now() < until, "it does not come");
+        std::thread::sleep(Duration::from_millis(20));
+    }
+}
+
+#[test]
+fn sinks_are_added_listed_run_replayed_and_removed() {
+    let site = filled();
+    let receiver = good();
+    assert!(site.skep(&["sink", "list"]).exits(0).talk.contains("no sink"));
+    let added = site
+        .skep(&["sink", "add", "webhook", &receiver.url("/hook/TOKEN"), "--since", "start", "--class", "new"])
+        .exits(0);
+    assert!(added.talk.contains("shown this once: whsec_") && added.talk.contains("added webhook"), "{}", added.talk);
+    let secret = added.talk.split("whsec_").nth(1).and_then(|rest| rest.split_whitespace().next()).unwrap().to_owned();
+    site.skep(&["sink", "add", "postgres", "postgresql://me:SECRET@127.0.0.1:1/x", "--name", "db", "--schema", "skep"])
+        .exits(0);
+    let listed = site.skep(&["sink", "list", "--json"]).exits(0);
+    assert_eq!(
+        (listed.each("name"), listed.each("kind")),
+        (vec!["db".into(), "webhook".into()], vec!["postgres".into(), "webhook".into()])
+    );
+    assert_eq!(listed.each("lag"), ["20", "20"]);
+    for shown in [listed.text(), site.skep(&["sink", "list"]).exits(0).text()] {
+        assert!(!shown.contains("SECRET") && !shown.contains("TOKEN") && !shown.contains(&secret), "{shown}");
+    }
+    assert_eq!(listed.each("target")[0], "postgresql://me@127.0.0.1:1/x skep");
+    // One is down: it lags, says why and when it is tried again, and the other is done.
+    let ran = site.skep(&["sink", "run", "--once", "--json"]).exits(3);
+    assert_eq!(ran.each("lag"), ["20", "0"]);
+    assert!(ran.each("last_error")[0].contains("refused"), "{}", ran.text());
+    assert!(ran.each("next_try")[0].starts_with("20"), "{}", ran.text());
+    assert_eq!(receiver.keys().len(), 20);
+    site.skep(&["sink", "run", "--once", "webhook"]).exits(0);
+    assert_eq!(receiver.keys().len(), 20);
+    // What comes later comes, and no more than is wanted.
+    site.write("second.warc.gz", pages(22, 2));
+    site.skep(&["add", "second.warc.gz"]).exits(0);
+    site.skep(&["sink", "run", "--once", "webhook"]).exits(0);
+    let keys = receiver.keys();
+    assert_eq!((keys.len(), keys.iter().collect::<BTreeSet<_>>().len()), (22, 22));
+    // Again, since a time.
+    site.skep(&["sink", "replay", "webhook", "--since", "2024-02"]).exits(0);
+    site.skep(&["sink", "run", "--once", "webhook"]).exits(0);
+    assert_eq!(receiver.keys().len(), 24);
+    site.skep(&["sink", "replay", "webhook", "--since", "now"]).exits(0);
+    site.skep(&["sink", "run", "--once", "webhook"]).exits(0);
+    assert_eq!(receiver.keys().len(), 24);
+    site.skep(&["sink", "remove", "db"]).exits(0);
+    assert_eq!(site.skep(&["sink", "list", "--json"]).exits(0).each("name"), ["webhook"]);
+    site.is_sound();
+}
+
+#[test]
+fn what_makes_no_sense_is_told() {
+    let site = filled();
+    let add = |more: &[&str]| site.skep(&[&["sink", "add"], more].concat());
+    add(&["webhook", "hooks.example"]).fails("hooks.example").hints("https://");
+    add(&["webhook", "http://h/", "--template", "irc"]).fails("irc").hints("slack");
+    add(&["webhook", "http://h/", "--class", "texts"]).fails("texts").hints("text.major");
+    add(&["webhook", "http://h/", "--name", "A/B"]).fails("A/B").hints("small letters");
+    add(&["webhook", "http://h/", "--since", "yesterday"]).fails("yesterday");
+    add(&["webhook", "http://h/", "--since", "abc:3"]).fails("abc:3").hints("by time");
+    add(&["smtp", "mail.example", "--from", "a@b", "--to", "c@d"]).fails("mail.example").hints("smtp://");
+    add(&["smtp", "smtp://h", "--from", "a@b", "--to", "c@d", "--every", "soon"]).fails("soon");
+    add(&["nats", "nats://h", "--subject", "a.*"]).fails("a.*");
+    add(&["postgres", "mysql://h/x"]).fails("no address of a database").hints("postgresql://");
+    site.write("password", "s3cret\n");
+    add(&["postgres", "postgresql://h/x", "--password-file", "password"]).fails("needs a user");
+    add(&["postgres", "postgresql://me@h/x", "--password-file", "password"]).exits(0);
+    let kept = std::fs::read_to_string(site.archive().join("settings/sinks/postgres.toml")).unwrap();
+    assert!(kept.contains("me:s3cret@h"), "{kept}");
+    add(&["postgres", "postgresql://h/y", "--name", "postgres"]).fails("already").hints("remove");
+    add(&["postgres", "postgresql://h/y"]).exits(0);
+    assert_eq!(site.skep(&["sink", "list", "--json"]).exits(0).each("name"), ["postgres", "postgres-2"]);
+    site.skep(&["sink", "remove", "none"]).fails("none").hints("sink list");
+    site.skep(&["sink", "replay", "none", "--since", "now"]).fails("none");
+    site.skep(&["sink", "run", "--once", "none"]).fails("none");
+    // A file that somebody spoilt is named, and harms nothing else.
+    site.write("archive/settings/sinks/odd.toml", "version = 1\nkind = \"fax\"\n");
+    site.skep(&["sink", "list"]).fails("odd.toml");
+    site.skep(&["captures", "http://example.org/1"]).exits(0);
+}
+
+#[test]
+fn sinks_work_in_the_process_that_serves_and_survive_its_death() {
+    let site = filled();
+    let receiver = good();
+    let portal = Portal::begin(&site, &[]);
+    // It begins with what comes from now on, in the process that runs already.
+    site.skep(&["sink", "add", "webhook", &receiver.url("/"), "--name", "hook"]).exits(0);
+    site.write("second.warc.gz", pages(20, 2));
+    site.skep(&["add", "second.warc.gz"]).exits(0);
+    wait_for(|| receiver.keys().len() == 20);
+    wait_for(|| site.skep(&["sink", "list", "--json"]).exits(0).each("lag") == ["0"]);
+    assert_eq!(site.skep(&["sink", "list", "--json"]).each("at_work"), ["true"]);
+    let mut portal = portal;
+    portal.child.kill().unwrap();
+    portal.child.wait().unwrap();
+    site.write("third.warc.gz", pages(20, 3));
+    site.skep(&["add", "third.warc.gz"]).exits(0);
+    assert_eq!(receiver.keys().len(), 20, "nobody is there to carry it");
+    let portal = Portal::begin(&site, &[]);
+    wait_for(|| receiver.keys().len() >= 40);
+    assert_eq!(portal.end().0, 0);
+    let told = site.skep(&["changes", "--json", "--class", "text"]).exits(0).each("key");
+    let (came, told): (BTreeSet<String>, BTreeSet<String>) =
+        (receiver.keys().into_iter().collect(), told.into_iter().collect());
+    assert_eq!(came, told);
+    site.is_sound();
+}
+
+#[test]
+fn what_a_database_knows_of_urls_comes_back_into_the_registry() {
+    let server = Postgres::start(&["fsync=off"]);
+    let site = Site::new();
+    let later = Warc::gzip()
+        .info()
+        .page("http://example.org/", "2024-04-01T00:00:00Z", "<p>See</p>")
+        .page("http://example.org/", "2024-05-01T00:00:00Z", "<p>See</p><a href=/new>this</a> <a href=/0>that</a>")
+        .answer("http://example.org/1", "2024-05-01T00:00:00Z", &message("410 Gone", "text/html", b"gone"))
+        .answer("http://example.org/1", "2024-05-09T00:00:00Z", &message("410 Gone", "text/html", b"gone"));
+    site.write("first.warc.gz", pages(20, 1));
+    site.write("later.warc.gz", later.bytes);
+    site.skep(&["add", "first.warc.gz", "later.warc.gz"]).exits(0);
+    site.skep(&["sink", "add", "postgres", &server.url(), "--schema", "bridge"]).exits(0);
+    site.skep(&["sink", "run", "--once"]).exits(0);
+    assert_eq!(server.number("SELECT count(*) FROM bridge.urls"), 21);
+    // All is lost but the database.
+    let empty = Site::new();
+    empty
+        .skep(&["rebuild", "--from-postgres", "postgresql://127.0.0.1:1/x"])
+        .fails("does not answer")
+        .hints("--schema");
+    empty.skep(&["rebuild", "--from-postgres", &server.url()]).fails("does not answer");
+    let came = empty
+        .skep(&["rebuild", "--json", "--from-postgres", &server.url(), "--schema", "bridge", "--name", "again"])
+        .exits(0);
+    let told = &came.json()[0];
+    assert_eq!(
+        (told["urls"].as_u64(), told["seen"].as_u64(), told["left_out"].as_u64()),
+        (Some(22), Some(21), Some(0))
+    );
+    let fate = |url: &str| empty.skep(&["why", url, "--json"]).exits(0).text();
+    for (url, says) in [
+        ("http://example.org/3", "2024-01-01T00:00:03"),
+        ("http://example.org/1", "soft-404"),
+        ("http://example.org/new", "wait"),
+    ] {
+        assert!(fate(url).contains(says), "{url}: {}", fate(url));
+    }
+    // It is in the records now: another rebuild knows it as well.
+    let before = fate("http://example.org/3");
+    empty.skep(&["rebuild"]).exits(0);
+    assert_eq!(fate("http://example.org/3"), before);
+    empty.is_sound();
+}
