@@ -13,7 +13,7 @@
 //! A sealed segment that is damaged, or that its writer wrote again, is copied whole beside the old file and takes its place when
 //! its seal has been verified.
 
-use std::collections::HashMap;
+use std::collections::{HashMap, HashSet};
 use std::fs::File;
 use std::io::Read;
 use std::os::unix::fs::FileExt;
@@ -159,6 +159,8 @@ pub struct Copied {
 #[derive(Default)]
 pub(crate) struct Copies {
     growing: HashMap<(SegmentId, Taking), Growing>,
+    /// Segments of which a piece is being taken.
+    busy: HashSet<SegmentId>,
     /// Where the sidecar goes on for whoever pulls a tail.
     cursors: HashMap<SegmentId, Cursor>,
 }
@@ -292,6 +294,7 @@ impl Archive {
             return refuse(format!("a piece of segment {id}: {what}"));
         }
         shared.take_room(piece.length())?;
+        let busy = Busy::take(shared, id)?;
         let known = shared.catalog().get(id).cloned();
         if let Some(known) = &known {
             let stale = piece.name.generation < known.name.generation;
@@ -325,7 +328,17 @@ impl Archive {
             opened.set_len(piece.from).map_err(io)?;
         }
         let at = piece.from;
-        Ok(Copying { shared: shared.clone(), piece, taking, path, file: opened, writes: file, at, growing })
+        Ok(Copying {
+            shared: shared.clone(),
+            piece,
+            taking,
+            path,
+            file: opened,
+            writes: file,
+            at,
+            growing,
+            _busy: busy,
+        })
     }
 
     /// What is wrong with the seal of a segment; nothing if it is sealed and whole.
@@ -408,6 +421,28 @@ pub struct Copying {
     writes: PathBuf,
     at: u64,
     growing: Growing,
+    _busy: Busy,
+}
+
+/// A segment takes one piece at a time, whoever brings it.
+struct Busy {
+    shared: std::sync::Arc<Shared>,
+    id: SegmentId,
+}
+
+impl Busy {
+    fn take(shared: &std::sync::Arc<Shared>, id: SegmentId) -> Result<Busy> {
+        match shared.copies().busy.insert(id) {
+            true => Ok(Busy { shared: shared.clone(), id }),
+            false => Err(Error::Refused { why: format!("a piece of segment {id} is being copied already") }),
+        }
+    }
+}
+
+impl Drop for Busy {
+    fn drop(&mut self) {
+        self.shared.copies().busy.remove(&self.id);
+    }
 }
 
 impl Copying {

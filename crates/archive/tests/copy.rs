@@ -145,6 +145,7 @@ fn pieces_that_do_not_fit_are_refused_and_change_nothing() {
     let bytes = bytes_of(&writer, &whole);
     let mut short = copy.copy(whole.clone(), Taking::Tail).unwrap();
     short.write(&bytes[..10]).unwrap();
+    assert!(refused(whole.clone(), Taking::Tail).contains("is being copied already"));
     assert!(short.finish().is_err());
     let mut dropped = copy.copy(whole.clone(), Taking::Tail).unwrap();
     dropped.write(&bytes).unwrap();
