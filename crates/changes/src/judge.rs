@@ -77,7 +77,8 @@ impl Judge<'_> {
     fn judged(&self, state: &mut State, capture: &Capture) -> Result<Option<Told>> {
         state.newest = Some((capture.time_ms, capture.position));
         let known = state.good.as_ref().is_some_and(|good| good.digest.is_some() && good.digest == capture.digest);
-        if capture.kind == CaptureKind::Revisit {
+        // A revisit of another's "not found" page is no page either.
+        if capture.kind == CaptureKind::Revisit && matches!(capture.status, 0 | 200..=299 | 304) {
             return match known || capture.digest.is_none() {
                 true => Ok(self.same(state, capture).map(Told::from)),
                 false => self.content(state, capture),
@@ -246,6 +247,7 @@ impl Judge<'_> {
             _ => (capture.time_ms, 1),
         };
         let dead = match self.settings.death {
+            Death::AtOnce => true,
             Death::FiveFailures => count >= FIVE_FAILURES,
             Death::Confirmed if capture.status == 410 => count >= 2,
             Death::Confirmed => count >= GONE_FAILURES && capture.time_ms.saturating_sub(since_ms) >= GONE_MS,

@@ -2,7 +2,7 @@
 //!
 //! ```toml
 //! version = 1
-//! death = "confirmed"                  # or "five-failures", as HyperDog counted
+//! death = "confirmed"                  # or "five-failures", as HyperDog counted, or "at-once"
 //! host-down-days = 14                  # a host that nobody could reach for so long is down
 //!
 //! [[site]]
@@ -44,6 +44,8 @@ pub enum Death {
     Confirmed,
     /// Five failures, however close to each other.
     FiveFailures,
+    /// The first failure: for a site of one's own, or one that never errs.
+    AtOnce,
 }
 
 #[derive(Debug, Clone)]

@@ -2,6 +2,7 @@
 
 mod crawl_kill;
 mod fuzz;
+mod history;
 mod hostile;
 mod kill;
 mod memory;
@@ -21,6 +22,11 @@ pub const ALL: &[Entry] = &[
         run: crawl_kill::run,
     },
     Entry { name: "fuzz", what: "seeded mutations of the kept inputs against every function to fuzz", run: fuzz::run },
+    Entry {
+        name: "history",
+        what: "five years of a real site, commit by commit: what the stream tells after each pass is what the commit did",
+        run: history::run,
+    },
     Entry {
         name: "hostile",
         what: "every row of the hostile web in one run: it ends by itself, under 500 MB, with a verdict on each",

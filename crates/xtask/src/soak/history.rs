@@ -1,0 +1,11 @@
+//! Five years of a real site, commit by commit: the test of the stream of changes, asked for all of them.
+
+use crate::long::{self, Options};
+use crate::workspace::Workspace;
+use anyhow::Result;
+
+pub fn run(workspace: &Workspace, options: &Options) -> Result<()> {
+    let commits = options.count.unwrap_or(u64::MAX).min(usize::MAX as u64).to_string();
+    let name = "a_real_history_is_told_as_it_was";
+    long::test(workspace, "skep", "history", name, &[("SKEP_HISTORY_COMMITS", &commits)])
+}
