@@ -127,7 +127,9 @@ impl Watchers {
             return Err(Learned::Refused("the votes are of different times"));
         }
         for vote in &proof.votes {
-            if !roster.index(&vote.by).is_some_and(|index| watchers.contains(&index)) {
+            // Who has left since may have voted before: the record says who was asked.
+            let named = roster.record(node).record.watchers.contains(&mark(&vote.by));
+            if !named && !roster.index(&vote.by).is_some_and(|index| watchers.contains(&index)) {
                 return Err(Learned::Early("a vote is not of a watcher known here"));
             }
             let said = ballot(&roster.network(), &proof.node, proof.sequence, vote.at_ms);
@@ -168,6 +170,9 @@ pub struct Watch {
     before: Option<(Vec<u64>, u64)>,
     votes: BTreeMap<(Key, u64), BTreeMap<Key, Vote>>,
     next_ping_ms: u64,
+    /// Back in view, enough watchers have shown since that they know of no other epochs than this node does.
+    settled: bool,
+    agreeing: BTreeSet<Key>,
 }
 
 /// What the watch wants done.
@@ -221,6 +226,31 @@ impl Watch {
         if !before.is_empty() {
             self.before = Some((before, until_ms));
         }
+    }
+
+    /// A peer knows the same epochs of all slices.
+    pub fn agrees(&mut self, node: Key) {
+        if !self.settled {
+            self.agreeing.insert(node);
+        }
+    }
+
+    /// Whether this node may lead and grant: in view, and since it was last out of view (or started) as many watchers as it takes
+    /// have shown the same table of holders. Of those who called it absent, one is among them: a recovery without this node is known
+    /// to it before it could act on older epochs.
+    pub fn may_act(&mut self, roster: &Roster, own: &Key, settings: &Settings, mono_ms: u64) -> bool {
+        if !self.in_view(roster, own, settings, mono_ms) {
+            self.settled = false;
+            self.agreeing.clear();
+            return false;
+        }
+        if !self.settled {
+            let named = roster.record_of(own).map_or(&[][..], |record| &record.record.watchers);
+            let there = || named.iter().filter_map(|mark| roster.marked(*mark)).filter(|index| !roster.is_gone(*index));
+            let agree = there().filter(|index| self.agreeing.contains(&roster.key(*index))).count();
+            self.settled = agree >= heard_needed(there().count());
+        }
+        self.settled
     }
 
     /// Whether enough of the own watchers were heard lately. Alone, a node is always in view.

@@ -29,6 +29,7 @@ mod seeds;
 mod serve;
 mod show;
 mod signals;
+mod simulate;
 mod sink;
 mod sorted;
 mod stats;
@@ -111,6 +112,7 @@ enum Command {
     Stats(stats::Typed),
     Serve(serve::Typed),
     Doctor(doctor::Typed),
+    Simulate(simulate::Typed),
 }
 
 fn main() -> ExitCode {
@@ -150,6 +152,7 @@ fn main() -> ExitCode {
         Command::Stats(typed) => stats::run(typed, &place),
         Command::Serve(typed) => serve::run(typed, &place),
         Command::Doctor(typed) => doctor::run(&typed, &place),
+        Command::Simulate(typed) => simulate::run(&typed, place.json),
     });
     match result {
         Ok(exit) => exit.into(),

@@ -156,3 +156,6 @@ pub const POSTGRES_CHANGES: u64 = 800_000;
 
 /// Changes per second that PostgreSQL must take, each a row of `changes` and an upsert of `urls`.
 pub const POSTGRES_CHANGES_PER_S_MIN: f64 = 20_000.0;
+
+/// Nodes of the ring that is simulated at full size.
+pub const SIMULATE_NODES: u64 = 20_000;

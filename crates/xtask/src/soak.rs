@@ -10,6 +10,7 @@ mod mirror;
 mod polite;
 mod restart;
 mod serve_load;
+mod simulate;
 mod steady;
 
 use crate::long::Entry;
@@ -56,6 +57,11 @@ pub const ALL: &[Entry] = &[
         name: "serve-load",
         what: "an hour of mixed load while a crawl writes: no error, no stale or torn answer, memory does not grow",
         run: serve_load::run,
+    },
+    Entry {
+        name: "simulate",
+        what: "a ring of 20,000 nodes and 2^18 slices in virtual time: no rule broken, memory, load, repair, losses",
+        run: simulate::run,
     },
     Entry {
         name: "steady",

@@ -10,8 +10,10 @@ use crate::node::{Action, PullFault, What};
 
 /// Pulls of one slice at once.
 const SLICE_PULLS_MAX: usize = 4;
-/// A pull of which nothing was heard for so many answers' time is given up.
+/// A pull of which nothing was heard for so many answers' time is given up …
 const PULL_ANSWERS_MAX: u64 = 360;
+/// … and for as long again as its bytes take at this pace, which is slow for anybody.
+pub(super) const SLOW_BYTES_PER_MS: u64 = 100;
 
 impl Holding {
     /// So much of a segment is here now, synced.
@@ -201,7 +203,11 @@ impl Holding {
         let stale: Vec<Segment> = self
             .pulling
             .iter()
-            .filter(|(.., since)| now_ms.saturating_sub(*since) > given_up)
+            .filter(|(segment, from, since)| {
+                let wanted = self.told.get(from).and_then(|told| told.get(segment));
+                let bytes = wanted.map_or(0, |extent| extent.bytes);
+                now_ms.saturating_sub(*since) > given_up + bytes / SLOW_BYTES_PER_MS
+            })
             .map(|(segment, ..)| *segment)
             .collect();
         stale.iter().for_each(|segment| self.end_pull(ctx, segment));

@@ -1,5 +1,6 @@
 //! Leading one slice: the lease, the epoch after this one, copies at new holders, and what is done when too many are absent.
 
+use super::copies::SLOW_BYTES_PER_MS;
 use super::{Context, Copying, Due, Holding, Proposal};
 use crate::copy::{Extent, Inventory};
 use crate::epoch::{Doubt, Epoch, Holders, SignedHolders, differ_by_one};
@@ -336,7 +337,8 @@ impl Holding {
             self.challenge(ctx, to);
             return;
         }
-        if now_ms.saturating_sub(copying.progress.1) > ctx.settings.repair_soon_ms {
+        let patience_ms = ctx.settings.repair_soon_ms + self.floor.bytes() / SLOW_BYTES_PER_MS;
+        if now_ms.saturating_sub(copying.progress.1) > patience_ms {
             // It takes the request and does nothing: somebody else is asked.
             self.suspended.push(to);
             self.copying = None;

@@ -49,6 +49,8 @@ pub struct Core {
     summary_ms: u64,
     twins: u32,
     left: bool,
+    acts: bool,
+    signed_ms: u64,
 }
 
 impl Core {
@@ -76,6 +78,8 @@ impl Core {
             summary_ms: 0,
             twins: 0,
             left: false,
+            acts: false,
+            signed_ms: 0,
         }
     }
 
@@ -123,6 +127,11 @@ impl Core {
         slices.min(own).min(audits)
     }
 
+    /// Whether this node may lead and grant.
+    pub fn may_act(&self) -> bool {
+        self.acts
+    }
+
     /// Whether enough watchers were heard lately.
     pub fn is_in_view(&self, view: &View, now_ms: u64) -> bool {
         !self.settings.watching
@@ -141,7 +150,10 @@ impl Core {
         }
         let mut offsets: Vec<i64> = self.clocks.values().copied().collect();
         offsets.sort_unstable();
-        offsets[offsets.len() / 2]
+        let middle = offsets[offsets.len() / 2];
+        let below = offsets[(offsets.len() - 1) / 2];
+        // Of two in the middle the one that is nearer to the own clock: a single peer that is off convinces nobody.
+        if below.abs() < middle.abs() { below } else { middle }
     }
 
     /// A node whose clock is off goes by that of the others: it does not lead, and is otherwise of use.
@@ -161,6 +173,8 @@ impl Core {
     pub fn handle(&mut self, view: &mut View, event: Event, now: Now, chance: &mut Chance, out: &mut Vec<Action>) {
         self.own_wall_ms = now.wall_ms;
         let now = self.corrected(now);
+        self.acts = !self.settings.watching
+            || (self.twins <= 3 && self.watch.may_act(&view.roster, &self.key, &self.settings, now.mono_ms));
         match event {
             Event::Tick => self.tick(view, now, chance, out),
             Event::Received { from, message } => self.received(view, from, message, now, chance, out),
@@ -223,7 +237,7 @@ impl Core {
         out: &mut Vec<Action>,
         act: impl FnOnce(&mut Holding, &mut Context<'_>),
     ) {
-        let (in_view, clock_fits) = (self.is_in_view(view, now.mono_ms), self.clock_fits());
+        let (in_view, clock_fits) = (self.acts, self.clock_fits());
         let Some(slot) = self.slots.get_mut(&slice) else { return };
         let mut news = Vec::new();
         let mut ctx = Context {
@@ -340,6 +354,7 @@ impl Core {
         }
         self.record.sequence = known.max(self.record.sequence) + 1;
         self.record.signed_ms = now.wall_ms;
+        self.signed_ms = now.mono_ms;
         self.renew_ms = now.mono_ms + self.settings.renew_ms;
         let fact = Fact::Record(Arc::new(SignedRecord::new(self.record.clone(), self.seal.as_ref())));
         self.facts(view, None, &[fact], now, chance, out);
@@ -622,6 +637,12 @@ impl Core {
             self.clocks.pop_first();
         }
         self.clocks.insert(from, wall_ms as i64 - self.own_wall_ms as i64);
+    }
+
+    /// Others still believe an older absence: they have not taken in the newer record.
+    pub(super) fn is_misunderstood(&self, fact: &Fact, now: Now) -> bool {
+        let absent = matches!(fact, Fact::Absence(proof) if proof.node == self.key);
+        absent && !self.left && now.mono_ms >= self.signed_ms + self.settings.ping_ms
     }
 
     /// What others told about the own key: an absence to refute, or a twin.

@@ -59,6 +59,7 @@ impl Core {
         let mut news = Vec::new();
         let mut concerned: HashSet<Key> = HashSet::new();
         let mut refute = false;
+        let mut misunderstood = false;
         for fact in facts {
             match view.learn(fact, self.seal.as_ref(), now.mono_ms, now.wall_ms, &self.settings) {
                 Learned::New => {
@@ -74,11 +75,15 @@ impl Core {
                     out.push(note(what, Some(node), why));
                     news.push(fact.clone());
                 }
-                Learned::Known | Learned::Early(_) => {}
+                Learned::Known => misunderstood |= self.is_misunderstood(fact, now),
+                Learned::Early(_) => {}
                 Learned::Refused(why) => out.push(note(What::Refused, from, why)),
             }
         }
         if news.is_empty() {
+            if misunderstood {
+                self.sign_anew(view, now, chance, out);
+            }
             return;
         }
         self.follow_members(view, now);
@@ -89,7 +94,7 @@ impl Core {
         for part in news.chunks(FACTS_MAX) {
             self.spread(view, &Message::Facts(part.to_vec()), from, chance, out);
         }
-        if refute {
+        if refute || misunderstood {
             self.sign_anew(view, now, chance, out);
         }
     }
@@ -133,7 +138,9 @@ impl Core {
                 out.push(Action::Send { to: from, message });
             }
         }
-        if table != view.table.sum() && now.mono_ms >= self.table_ms {
+        if table == view.table.sum() {
+            self.watch.agrees(from);
+        } else if now.mono_ms >= self.table_ms {
             self.table_ms = now.mono_ms + 2 * self.settings.answer_ms;
             out.push(Action::Send { to: from, message: Message::TableSums(table_sums(view)) });
         }

@@ -860,12 +860,40 @@ impl World {
 
     fn compare_rosters(&mut self) {
         let up = self.nodes.iter().enumerate().filter(|(_, sim)| sim.core.is_some() && sim.actor == Actor::Honest);
+        // Who has left is no longer talked to.
+        let left = |node: usize| {
+            let key = self.nodes[node].seal.key();
+            self.nodes.iter().enumerate().any(|(other, sim)| {
+                let view = sim.view.as_ref().filter(|_| other != node && sim.core.is_some());
+                view.is_some_and(|view| view.roster.index(&key).is_some_and(|index| view.roster.is_gone(index)))
+            })
+        };
+        let up = up.filter(|(node, _)| !left(*node));
         let digests: Vec<(usize, Hash)> =
             up.filter_map(|(node, sim)| Some((node, sim.view.as_ref()?.roster.digest()))).collect();
         let Some((_, first)) = digests.first() else { return };
         if let Some((node, _)) = digests.iter().find(|(_, digest)| digest != first) {
             let differing = digests.iter().filter(|(_, digest)| digest != first).count();
-            let what = format!("node {node} and {} others differ", differing - 1);
+            // What one has and the other has not, for whoever looks for the reason.
+            let facts = |node: usize| self.view_of(node).roster.facts().collect::<BTreeMap<_, _>>();
+            let (mine, theirs) = (facts(digests[0].0), facts(*node));
+            let names = |one: &BTreeMap<Hash, crate::fact::Fact>, other: &BTreeMap<Hash, crate::fact::Fact>| {
+                let only = one.iter().filter(|(hash, _)| !other.contains_key(hash)).map(|(_, fact)| match fact {
+                    crate::fact::Fact::Record(record) => format!("record {}", self.of_key[&record.node()]),
+                    crate::fact::Fact::Absence(proof) => {
+                        let voters: Vec<usize> = proof.votes.iter().map(|vote| self.of_key[&vote.by]).collect();
+                        format!("absence {} {voters:?}", self.of_key[&proof.node])
+                    }
+                    _ => "other".into(),
+                });
+                only.take(4).collect::<Vec<_>>()
+            };
+            let what = format!(
+                "node {node} and {} others differ: {:?} {:?}",
+                differing - 1,
+                names(&mine, &theirs),
+                names(&theirs, &mine)
+            );
             self.auditor.broke(Rule::Rosters, self.now_ms, 0, what);
         }
     }
