@@ -4,12 +4,14 @@ use std::net::IpAddr;
 use std::time::Duration;
 
 use skep_archive::Key;
+use skep_fetch::Session;
 use skep_schedule::{AddressKey, Bundle, BundleReport, Fault, LeaseId, Park};
 use skep_url::Url;
 use skep_url::robots::Because;
 
 use crate::checks;
 use crate::clocks::NotNow;
+use crate::hands::{self, Who};
 use crate::hops::Hops;
 use crate::outcome::Outcome;
 use crate::robots::{self, AGENT};
@@ -36,26 +38,46 @@ pub struct Ended {
 pub async fn run(bundle: Bundle, parts: &Parts) {
     let mut report = BundleReport::default();
     let mut checks = Checks::default();
+    let mut skipped = Vec::new();
     let (next, trouble) = match bundle.urls.iter().find_map(|ask| Url::parse(&ask.url).ok()) {
-        Some(first) => through(&bundle, &first, &mut report, &mut checks, parts).await,
+        Some(first) => {
+            tokio::time::sleep_until(parts.zero + std::time::Duration::from_millis(bundle.not_before_ms)).await;
+            let (session, brought) = match hands::offer(&bundle, &first, parts).await {
+                Ok(Who::We) => (Some(parts.fetcher.session(&first)), false),
+                Ok(Who::Others(brought)) => (Some(parts.fetcher.session_of(&first, brought)), true),
+                Ok(Who::Nobody) => (None, false),
+                Err(not_now) => {
+                    put_off(0, not_now, &mut report, parts);
+                    (None, false)
+                }
+            };
+            match session {
+                Some(session) => {
+                    let skipped = brought.then_some(&mut skipped);
+                    through(&bundle, &first, session, skipped, &mut report, &mut checks, parts).await
+                }
+                None => (0, None),
+            }
+        }
         None => (0, None),
     };
-    let left = bundle.urls[next..].iter().map(|ask| ask.entry).collect();
+    let left = skipped.into_iter().chain(bundle.urls[next..].iter().map(|ask| ask.entry)).collect();
     let crawl_delay_ms = report.crawl_delay_ms;
     checks.flush(&bundle, parts);
     let _given_up = parts.say.send(Said::Ended(Ended { lease: bundle.lease, report, left, trouble, crawl_delay_ms }));
 }
 
-/// Goes through the bundle; returns how many of its URLs are done with, and what went wrong.
+/// Goes through the bundle; returns how many of its URLs are done with, and what went wrong. `skipped`: others fetched it, and takes
+/// what they did not bring.
 async fn through(
     bundle: &Bundle,
     first: &Url,
+    mut session: Session,
+    mut skipped: Option<&mut Vec<u64>>,
     report: &mut BundleReport,
     checks: &mut Checks,
     parts: &Parts,
 ) -> (usize, Option<Outcome>) {
-    tokio::time::sleep_until(parts.zero + std::time::Duration::from_millis(bundle.not_before_ms)).await;
-    let mut session = parts.fetcher.session(first);
     let mut located = None;
     let rules = match parts.ignores_robots(first) {
         true => None,
@@ -115,9 +137,13 @@ async fn through(
             checks.note(Visited { robots_line, ..refused(bundle, ask, Outcome::ROBOTS, parts.now_ms()) });
             continue;
         }
+        if let Some(skipped) = skipped.as_deref_mut().filter(|_| !session.brings(&url)) {
+            skipped.push(ask.entry);
+            continue;
+        }
         let mut cookie = None;
         let step = loop {
-            if let Err(not_now) = parts.turn(&url, bundle.pace, bundle.deadline_ms).await {
+            if let Err(not_now) = parts.turn_of(&session, &url, bundle.pace, bundle.deadline_ms).await {
                 return put_off(number + usize::from(cookie.is_some()), not_now, report, parts);
             }
             let mut step = visit(ask, &url, cookie.as_deref(), bundle.lease, &mut session, parts).await;

@@ -103,6 +103,14 @@ impl Clocks {
         self.ending.notify_waiters();
     }
 
+    /// Waits for the end.
+    pub async fn ended(&self) {
+        let ending = self.ending.notified();
+        if !self.over.load(Ordering::Relaxed) {
+            ending.await;
+        }
+    }
+
     fn lock(&self) -> std::sync::MutexGuard<'_, HashMap<Box<str>, Clock>> {
         self.next.lock().unwrap_or_else(PoisonError::into_inner)
     }

@@ -53,6 +53,8 @@ pub struct Run {
     pub watch: bool,
     /// Says whether other bytes are another page; without it, they are.
     pub judges: Option<Arc<dyn Judges>>,
+    /// Who fetches besides us.
+    pub others: Option<crate::hands::Others>,
 }
 
 /// Runs a crawl until it is finished, stopped, or out of budget.

@@ -34,6 +34,8 @@ fn again(meta: &Meta) -> Meta {
         verdict: &meta.verdict,
         found: meta.found.as_deref(),
         timings: meta.timings,
+        hands: meta.hands.as_deref(),
+        sources: meta.sources.as_deref(),
         tls_fault: meta.tls_fault.as_deref(),
         charset: meta.charset.as_deref(),
         title: meta.title.as_deref(),

@@ -18,7 +18,7 @@ use crate::outcome::Outcome;
 use crate::remembered::Previous;
 
 /// A 304 becomes a record at most once in so long.
-const REVISIT_MS: i64 = 30 * 86_400_000;
+pub const REVISIT_MS: i64 = 30 * 86_400_000;
 
 /// What an exchange means.
 #[derive(Debug)]
@@ -64,7 +64,7 @@ impl Judgement {
     /// Whether the visit leaves a check line and no capture: no answer, or "not modified" shortly after the last record.
     pub fn brought_nothing(&self, previous: Option<&Previous>, always: bool, now_ms: i64) -> bool {
         match self.outcome {
-            Outcome(304) => !always && previous.is_some_and(|previous| now_ms - previous.newest_ms < REVISIT_MS),
+            Outcome(304) => !always && previous.is_some_and(|previous| !previous.is_old(now_ms)),
             outcome => {
                 outcome.as_status().is_none()
                     && outcome != Outcome::MALFORMED

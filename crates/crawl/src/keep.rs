@@ -110,6 +110,8 @@ pub fn records(
             first_byte_ms: Some(exchange.timings.first_byte_ms),
             total_ms: Some(exchange.timings.total_ms),
         },
+        hands: exchange.brought.as_ref().map(|brought| brought.by.as_str()),
+        sources: exchange.brought.as_ref().map(|brought| if brought.confirmed { "two" } else { "one" }),
         tls_fault: exchange.tls.as_ref().and_then(|tls| tls.fault.as_deref()),
         charset: page.map(|page| page.charset),
         title: page.and_then(|page| page.title.as_deref()),

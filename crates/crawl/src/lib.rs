@@ -9,6 +9,7 @@
 //! registry    every known URL, on disk, exact                                            traps       which look like a trap
 //! watching    what was visited is looked at again, when the schedule says so             finding     what a look brought
 //! worker      threads that fetch;  bundle: one host at its pace;  visit: one page        control     others speak to a crawl
+//! hands       others that fetch bundles, and what becomes of what they bring
 //! robots, clocks, remembered, judge, soft, network, keep: a step of a visit each           answers     why, queue, report
 //! records, metadata, links, checks, heard, answer: what is written;  recorded: read back, in the order of the crawl
 //! ```
@@ -29,6 +30,7 @@ mod engine;
 mod error;
 pub mod finding;
 pub mod fuzz;
+pub mod hands;
 pub mod heard;
 mod hearing;
 pub mod hops;

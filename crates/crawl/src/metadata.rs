@@ -60,6 +60,10 @@ pub struct Metadata<'a> {
     pub found: Option<&'a str>,
     /// How long it took.
     pub timings: Timings,
+    /// Whose hands fetched it, where they were not ours.
+    pub hands: Option<&'a str>,
+    /// `one` where nobody else saw the same, `two` where somebody did; only for other hands than ours.
+    pub sources: Option<&'a str>,
     /// What was wrong with the certificate or the handshake.
     pub tls_fault: Option<&'a str>,
     /// The charset by which links were read.
@@ -107,6 +111,8 @@ impl Metadata<'_> {
         text("kind", self.kind);
         text("verdict", Some(self.verdict));
         text("found", self.found);
+        text("hands", self.hands);
+        text("sources", self.sources);
         text("tls-fault", self.tls_fault);
         text("charsetForLinkExtraction", self.charset);
         text("language", self.language);
@@ -224,6 +230,10 @@ pub struct Meta {
     pub found: Option<String>,
     /// How long it took.
     pub timings: Timings,
+    /// Whose hands fetched it, where they were not those of the archive's owner.
+    pub hands: Option<String>,
+    /// `one` or `two`: how many saw the same.
+    pub sources: Option<String>,
     /// What was wrong with the certificate or the handshake.
     pub tls_fault: Option<String>,
     /// The charset by which links were read.
@@ -325,6 +335,8 @@ impl Meta {
             "found" => once(&mut self.found),
             "via" => once(&mut self.via),
             "kind" => once(&mut self.kind),
+            "hands" => once(&mut self.hands),
+            "sources" => once(&mut self.sources),
             "tls-fault" => once(&mut self.tls_fault),
             "charsetForLinkExtraction" => once(&mut self.charset),
             "title" => once(&mut self.title),
@@ -421,6 +433,8 @@ mod tests {
                 first_byte_ms: Some(110),
                 total_ms: Some(184),
             },
+            hands: Some("contributor 7f3a"),
+            sources: Some("one"),
             tls_fault: Some("the certificate expired"),
             charset: Some("utf-8"),
             title: Some("Ein Käfer: Größe"),
@@ -446,6 +460,8 @@ mod tests {
             verdict: "kept".into(),
             found: Some("changed".into()),
             timings: metadata.timings,
+            hands: Some("contributor 7f3a".into()),
+            sources: Some("one".into()),
             tls_fault: Some("the certificate expired".into()),
             charset: Some("utf-8".into()),
             title: Some("Ein Käfer: Größe".into()),

@@ -171,6 +171,9 @@ impl Heart {
 /// Looks at an exchange that is over. Where the network or this machine is to blame, the judgement says so afterwards. Returns
 /// what a portal could have answered; [`Network::note`] wants to know of it when the visit is kept.
 pub async fn look(judged: &mut Judgement, seen: &Seen<'_>, session: &Session, parts: &Parts) -> Option<u64> {
+    if seen.exchange.brought.is_some() {
+        return None; // it says nothing about our own network
+    }
     let sign = sign(seen, judged)?;
     let site = site_id(parts.site(seen.url));
     let now_ms = parts.elapsed_ms();

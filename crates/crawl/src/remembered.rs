@@ -59,6 +59,15 @@ pub struct Previous {
     pub last_modified: Option<Vec<u8>>,
 }
 
+impl Previous {
+    /// An unchanged page deserves a record again.
+    pub fn is_old(&self, now_ms: i64) -> bool {
+        now_ms - self.newest_ms >= crate::judge::REVISIT_MS
+    }
+}
+
+/// Payloads longer than this are not read again for a keyed digest.
+const KEYED_BYTES_MAX: u64 = 1 << 20;
 /// Heads longer than this are not read for their validators.
 const HEAD_BYTES_MAX: u64 = 256 << 10;
 /// Captures looked at before giving up the search for one with a body.
@@ -102,6 +111,22 @@ impl Remembered {
             }
         }
         Ok(None)
+    }
+
+    /// BLAKE3 of a payload under a key: only who has the bytes can know it.
+    pub fn keyed(&self, previous: &Previous, key: &[u8; 32]) -> Option<[u8; 32]> {
+        let mut stored = self.archive.read(previous.position).ok()?;
+        let mut record = stored.record_of(previous.url.as_bytes()).ok()?;
+        let mut bytes = Vec::new();
+        let read = (&mut record as &mut dyn BufRead).take(KEYED_BYTES_MAX + 1).read_to_end(&mut bytes).ok()?;
+        if read as u64 > KEYED_BYTES_MAX {
+            return None;
+        }
+        let mut head = Head::new();
+        let Parsed::Complete { body } = head.parse_response(&bytes, true) else { return None };
+        let mut payload = Vec::new();
+        skep_warc::http::Body::new(&head, &bytes[body..]).read_to_end(&mut payload).ok()?;
+        Some(*blake3::keyed_hash(key, &payload).as_bytes())
     }
 
     /// The links that a page had when it was captured last, and how many differences led to them.

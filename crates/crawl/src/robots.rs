@@ -135,6 +135,13 @@ pub async fn rules(url: &Url, bundle: &Bundle, session: &mut Session, parts: &Pa
     })
 }
 
+/// The rules of the host of `url`, where they are known and count at least until then.
+pub fn known_for(url: &Url, until_ms: i64, parts: &Parts) -> Option<Arc<Policy>> {
+    let first = url.robots_txt();
+    let known = parts.robots.known(first.as_str()).or_else(|| archived(&first, parts.now_ms(), parts))?;
+    (known.until_ms > until_ms && !known.policy.is_closed()).then_some(known.policy)
+}
+
 /// What asking for the file came to, after redirects.
 struct Asked {
     status: Option<u16>,
@@ -196,10 +203,11 @@ async fn ask_once(
     parts: &Parts,
 ) -> Result<(Asked, Option<Url>), NotNow> {
     let pace = if url.host() == first.host() { bundle.pace } else { parts.pace(url) };
-    parts.turn(url, pace, bundle.deadline_ms).await?;
+    parts.turn_of(session, url, pace, bundle.deadline_ms).await?;
     let (time_ms, began_ms) = (parts.now_ms(), parts.elapsed_ms());
     let ask = Ask { body_bytes_max: Some(ROBOTS_BYTES_MAX), ..Ask::new(url) };
     let exchange = session.get(&ask).await;
+    let time_ms = exchange.brought.as_ref().map_or(time_ms, |brought| brought.time_ms);
     parts.answered(url, pace, exchange.timings.total_ms.into(), None);
     let mut judged = judge::judge(&exchange, url, time_ms, true);
     let answer = network::look(&mut judged, &Seen { url, exchange: &exchange, began_ms }, session, parts).await;

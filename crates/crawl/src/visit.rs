@@ -148,6 +148,7 @@ pub async fn visit(
             body_bytes_max: None,
         })
         .await;
+    let time_ms = exchange.brought.as_ref().map_or(time_ms, |brought| brought.time_ms);
     let mut judged = judge::judge(&exchange, url, time_ms, parts.ignores_robots(url));
     let answer = network::look(&mut judged, &Seen { url, exchange: &exchange, began_ms }, session, parts).await;
     let suspect = soft::look(&mut judged, url, &parts.soft);

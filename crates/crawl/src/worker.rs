@@ -97,6 +97,8 @@ pub struct Shared {
     pub key: RegistryKey,
     /// How long a site is left alone that does not say for how long.
     pub backoff_ms: u64,
+    /// Who fetches besides us.
+    pub others: Option<crate::hands::Others>,
     /// Bundles are to end early.
     pub stopping: AtomicBool,
 }
@@ -250,6 +252,17 @@ impl Parts {
         }
         let hold = Duration::from_millis(skep_schedule::limits::LEASE_MS);
         self.clocks.turn(self.site(url), hold, self.zero + Duration::from_millis(deadline_ms)).await
+    }
+
+    /// The same for what may have been asked for already, by other hands: then there is nothing to wait for.
+    pub async fn turn_of(
+        &self,
+        session: &Session,
+        url: &Url,
+        pace: Pace,
+        deadline_ms: u64,
+    ) -> std::result::Result<(), NotNow> {
+        if session.brings(url) { Ok(()) } else { self.turn(url, pace, deadline_ms).await }
     }
 
     /// The answer is complete: the site rests.

@@ -38,6 +38,7 @@ fn run_of(web: &Web) -> Run {
         patience: Default::default(),
         watch: false,
         judges: None,
+        others: None,
     }
 }
 

@@ -27,6 +27,7 @@ fn watched(web: &Web, watch: Watch) -> Run {
         patience: Default::default(),
         watch: true,
         judges: None,
+        others: None,
     }
 }
 

@@ -6,7 +6,7 @@ use std::net::{IpAddr, SocketAddr};
 use std::pin::Pin;
 use std::task::Poll;
 
-use tokio::net::TcpStream;
+use tokio::net::{TcpSocket, TcpStream};
 use tokio::time::{Instant, sleep_until, timeout_at};
 
 use crate::fault::{Fault, Stage, is_local};
@@ -28,17 +28,27 @@ pub(crate) fn order<T: Copy>(targets: &[T], ip: impl Fn(T) -> IpAddr, winner: Op
     }
 }
 
+/// How sockets are made before they connect.
+#[derive(Debug, Clone, Copy, Default)]
+pub(crate) struct Dial {
+    /// The source address.
+    pub from: Option<IpAddr>,
+    /// See [`crate::Settings::receive_buffer_bytes`].
+    pub receive_buffer_bytes: Option<u32>,
+}
+
 /// Connects to the first of these that answers. Each gets a head start before the next is tried beside it.
 pub(crate) async fn connect(
     targets: &[Admitted],
     gate: &Gate,
+    dial_as: Dial,
     connect_ms: u64,
 ) -> Result<(TcpStream, SocketAddr), Fault> {
     let deadline = Instant::now() + ms(connect_ms);
     let raced = match targets {
         [] => return Err(Fault::NoAddress),
-        [one] => timeout_at(deadline, dial(*one)).await,
-        many => timeout_at(deadline, race(many)).await,
+        [one] => timeout_at(deadline, dial(*one, dial_as)).await,
+        many => timeout_at(deadline, race(many, dial_as)).await,
     };
     let (stream, target) =
         raced.map_err(|_| Fault::Timeout(Stage::Connect))?.map_err(|error| Fault::of_connect(&error))?;
@@ -50,13 +60,21 @@ pub(crate) async fn connect(
     Ok((stream, target))
 }
 
-async fn dial(to: Admitted) -> io::Result<(TcpStream, SocketAddr)> {
-    TcpStream::connect(to.target()).await.map(|stream| (stream, to.target()))
+async fn dial(to: Admitted, how: Dial) -> io::Result<(TcpStream, SocketAddr)> {
+    let target = to.target();
+    let socket = if target.is_ipv4() { TcpSocket::new_v4()? } else { TcpSocket::new_v6()? };
+    if let Some(bytes) = how.receive_buffer_bytes {
+        socket.set_recv_buffer_size(bytes)?;
+    }
+    if let Some(from) = how.from.filter(|from| from.is_ipv4() == target.is_ipv4()) {
+        socket.bind(SocketAddr::new(from, 0))?;
+    }
+    socket.connect(target).await.map(|stream| (stream, target))
 }
 
 type Dialling = Pin<Box<dyn Future<Output = io::Result<(TcpStream, SocketAddr)>> + Send>>;
 
-async fn race(targets: &[Admitted]) -> io::Result<(TcpStream, SocketAddr)> {
+async fn race(targets: &[Admitted], how: Dial) -> io::Result<(TcpStream, SocketAddr)> {
     let mut waiting = targets.iter().copied();
     let mut running: Vec<Dialling> = Vec::new();
     let mut last_error = io::Error::from(io::ErrorKind::NotFound);
@@ -64,7 +82,7 @@ async fn race(targets: &[Admitted]) -> io::Result<(TcpStream, SocketAddr)> {
     loop {
         if Instant::now() >= next_at || running.is_empty() {
             match waiting.next() {
-                Some(target) => running.push(Box::pin(dial(target))),
+                Some(target) => running.push(Box::pin(dial(target, how))),
                 None if running.is_empty() => return Err(last_error),
                 None => {}
             }
@@ -125,9 +143,9 @@ mod tests {
         };
         let gate = Gate::new(true, &[]);
         let targets = [refused, living].map(|target| gate.admit(target, false).unwrap());
-        let (_, winner) = connect(&targets, &gate, 10_000).await.unwrap();
+        let (_, winner) = connect(&targets, &gate, Dial::default(), 10_000).await.unwrap();
         assert_eq!(winner, living);
-        let fault = connect(&targets[..1], &gate, 10_000).await.unwrap_err();
+        let fault = connect(&targets[..1], &gate, Dial::default(), 10_000).await.unwrap_err();
         assert_eq!(fault.id(), "connect-refused");
     }
 }

@@ -68,6 +68,8 @@ pub struct Exchange {
     pub notes: Vec<Note>,
     /// The cookie that was sent is the server's own: see [`Ask::cookie_is_theirs`].
     pub cookie_is_theirs: bool,
+    /// It was made by others, and brought here.
+    pub brought: Option<Brought>,
 }
 
 impl Exchange {
@@ -129,6 +131,33 @@ impl Note {
             Note::Reconnected => "reconnected",
         }
     }
+}
+
+impl Note {
+    /// The note of this [`Note::id`].
+    pub fn named(id: &str) -> Option<Note> {
+        const OWN: [Note; 6] = [
+            Note::LengthAndChunked,
+            Note::LengthRepeated,
+            Note::Interim,
+            Note::Surplus,
+            Note::TlsUnclosed,
+            Note::Reconnected,
+        ];
+        let of_http = Rule::ALL.iter().map(|rule| Note::Http(*rule));
+        OWN.into_iter().chain(of_http).find(|note| note.id() == id)
+    }
+}
+
+/// Who made an exchange, where it was not this process.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Brought {
+    /// When the request was sent, in milliseconds since 1970, on the clock of whoever keeps the exchange.
+    pub time_ms: i64,
+    /// The name under which they are known here.
+    pub by: String,
+    /// Others saw the same.
+    pub confirmed: bool,
 }
 
 /// A request as it is kept.

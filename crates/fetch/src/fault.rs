@@ -210,6 +210,54 @@ impl Fault {
         }
     }
 
+    /// The fault of this [`Fault::id`], as it was told by whoever made the exchange; `detail` is its text, as far as it has one.
+    pub fn named(id: &str, detail: &str) -> Option<Fault> {
+        let text = || detail.to_owned();
+        Some(match id {
+            "dns-not-found" => Fault::Dns(DnsFault::NotFound),
+            "dns-failed" => Fault::Dns(DnsFault::ServerFailed(text())),
+            "dns-timeout" => Fault::Dns(DnsFault::Timeout),
+            "dns-no-resolver" => Fault::Dns(DnsFault::NoResolver(text())),
+            "no-address" => Fault::NoAddress,
+            "address-refused" => Fault::AddressRefused(address::Class::Private),
+            "own-address" => Fault::OwnAddress,
+            "port-refused" => Fault::PortRefused(detail.parse().unwrap_or(0)),
+            "request-refused" => Fault::Request,
+            "connect-refused" => Fault::Connect(ConnectFault::Refused),
+            "connect-unreachable" => Fault::Connect(ConnectFault::Unreachable),
+            "connect-reset" => Fault::Connect(ConnectFault::Reset),
+            "connect-failed" => Fault::Connect(ConnectFault::Other(io::ErrorKind::Other)),
+            "legacy-tls" => Fault::Tls(TlsFault::Legacy(text())),
+            "not-tls" => Fault::Tls(TlsFault::NotTls),
+            "tls-chain-too-large" => Fault::Tls(TlsFault::ChainTooLarge),
+            "tls-closed" => Fault::Tls(TlsFault::Closed),
+            "tls-failed" => Fault::Tls(TlsFault::Other(text())),
+            "timeout-connect" => Fault::Timeout(Stage::Connect),
+            "timeout-handshake" => Fault::Timeout(Stage::Handshake),
+            "timeout-first-byte" => Fault::Timeout(Stage::FirstByte),
+            "timeout-total" => Fault::Timeout(Stage::Total),
+            "too-slow" => Fault::TooSlow,
+            "closed" => Fault::Closed,
+            "malformed" => Fault::Malformed,
+            "head-too-large" => Fault::HeadTooLarge,
+            "interim-flood" => Fault::InterimFlood,
+            "broken-head" => Fault::Broken(Break::Head),
+            "broken-only-interim" => Fault::Broken(Break::OnlyInterim),
+            "broken-length" => Fault::Broken(Break::Length),
+            "broken-chunks-cut" => Fault::Broken(Break::ChunksCut),
+            "broken-chunks" => Fault::Broken(Break::Chunks),
+            "broken-trailer" => Fault::Broken(Break::Trailer),
+            "broken-connection" => Fault::Broken(Break::Connection),
+            "proxy-unreachable" => Fault::Proxy(ProxyFault::Unreachable(text())),
+            "proxy-credentials" => Fault::Proxy(ProxyFault::Credentials),
+            "proxy-refused" => Fault::Proxy(ProxyFault::Refused(text())),
+            "proxy-protocol" => Fault::Proxy(ProxyFault::Protocol),
+            "proxy-timeout" => Fault::Proxy(ProxyFault::Timeout),
+            "local-resources" => Fault::LocalResources(text()),
+            _ => return None,
+        })
+    }
+
     /// The fault of a socket that could not be made or connected.
     pub(crate) fn of_connect(error: &io::Error) -> Fault {
         if is_local(error) {

@@ -32,13 +32,14 @@
 //!   request    the bytes that are sent, and the form in which they are recorded
 //!   dns        names to addresses: overrides, cache, one look-up for all who wait
 //!   gate       which addresses and ports may be connected to (pure)
-//!   connect    races IPv6 and IPv4; proxy leads through HTTP and SOCKS proxies
+//!   connect    races IPv6 and IPv4; proxy leads through HTTP and SOCKS proxies; broker: others connect
 //!   tls        handshake; certificates are judged afterwards and recorded
 //!   receive    the read loop and its clocks
 //!   message    where a head ends, how long a body is, what is odd about them (pure)
 //!   spool      memory first, then a file without a name
 //! ```
 
+mod broker;
 mod connect;
 mod dns;
 mod exchange;
@@ -55,8 +56,9 @@ mod spool;
 mod stream;
 mod tls;
 
+pub use broker::{Broker, Connected, Meter, Promise};
 pub use dns::{Dns, Resolved};
-pub use exchange::{Ask, Exchange, Note, Recorded, Timings, request_for_record};
+pub use exchange::{Ask, Brought, Exchange, Note, Recorded, Timings, request_for_record};
 pub use fault::{Break, Class, ConnectFault, DnsFault, Fault, ProxyFault, Stage, TlsFault};
 pub use gate::{Gate, is_bad_port};
 pub use limits::Limits;

@@ -8,6 +8,7 @@ use skep_warc::write::Truncated;
 use tokio::io::{AsyncRead, AsyncReadExt as _};
 use tokio::time::{Instant, timeout_at};
 
+use crate::broker::Meter;
 use crate::exchange::Note;
 use crate::fault::{Fault, Stage, is_local};
 use crate::limits::{Limits, READ_BYTES, READ_BYTES_FIRST};
@@ -61,6 +62,13 @@ impl Clocks {
         if at <= self.total { (at, fault) } else { (self.total, Fault::Timeout(Stage::Total)) }
     }
 
+    /// All clocks stood still for so long.
+    fn wait(&mut self, waited: Duration) {
+        self.sent += waited;
+        self.total += waited;
+        self.span = self.span.map(|(at, bytes)| (at + waited, bytes));
+    }
+
     /// Bytes came: a new span begins when the present one has had its share.
     fn came(&mut self, bytes: u64, now: Instant, limits: &Limits) {
         if self.span.is_none_or(|(_, before)| bytes - before >= limits.progress_bytes) {
@@ -79,6 +87,7 @@ pub(crate) async fn receive<S: AsyncRead + Unpin>(
     limits: &Limits,
     body_bytes_max: Option<u64>,
     sent: Instant,
+    meter: Option<&dyn Meter>,
 ) -> Received {
     let mut message = Message::new();
     let mut spooling = Spooling::new(READ_BYTES_FIRST);
@@ -144,8 +153,29 @@ pub(crate) async fn receive<S: AsyncRead + Unpin>(
 
         // More of them.
         make_room(&mut spooling.memory, message.left(), limits);
+        let room = spooling.memory.capacity() - spooling.memory.len();
+        let allowed = match meter {
+            None => room,
+            Some(meter) => {
+                let waited = Instant::now();
+                let allowed = meter.take(room).await.min(room);
+                // We were slow on purpose; the server was not.
+                clocks.wait(waited.elapsed());
+                if allowed == 0 {
+                    message.fault.get_or_insert(Fault::LocalResources("no more bytes may be read".to_owned()));
+                    truncated = (bytes > 0).then_some(Truncated::Unspecified);
+                    break;
+                }
+                allowed
+            }
+        };
         let (deadline, fault) = clocks.next(limits);
-        match timeout_at(deadline, stream.read_buf(&mut spooling.memory)).await {
+        let mut some = (&mut *stream).take(allowed as u64);
+        let read = timeout_at(deadline, some.read_buf(&mut spooling.memory)).await;
+        if let Some(meter) = meter {
+            meter.back(allowed - read.as_ref().ok().and_then(|read| read.as_ref().ok()).copied().unwrap_or(0));
+        }
+        match read {
             Ok(Ok(0)) => is_closed = true,
             Ok(Ok(read)) => {
                 let now = Instant::now();
@@ -238,7 +268,7 @@ mod tests {
         let (mut ours, theirs) = tokio::io::duplex(1 << 16);
         let began = Instant::now();
         let receiving = async {
-            let received = receive(&mut ours, limits, body_bytes_max, began).await;
+            let received = receive(&mut ours, limits, body_bytes_max, began, None).await;
             drop(ours);
             (received, began.elapsed())
         };

@@ -1,6 +1,7 @@
 //! A session with one server: connects when needed, asks, reads, keeps the connection while all is well. The spine of this
 //! package.
 
+use std::collections::{HashMap, VecDeque};
 use std::net::{IpAddr, SocketAddr};
 use std::sync::{Arc, OnceLock};
 
@@ -9,6 +10,7 @@ use tokio::io::AsyncWriteExt as _;
 use tokio::net::TcpStream;
 use tokio::time::{Instant, timeout_at};
 
+use crate::broker::{Broker, Connected, Meter};
 use crate::connect;
 use crate::dns::{Dns, Resolved};
 use crate::exchange::{Ask, Exchange, Note, Timings};
@@ -34,6 +36,10 @@ struct Shared {
     proxy_authorization: Option<String>,
     /// Made for the first https URL.
     tls: OnceLock<tls::Client>,
+    /// Who connects, where this process may not.
+    broker: Option<Arc<dyn Broker>>,
+    /// How many bytes may be read, where that is bounded.
+    meter: Option<Arc<dyn Meter>>,
 }
 
 impl Fetcher {
@@ -51,13 +57,69 @@ impl Fetcher {
         let proxy = settings.proxy.as_ref().filter(|proxy| proxy.kind == ProxyKind::Http);
         let proxy_authorization = proxy.and_then(|proxy| proxy.credentials.as_ref()).map(basic);
         let gate = Gate::new(settings.allow_private, &settings.own_addresses);
-        Ok(Fetcher { shared: Arc::new(Shared { settings, dns, gate, proxy_authorization, tls: OnceLock::new() }) })
+        Ok(Fetcher {
+            shared: Arc::new(Shared {
+                settings,
+                dns,
+                gate,
+                proxy_authorization,
+                tls: OnceLock::new(),
+                broker: None,
+                meter: None,
+            }),
+        })
+    }
+
+    /// The same where others connect, and say how many bytes may be read: for a process that may do neither by itself. What is read
+    /// from files, the authorities to trust, is read here.
+    pub fn brokered(
+        settings: Arc<Settings>,
+        dns: Arc<Dns>,
+        broker: Arc<dyn Broker>,
+        meter: Arc<dyn Meter>,
+    ) -> Result<Fetcher, SetupError> {
+        let Fetcher { shared } = Fetcher::new(settings, dns)?;
+        let mut shared = Arc::into_inner(shared).ok_or_else(|| SetupError("a fetcher in use".to_owned()))?;
+        (shared.broker, shared.meter) = (Some(broker), Some(meter));
+        shared.tls.get_or_init(|| tls::Client::new(&shared.settings)).prepare();
+        Ok(Fetcher { shared: Arc::new(shared) })
+    }
+
+    /// Connects to the server of `origin` for somebody else, through the gate. No TLS, and no proxy.
+    pub async fn connect(&self, origin: &Url) -> Result<Connected, Fault> {
+        let mut timings = Timings::default();
+        let mut session = self.session(origin);
+        let (targets, winner) = session.targets(&mut timings).await?;
+        let began = Instant::now();
+        let (shared, limits) = (&self.shared, &self.shared.settings.limits);
+        let (socket, address) = connect::connect(&targets, &shared.gate, shared.dial(), limits.connect_ms).await?;
+        if targets.len() > 1 && winner != Some(address.ip()) {
+            shared.dns.remember_winner(origin.host_name(), address.ip());
+        }
+        let (resolve_ms, connect_ms) = (timings.resolve_ms, between(began, Instant::now()));
+        Ok(Connected { socket, address, resolve_ms, connect_ms })
+    }
+
+    /// A session that answers with exchanges which others made, each once; what is not among them is asked for.
+    pub fn session_of(&self, origin: &Url, given: Vec<(Url, Exchange)>) -> Session {
+        let mut session = self.session(origin);
+        for (url, exchange) in given {
+            session.given.entry(url.as_str().to_owned()).or_default().push_back(exchange);
+        }
+        session
     }
 
     /// A session with the server of `origin`; nothing is connected yet.
     pub fn session(&self, origin: &Url) -> Session {
         let template = self.shared.template(origin);
-        Session { shared: self.shared.clone(), origin: origin.clone(), template, connection: None, resolved: None }
+        Session {
+            shared: self.shared.clone(),
+            origin: origin.clone(),
+            template,
+            connection: None,
+            resolved: None,
+            given: HashMap::new(),
+        }
     }
 
     /// Is somebody there? Connects to the server of `origin` and leaves without a word.
@@ -67,6 +129,10 @@ impl Fetcher {
 }
 
 impl Shared {
+    fn dial(&self) -> connect::Dial {
+        connect::Dial { from: self.settings.from, receive_buffer_bytes: self.settings.receive_buffer_bytes }
+    }
+
     fn template(&self, origin: &Url) -> Template {
         let absolute =
             !origin.is_https() && self.settings.proxy.as_ref().is_some_and(|proxy| proxy.kind == ProxyKind::Http);
@@ -82,6 +148,8 @@ pub struct Session {
     template: Template,
     connection: Option<Connection>,
     resolved: Option<Resolved>,
+    /// Exchanges made by others, by URL.
+    given: HashMap<String, VecDeque<Exchange>>,
 }
 
 /// A connection that stands.
@@ -97,6 +165,11 @@ impl Session {
         self.resolved.as_ref()
     }
 
+    /// Is there an exchange for this URL that others made?
+    pub fn brings(&self, url: &Url) -> bool {
+        self.given.contains_key(url.as_str())
+    }
+
     /// Does a connection stand?
     pub fn is_connected(&self) -> bool {
         self.connection.is_some()
@@ -104,6 +177,15 @@ impl Session {
 
     /// One GET. Every outcome is an [`Exchange`]. A connection that stood and died before the first byte is made anew, once.
     pub async fn get(&mut self, ask: &Ask<'_>) -> Exchange {
+        if let Some(made) = self.given.get_mut(ask.url.as_str()) {
+            let exchange = made.pop_front();
+            if made.is_empty() {
+                self.given.remove(ask.url.as_str());
+            }
+            if let Some(exchange) = exchange {
+                return exchange;
+            }
+        }
         let started = Instant::now();
         let mut exchange = Exchange { cookie_is_theirs: ask.cookie_is_theirs, ..Exchange::default() };
         self.go_to(ask.url);
@@ -177,16 +259,23 @@ impl Session {
         };
         // A server that does not take the request may have answered already: what it says decides, not the write.
         let _ = timeout_at(sent + ms(limits.first_byte_ms), writing).await;
-        receive(&mut connection.stream, limits, body_bytes_max, sent).await
+        receive(&mut connection.stream, limits, body_bytes_max, sent, self.shared.meter.as_deref()).await
     }
 
     async fn connect(&mut self, timings: &mut Timings) -> Result<Connection, Fault> {
         let shared = self.shared.clone();
         let (socket, address) = match &shared.settings.proxy {
+            None if shared.broker.is_some() => {
+                let broker = shared.broker.as_deref().ok_or(Fault::NoAddress)?;
+                let Connected { socket, address, resolve_ms, connect_ms } = broker.connect(&self.origin).await?;
+                (timings.resolve_ms, timings.connect_ms) = (resolve_ms, connect_ms);
+                (socket, Some(address))
+            }
             None => {
                 let (targets, winner) = self.targets(timings).await?;
                 let began = Instant::now();
-                let connected = connect::connect(&targets, &shared.gate, shared.settings.limits.connect_ms).await;
+                let connected =
+                    connect::connect(&targets, &shared.gate, shared.dial(), shared.settings.limits.connect_ms).await;
                 timings.connect_ms = between(began, Instant::now());
                 let (socket, address) = connected?;
                 if targets.len() > 1 && winner != Some(address.ip()) {
@@ -268,7 +357,8 @@ impl Session {
         let targets: Vec<Admitted> = targets.into_iter().map(Gate::admit_proxy).collect();
         // Which process of ours listens at the proxy's address is the operator's business.
         let open = Gate::new(true, &[]);
-        let (mut socket, _) = connect::connect(&targets, &open, limits.connect_ms).await.map_err(unreachable)?;
+        let (mut socket, _) =
+            connect::connect(&targets, &open, shared.dial(), limits.connect_ms).await.map_err(unreachable)?;
         let authorization = shared.proxy_authorization.as_deref();
         let handshake = async {
             match proxy.kind {

@@ -33,6 +33,11 @@ pub struct Settings {
     pub headers: Vec<HeaderRule>,
     /// Certificates of further authorities to trust, in PEM.
     pub roots_pem: Option<Vec<u8>>,
+    /// The source address of connections, where this machine has several.
+    pub from: Option<IpAddr>,
+    /// Room that the system has for bytes that nobody read yet, per connection; what is kept small here cannot run ahead of whoever
+    /// reads slowly on purpose.
+    pub receive_buffer_bytes: Option<u32>,
     /// Bounds.
     pub limits: Limits,
 }
@@ -52,6 +57,8 @@ impl Settings {
             proxy: None,
             headers: Vec::new(),
             roots_pem: None,
+            from: None,
+            receive_buffer_bytes: None,
             limits: Limits::default(),
         }
     }

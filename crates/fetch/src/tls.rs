@@ -59,6 +59,11 @@ struct Verdict {
 }
 
 impl Client {
+    /// Reads the authorities to trust now: later it may not be possible any more.
+    pub fn prepare(&self) {
+        self.verifier.get_or_init(|| verifier(self.roots_pem.as_deref()));
+    }
+
     pub fn new(settings: &Settings) -> Client {
         let provider = Arc::new(ring::default_provider());
         let accepting = Accepting {

@@ -21,6 +21,7 @@ mod api;
 mod cdx;
 mod changes;
 mod clients;
+mod contribute;
 mod find;
 mod frame;
 mod fresh;

@@ -13,6 +13,7 @@
 //!  /changes/feed.atom                 what happened last, for feed readers
 //!  /history?url=                      what changed of a URL, word by word
 //!  /freshness                         how well watches keep up
+//!  /contributors                      who lends bandwidth, and how much they are believed
 //!  /statistics                        counts and charts
 //!  /files  /files/FILE                the files of the archive, and what is in one
 //!  /api                               the API
@@ -23,6 +24,7 @@ pub mod calendar;
 mod chart;
 mod compare;
 mod completeness;
+mod contributors;
 mod day;
 mod event;
 mod feed;
@@ -68,6 +70,7 @@ pub fn routes() -> Router<Arc<Portal>> {
         .route("/changes/feed.atom", get(|portal, request| respond(portal, request, feed::page)))
         .route("/history", get(|portal, request| respond(portal, request, history::page)))
         .route("/freshness", get(|portal, request| respond(portal, request, freshness::page)))
+        .route("/contributors", get(|portal, request| respond(portal, request, contributors::page)))
         .route("/statistics", get(|portal, request| respond(portal, request, statistics::page)))
         .route("/files", get(|portal, request| respond(portal, request, files::list)))
         .route("/files/{file}", get(|portal, request| respond(portal, request, files::one)))

@@ -9,6 +9,7 @@ use crate::metrics::Metrics;
 use crate::reply::Turns;
 use crate::settings::Lines;
 use skep_archive::{Archive, Capture, Clock, Position, WriterKey};
+use skep_contribute::Node;
 use skep_search::Text;
 use std::collections::{BTreeSet, HashMap};
 use std::sync::{Arc, PoisonError, RwLock};
@@ -65,6 +66,8 @@ pub struct Portal {
     pub hub: Hub,
     /// How the watches stand.
     pub fresh: Fresh,
+    /// Takes contributors.
+    pub contributors: Option<Arc<Node>>,
     /// Says when the portal stops: who would stay for ever leaves then.
     pub ending: watch::Receiver<bool>,
     names: RwLock<Arc<Names>>,
@@ -135,6 +138,7 @@ impl Portal {
         text: Option<Arc<Text>>,
         hub: Hub,
         fresh: Fresh,
+        contributors: Option<Arc<Node>>,
         ending: watch::Receiver<bool>,
     ) -> Portal {
         let names = RwLock::new(Arc::new(Names::of(&archive)));
@@ -153,6 +157,7 @@ impl Portal {
             text,
             hub,
             fresh,
+            contributors,
             ending,
             names,
         }

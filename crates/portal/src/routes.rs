@@ -6,6 +6,7 @@
 //!  /cdx  /COLLECTION/cdx             the index as pywb answers
 //!  /COLLECTION?url=                  the index as OutbackCDX answers
 //!  /changes                          what was born, changed, moved or died: `changes.rs`
+//!  /contribute                       messages of contributors: `contribute.rs`
 //!  /COLLECTION/…                     replay; `web` is everything
 //!  /api/v1/…                         the catalogue for programs: `api.rs`
 //!  /  /search  /url  /files  …       pages for people: `pages.rs`
@@ -23,13 +24,13 @@ use crate::portal::{Origin, Portal, Scope};
 use crate::reply::Reply;
 use crate::trouble::Trouble;
 use crate::visit::Visit;
-use crate::{api, changes, frame, memento, pages, replay, rewritten};
+use crate::{api, changes, contribute, frame, memento, pages, replay, rewritten};
 use axum::Router;
 use axum::body::Body;
 use axum::extract::State;
 use axum::http::request::Parts;
 use axum::http::{HeaderValue, Method, Request, StatusCode, header};
-use axum::routing::get;
+use axum::routing::{get, post};
 use http_body_util::BodyExt;
 use std::sync::Arc;
 use std::time::Duration;
@@ -42,6 +43,7 @@ pub fn portal(portal: Arc<Portal>) -> Router {
         .route("/cdx/search/cdx", get(cdx_internet_archive))
         .route("/cdx", get(cdx_everything))
         .route("/changes", get(changes::stream))
+        .route("/contribute", post(contribute::take))
         .route("/-/replay.js", get(replay_script))
         .route("/-/frame.js", get(frame_script))
         .merge(api::routes())

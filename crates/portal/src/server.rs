@@ -144,6 +144,7 @@ pub fn serve(archive: Arc<Archive>, settings: Settings) -> Result<Serving, Error
         settings.text.clone(),
         Hub::new(settings.changes.clone()),
         Fresh::new(settings.watches.clone()),
+        settings.contributors.clone(),
         stopped.clone(),
     );
     let portal = Arc::new(portal);

@@ -5,6 +5,7 @@ use crate::fresh::Tells;
 use crate::limits::REQUESTS_PER_SECOND;
 use skep_archive::{Clock, system_clock};
 use skep_changes::Changes;
+use skep_contribute::Node;
 use skep_search::Text;
 use std::net::SocketAddr;
 use std::path::PathBuf;
@@ -43,6 +44,8 @@ pub struct Settings {
     pub changes: Arc<Changes>,
     /// Tells how the watches of the archive stand, where there may be some.
     pub watches: Option<Tells>,
+    /// Takes contributors, where they are wanted.
+    pub contributors: Option<Arc<Node>>,
 }
 
 impl Settings {
@@ -62,6 +65,7 @@ impl Settings {
             clock: Arc::new(system_clock),
             changes: Arc::default(),
             watches: None,
+            contributors: None,
         }
     }
 

@@ -85,7 +85,8 @@ pub enum Park {
 }
 
 /// Whoever fetches bundles: the local fetcher, a follower near the site, a contributor.
-pub trait Hands {
+/// `T` is a bundle with what they need to know besides.
+pub trait Hands<T = Bundle> {
     /// Takes the bundle, or hands it back when there is no room.
-    fn give(&mut self, bundle: Bundle) -> Result<(), Bundle>;
+    fn give(&self, bundle: T) -> Result<(), T>;
 }

@@ -5,7 +5,7 @@ mod job;
 mod live;
 mod wishes;
 
-pub use job::{Fetch, Job};
+pub use job::{Fetch, Hands, Job, user_agent};
 pub use live::{Live, Voice};
 pub use wishes::Wishes;
 
@@ -47,6 +47,12 @@ pub struct Typed {
     /// Take everything that no flag says from this TOML file
     #[arg(long, value_name = "FILE")]
     config: Option<PathBuf>,
+    /// Let contributors fetch what they have room for; `skep serve --contributors` hands it out
+    #[arg(long)]
+    contributors: bool,
+    /// Let contributors fetch all of it; this machine only checks
+    #[arg(long)]
+    by_contributors: bool,
     /// Keep an index of the texts of all pages in the archive, for `skep search`
     #[arg(long)]
     text: bool,
@@ -59,6 +65,7 @@ pub fn run(typed: Typed, place: &Place) -> Result<Exit> {
     };
     let mut job = wishes.meant(&place.archive.join("settings"), place.json)?;
     job.text = typed.text;
+    job.hands = Hands { contributors: typed.contributors || typed.by_contributors, only: typed.by_contributors };
     let name = job.settings.name.clone();
     let mut live = Live::new(place.json);
     let _watch = {
@@ -123,7 +130,13 @@ pub fn watch(owned: &Owned, job: &Job, tell: &mut dyn Tell) -> Result<Exit> {
 
 fn work(owned: &Owned, job: &Job, watch: bool, tell: &mut dyn Tell) -> Result<Exit> {
     let name = &job.settings.name;
-    let run = Run { watch, judges: Some(Arc::new(Judged(owned.archive.clone()))), ..job.run()? };
+    let mut run = Run { watch, judges: Some(Arc::new(Judged(owned.archive.clone()))), ..job.run()? };
+    if job.hands.contributors {
+        run.others = Some(crate::contributors::others(owned, job.hands.only)?);
+        if !owned.contributors.node(&owned.archive)?.is_open() {
+            tell.talk("no contributor can reach this archive yet: `skep serve --contributors` lets them");
+        }
+    }
     if job.text {
         owned.text.keep()?;
     }

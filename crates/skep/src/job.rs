@@ -2,8 +2,8 @@
 
 use crate::owner::Owned;
 use crate::{
-    add, captures, changes, check, crawl, diff, export, failure, get, queue, remove, report, retain, search, serve,
-    sink, stats, watch, why,
+    add, captures, changes, check, contributors, crawl, diff, export, failure, get, queue, remove, report, retain,
+    search, serve, sink, stats, watch, why,
 };
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
@@ -19,6 +19,7 @@ pub enum Job {
     Captures(captures::Job),
     Changes(changes::Job),
     Check(check::Job),
+    Contributors(contributors::Job),
     Crawl(Box<crawl::Job>),
     Diff(diff::Job),
     Export(Box<export::Job>),
@@ -100,6 +101,7 @@ pub fn perform(owned: &Owned, job: &Job, tell: &mut dyn Tell) -> failure::Result
         Job::Captures(job) => captures::perform(archive, job, tell),
         Job::Changes(job) => changes::perform(owned, job, tell),
         Job::Check(job) => check::perform(archive, job, tell),
+        Job::Contributors(job) => contributors::perform(owned, job, tell),
         Job::Crawl(job) => crawl::perform(owned, job, tell),
         Job::Diff(job) => diff::perform(archive, job, tell),
         Job::Export(job) => export::perform(archive, job, tell),

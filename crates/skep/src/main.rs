@@ -7,6 +7,8 @@ mod captures;
 mod changes;
 mod check;
 mod checked;
+mod contribute;
+mod contributors;
 mod crawl;
 mod crawls;
 mod demo;
@@ -85,6 +87,8 @@ A first look, with files that you have:
   skep stats                                    what all of it amounts to
   skep export --format wacz -o site.wacz        a part of it, or all, for others
   skep serve                                    all of it in a browser
+To help others:
+  skep contribute https://node.example          lends bandwidth, within the limits that you set
 Every command explains itself: skep help add";
 
 #[derive(Subcommand)]
@@ -111,6 +115,8 @@ enum Command {
     Retain(retain::Typed),
     Stats(stats::Typed),
     Serve(serve::Typed),
+    Contribute(Box<contribute::Typed>),
+    Contributors(contributors::Typed),
     Doctor(doctor::Typed),
     Simulate(simulate::Typed),
 }
@@ -151,6 +157,8 @@ fn main() -> ExitCode {
         Command::Retain(typed) => retain::run(typed, &place),
         Command::Stats(typed) => stats::run(typed, &place),
         Command::Serve(typed) => serve::run(typed, &place),
+        Command::Contribute(typed) => contribute::run(*typed, &place),
+        Command::Contributors(typed) => contributors::run(typed, &place),
         Command::Doctor(typed) => doctor::run(&typed, &place),
         Command::Simulate(typed) => simulate::run(&typed, place.json),
     });

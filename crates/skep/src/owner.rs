@@ -2,6 +2,7 @@
 //! others meanwhile.
 
 use crate::checked::CheckLines;
+use crate::contributors::Contributors;
 use crate::crawls::Crawls;
 use crate::failure::{Failure, Result, say};
 use crate::job::{self, Exit, Job, Tell};
@@ -40,6 +41,8 @@ pub struct Owned {
     pub text: Arc<Text>,
     pub changes: Arc<Changes>,
     pub sinks: Sinks,
+
+    pub contributors: Contributors,
 }
 
 impl Owned {
@@ -91,6 +94,7 @@ pub fn as_owner(archive: Archive, work: impl FnOnce(&Owned) -> Result<Exit>) -> 
         portals: Portals::default(),
         text,
         changes,
+        contributors: Contributors::default(),
     });
     let guests = Arc::new(Guests::default());
     let (shared, counted) = (Arc::clone(&owned), Arc::clone(&guests));

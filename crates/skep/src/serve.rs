@@ -64,6 +64,9 @@ pub struct Typed {
     /// Also be a proxy, through which a browser sees the past under its own addresses
     #[arg(long, value_name = "ADDR:PORT")]
     proxy_mode: Option<String>,
+    /// Hand bundles of crawls out to contributors, who fetch them from where they are
+    #[arg(long)]
+    contributors: bool,
     /// Requests a second that one client may send (by default 200, and as many as they like from this machine)
     #[arg(long, value_name = "N")]
     requests: Option<u32>,
@@ -93,6 +96,9 @@ pub struct Job {
     tls: Option<(PathBuf, PathBuf)>,
     proxy: Option<SocketAddr>,
     requests: Option<u32>,
+    /// Bundles are handed out to contributors.
+    #[serde(default)]
+    pub contributors: bool,
 }
 
 /// Lines of the access log on their way to whoever asked; when there are more, the newest are left out and counted.
@@ -128,6 +134,7 @@ impl Job {
             tls: None,
             proxy: None,
             requests: None,
+            contributors: false,
         })
     }
 }
@@ -163,6 +170,7 @@ impl Typed {
             tls: tls.transpose()?,
             proxy: self.proxy_mode.as_deref().map(address).transpose()?,
             requests: self.requests,
+            contributors: self.contributors,
         })
     }
 }
@@ -265,6 +273,9 @@ fn begin(owned: &Owned, job: &Job, mut settings: Settings) -> Result<(Serving, V
     settings.text = Some(owned.text.clone());
     settings.changes = owned.changes.clone();
     (settings.scripts, settings.proxy, settings.requests_per_second) = (job.scripts, job.proxy, job.requests);
+    let node = job.contributors.then(|| owned.contributors.node(&owned.archive)).transpose()?;
+    settings.contributors.clone_from(&node);
+    let talk = settings.talk.clone();
     crate::crawl::raise_open_files();
     let scheme = if job.tls.is_some() { "https" } else { "http" };
     let serving = skep_portal::serve(owned.archive.clone(), settings).map_err(|error| match error {
@@ -273,6 +284,13 @@ fn begin(owned: &Owned, job: &Job, mut settings: Settings) -> Result<(Serving, V
         }
         other => Failure::new(other.to_string()),
     })?;
+    if let Some(node) = &node {
+        node.open(true);
+        let plain = job.tls.is_none() && !serving.address().ip().is_loopback();
+        if plain {
+            talk("contributors elsewhere speak https only: --tls CERT,KEY, or a server in front that does");
+        }
+    }
     let began = json!({
         "event": "serving",
         "portal": format!("{scheme}://{}/", serving.address()),
@@ -304,6 +322,9 @@ pub fn perform(owned: &Owned, job: &Job, tell: &mut dyn Tell) -> Result<Exit> {
         Ok(())
     });
     // What is still to be told ends with whoever hears it; the answers under way do not.
+    if job.contributors {
+        owned.contributors.node(&owned.archive)?.open(false);
+    }
     let stop = serving.stopper();
     stop.stop();
     serving.wait();

@@ -61,6 +61,12 @@ pub struct Typed {
     /// Take everything that no flag says from this TOML file
     #[arg(long, value_name = "FILE")]
     config: Option<PathBuf>,
+    /// Let contributors fetch what they have room for; the portal of this watch hands it out
+    #[arg(long)]
+    contributors: bool,
+    /// Let contributors fetch all of it; this machine only checks
+    #[arg(long)]
+    by_contributors: bool,
     /// Keep an index of the texts of all pages in the archive, for `skep search`
     #[arg(long)]
     text: bool,
@@ -136,10 +142,13 @@ pub fn run(typed: Typed, place: &Place) -> Result<Exit> {
     }
     let mut crawl = wishes.meant(&folder, place.json)?;
     crawl.text = typed.text;
+    let contributors = typed.contributors || typed.by_contributors;
+    crawl.hands = crawl::Hands { contributors, only: typed.by_contributors };
     let watch = crawl.settings.watch.get_or_insert_default();
     change.apply(watch)?;
     let watch = watch.clone();
-    let job = Job::new(crawl, typed.listen.as_deref())?;
+    let mut job = Job::new(crawl, typed.listen.as_deref())?;
+    job.portal.contributors = contributors;
     if typed.plan {
         return plan(&job, &watch, place);
     }

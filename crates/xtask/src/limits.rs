@@ -108,6 +108,8 @@ pub const CRAWL_KILLS: u64 = 50;
 /// Over so many pages.
 pub const CRAWL_KILL_PAGES: u64 = 20_000;
 
+/// Worlds in which contributors lie.
+pub const LIARS_SEEDS: u64 = 100;
 /// URLs that a crawl knows when it is killed and begun again, unless `--count` says otherwise.
 pub const RESTART_URLS: u64 = 5_000_000;
 /// How soon it must then fetch again, from the start of the process.

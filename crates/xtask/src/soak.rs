@@ -5,6 +5,7 @@ mod fuzz;
 mod history;
 mod hostile;
 mod kill;
+mod liars;
 mod memory;
 mod mirror;
 mod polite;
@@ -37,6 +38,11 @@ pub const ALL: &[Entry] = &[
         name: "kill",
         what: "1,000 SIGKILLs of a writer, then opening after one with a 1 GiB segment",
         run: kill::run,
+    },
+    Entry {
+        name: "liars",
+        what: "100 worlds in which one contributor in ten lies: they are caught, and nothing altered is confirmed",
+        run: liars::run,
     },
     Entry {
         name: "mirror",

@@ -57,6 +57,7 @@ impl<'t> Engine<'t> {
             zero,
             key,
             backoff_ms: skep_schedule::limits::BACKOFF_MS_MIN * u64::from(run.patience.scale_permille) / 1_000,
+            others: run.others,
             stopping: false.into(),
         });
         let mut hands = Vec::new();

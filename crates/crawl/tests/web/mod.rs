@@ -47,7 +47,16 @@ pub fn crawl(
     patience_permille: u32,
 ) -> (Ending, Vec<Event>) {
     let patience = Patience { scale_permille: patience_permille, ..Patience::default() };
-    let run_of = Run { settings, fetch, cookies: Default::default(), workers: 1, patience, watch: false, judges: None };
+    let run_of = Run {
+        settings,
+        fetch,
+        cookies: Default::default(),
+        workers: 1,
+        patience,
+        watch: false,
+        judges: None,
+        others: None,
+    };
     let mut events = Vec::new();
     let ending = run(archive, run_of, &Control::default(), &mut |event| events.push(event)).expect("a crawl");
     (ending, events)

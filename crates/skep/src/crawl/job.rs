@@ -18,6 +18,18 @@ pub struct Job {
     /// The archive is to keep the texts of its pages.
     #[serde(default)]
     pub text: bool,
+    /// Who fetches besides this machine.
+    #[serde(default)]
+    pub hands: Hands,
+}
+
+/// Who fetches besides this machine.
+#[derive(Clone, Copy, Debug, Default, Serialize, Deserialize)]
+pub struct Hands {
+    /// Contributors do.
+    pub contributors: bool,
+    /// Nobody but contributors does.
+    pub only: bool,
 }
 
 /// How it fetches: what is not kept in the archive, because it holds secrets or speaks of this machine.
@@ -93,7 +105,16 @@ impl Job {
         fetch.limits.clone_from(&self.fetch.limits);
         let cookies = Cookies::parse(&self.fetch.cookies)?;
         let patience = Patience { scale_permille: self.fetch.patience_permille, ..Patience::default() };
-        Ok(Run { settings, fetch, cookies, workers: self.fetch.workers, patience, watch: false, judges: None })
+        Ok(Run {
+            settings,
+            fetch,
+            cookies,
+            workers: self.fetch.workers,
+            patience,
+            watch: false,
+            judges: None,
+            others: None,
+        })
     }
 }
 

@@ -297,7 +297,7 @@ impl Wishes {
         fetch.headers.extend(
             seeds.credentials.iter().map(|(host, credentials)| Header::from(HeaderRule::basic(host, credentials))),
         );
-        Ok(Job { settings, fetch, each, text: false })
+        Ok(Job { settings, fetch, each, text: false, hands: Default::default() })
     }
 
     fn change(&self, settings: &mut Settings) -> Result<()> {

@@ -90,6 +90,11 @@ const HEARTS: &[(&str, &[Outside])] = &[
     ("crates/ring/src/ticket.rs", &[Clock, Socket, Spawn, Chance]),
     ("crates/ring/src/view.rs", &[Clock, Socket, Spawn, Chance]),
     ("crates/ring/src/watch.rs", &[Clock, Socket, Spawn, Chance]),
+    ("crates/contribute/src/dispatch.rs", &[Clock, Socket, Spawn, Chance]),
+    ("crates/contribute/src/message.rs", &[Clock, Socket, Spawn, Chance]),
+    ("crates/contribute/src/meter.rs", &[Clock, Socket, Spawn, Chance]),
+    ("crates/contribute/src/networks.rs", &[Clock, Socket, Spawn, Chance]),
+    ("crates/contribute/src/trust.rs", &[Clock, Socket, Spawn, Chance]),
     // Reads files on several cores, and is otherwise a function of its bytes.
     ("crates/warc/src", &[Clock, Socket]),
 ];

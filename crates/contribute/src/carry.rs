@@ -1,0 +1,205 @@
+//! One bundle at its pace: robots.txt first where the node does not know it, then URL after URL, until all are fetched, the lease is
+//! nearly over, or the host has enough. Whatever the bundle says, the owner's rules hold.
+
+use std::time::{Duration, Instant};
+
+use skep_schedule::pace;
+use skep_url::Url;
+
+use crate::contributor::Main;
+use crate::fetcher::origin;
+use crate::limits::{LEASE_USED_PERCENT, ROBOTS_HOPS_MAX};
+use crate::message::{Bundle, Fetched, ROBOTS, Task};
+use crate::meter::Asked;
+use crate::pipe::{Answered, Errand, Ruled};
+use crate::work::Part;
+
+/// No request begins when less than this is left of a lease.
+const RESERVE: Duration = Duration::from_millis(1_500);
+
+/// Carries a bundle; its results are on disk afterwards. `asked`: when the node was asked for it, before it can have been given.
+pub async fn carry(bundle: Bundle, asked: Instant, main: &Main) -> Result<(), String> {
+    let until = asked + Duration::from_millis(u64::from(bundle.lease_ms) * LEASE_USED_PERCENT / 100);
+    let tasks = sensible(&bundle, main)?;
+    let Some((_, first)) = tasks.first().cloned() else { return Ok(()) };
+    loop {
+        let taken = main.meter.borrow_mut().connect();
+        match taken {
+            Ok(()) => break,
+            Err(why) => doing(main, bundle.id, &why.to_string()),
+        }
+        if Instant::now() + RESERVE >= until {
+            return Ok(()); // the node gives it to others
+        }
+        tokio::select! {
+            () = main.changed.notified() => {}
+            () = tokio::time::sleep(Duration::from_millis(200)) => {}
+        }
+    }
+    let carried = with_connection(&bundle, &tasks, until, main).await;
+    main.close(origin(&first));
+    main.meter.borrow_mut().closed();
+    main.changed.notify_waiters();
+    carried
+}
+
+/// URLs of one host, of a kind that may be asked for at all.
+fn sensible(bundle: &Bundle, main: &Main) -> Result<Vec<(usize, Url)>, String> {
+    let mut tasks: Vec<(usize, Url)> = Vec::with_capacity(bundle.urls.len());
+    for (number, task) in bundle.urls.iter().enumerate() {
+        let Ok(url) = Url::parse(&task.url) else {
+            return Err(format!("a bundle of {} holds what is no URL", bundle.host));
+        };
+        if let Some((_, first)) = tasks.first()
+            && origin(first) != origin(&url)
+        {
+            return Err(format!("a bundle of {} holds other hosts: not taken", bundle.host));
+        }
+        if main.meter.borrow().avoids(url.host_name()) {
+            return Err(format!("{} is avoided, as its owner wishes", url.host_name()));
+        }
+        tasks.push((number, url));
+    }
+    Ok(tasks)
+}
+
+fn doing(main: &Main, id: u64, what: &str) {
+    if let Some((_, doing)) = main.hand.borrow_mut().get_mut(&id) {
+        what.clone_into(doing);
+    }
+}
+
+async fn with_connection(bundle: &Bundle, tasks: &[(usize, Url)], until: Instant, main: &Main) -> Result<(), String> {
+    let kept = |error: std::io::Error| format!("results cannot be kept: {error}");
+    let mut part = main.work.begin(bundle.id).map_err(kept)?;
+    let done = through(bundle, tasks, until, main, &mut part).await;
+    if part.is_empty() {
+        part.abandon();
+        return done;
+    }
+    part.finish().map_err(kept)?;
+    done
+}
+
+async fn through(
+    bundle: &Bundle,
+    tasks: &[(usize, Url)],
+    until: Instant,
+    main: &Main,
+    part: &mut Part,
+) -> Result<(), String> {
+    let Some((_, first)) = tasks.first() else { return Ok(()) };
+    let mut crawl_delay_ms = bundle.robots.and_then(|rules| rules.crawl_delay_ms).map(u64::from);
+    let mut allowed = vec![true; tasks.len()];
+    if bundle.robots.is_none() {
+        doing(main, bundle.id, "asking for robots.txt");
+        let Some(rules) = robots(bundle, first, tasks, until, main, part).await? else { return Ok(()) };
+        (allowed, crawl_delay_ms) = (rules.allowed, rules.crawl_delay_ms);
+    }
+    for (at, (number, url)) in tasks.iter().enumerate() {
+        if !allowed.get(at).copied().unwrap_or(false) {
+            continue;
+        }
+        doing(main, bundle.id, &format!("{} of {}", at + 1, tasks.len()));
+        let task = &bundle.urls[*number];
+        let errand = errand(bundle, *number as u16, task);
+        let Some(answered) = ask(bundle, url, errand, crawl_delay_ms, until, main).await? else { return Ok(()) };
+        keep(&answered, main, part)?;
+        if answered.stop {
+            return Ok(());
+        }
+    }
+    Ok(())
+}
+
+fn errand(bundle: &Bundle, number: u16, task: &Task) -> Errand {
+    Errand {
+        number,
+        url: task.url.clone(),
+        etag: task.etag.clone(),
+        last_modified: task.last_modified.clone(),
+        nonce: task.keyed.then_some(bundle.nonce),
+        ..Errand::default()
+    }
+}
+
+/// The way to robots.txt; `None` if there is nothing more to be done with this bundle.
+async fn robots(
+    bundle: &Bundle,
+    first: &Url,
+    tasks: &[(usize, Url)],
+    until: Instant,
+    main: &Main,
+    part: &mut Part,
+) -> Result<Option<Ruled>, String> {
+    let mut url = first.robots_txt();
+    for hop in 0..ROBOTS_HOPS_MAX {
+        let decide = tasks.iter().map(|(_, url)| url.as_str().to_owned()).collect();
+        let number = ROBOTS + hop as u16;
+        let errand = Errand { number, url: url.as_str().to_owned(), decide: Some(decide), ..Errand::default() };
+        let Some(answered) = ask(bundle, &url, errand, None, until, main).await? else { return Ok(None) };
+        let elsewhere = origin(&url) != origin(first);
+        if elsewhere {
+            main.close(origin(&url));
+        }
+        keep(&answered, main, part)?;
+        match (answered.redirect, answered.rules) {
+            (Some(to), _) => match Url::parse(&to) {
+                // One connection at a time is this bundle's.
+                Ok(to) => {
+                    if origin(&to) != origin(&url) {
+                        main.close(origin(&url));
+                    }
+                    url = to;
+                }
+                Err(_) => return Ok(None),
+            },
+            (None, rules) => return Ok(rules.filter(|_| !answered.stop)),
+        }
+    }
+    Ok(None)
+}
+
+/// One request, when the site, the owner and the lease allow it; `None` when the lease does not.
+async fn ask(
+    bundle: &Bundle,
+    url: &Url,
+    errand: Errand,
+    crawl_delay_ms: Option<u64>,
+    until: Instant,
+    main: &Main,
+) -> Result<Option<Answered>, String> {
+    let site = main.site(url);
+    loop {
+        let now = Instant::now();
+        if now + RESERVE >= until {
+            return Ok(None);
+        }
+        let turn = main.meter.borrow_mut().ask(&site, main.now_ms());
+        let wait_ms = match turn {
+            Ok(()) => break,
+            Err(Asked::Enough) => return Err(format!("{site} was asked often enough today")),
+            Err(Asked::Wait(at_ms)) => at_ms.saturating_sub(main.now_ms()).min(1_000),
+            Err(Asked::NotNow(why, at_ms)) => {
+                doing(main, bundle.id, &why.to_string());
+                at_ms.saturating_sub(main.now_ms()).min(500)
+            }
+        };
+        tokio::time::sleep(Duration::from_millis(wait_ms.max(1)).min(until - now)).await;
+    }
+    let time_ms = main.time_ms();
+    let Some(mut answered) = main.fetch(errand).await else { return Err("the fetcher is gone".into()) };
+    answered.fetched.time_ms = time_ms;
+    let gap_ms = pace::gap_ms(&bundle.pace, crawl_delay_ms, u64::from(answered.fetched.took_ms));
+    main.meter.borrow_mut().answered(&site, gap_ms, answered.cpu_ms, main.now_ms());
+    main.pages.set(main.pages.get() + 1);
+    Ok(Some(answered))
+}
+
+fn keep(answered: &Answered, main: &Main, part: &mut Part) -> Result<(), String> {
+    if answered.refused {
+        main.note(format!("refused by its owner's rules: {} ({})", answered.site, answered.fetched.fault));
+    }
+    let fetched: &Fetched = &answered.fetched;
+    part.add(fetched, &answered.packed).map_err(|error| format!("results cannot be kept: {error}"))
+}

@@ -1,0 +1,144 @@
+//! A bundle that is with a contributor: what it said it saw, and the bodies that come after.
+
+use std::collections::BTreeMap;
+
+use crate::limits::{ANSWER_BYTES_MAX, ROBOTS_HOPS_MAX, UNPACKED_BYTES_MAX};
+use crate::message::{self, Digest, Fetched, ROBOTS, Whole};
+use crate::node::Offer;
+use crate::seen;
+
+/// A bundle, offered or out or coming back.
+pub struct Held {
+    /// As offered.
+    pub offer: Offer,
+    /// What the contributor said it saw, by number.
+    pub fetched: BTreeMap<u16, Fetched>,
+    coming: BTreeMap<u16, (u64, Vec<u8>)>,
+    /// Exchanges that are here, byte for byte.
+    pub wholes: BTreeMap<u16, Whole>,
+}
+
+/// What became of a piece.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Coming {
+    /// So far it has come.
+    So(u64),
+    /// Nobody asked for it.
+    NotWanted,
+    /// It is not what its digest said.
+    Forged,
+}
+
+impl Held {
+    /// As offered.
+    pub fn new(offer: Offer) -> Held {
+        Held { offer, fetched: BTreeMap::new(), coming: BTreeMap::new(), wholes: BTreeMap::new() }
+    }
+
+    /// Takes what the contributor says it saw; false if it cannot be. Said again, it counts only if it is the same.
+    pub fn results(&mut self, results: Vec<Fetched>) -> bool {
+        let urls = self.offer.bundle.urls.len();
+        let fits = |fetched: &Fetched| match fetched.number.checked_sub(ROBOTS) {
+            None => usize::from(fetched.number) < urls && fetched.url.is_empty(),
+            Some(hop) => {
+                usize::from(hop) < ROBOTS_HOPS_MAX
+                    && self.offer.robots.is_none()
+                    && skep_url::Url::parse(&fetched.url).is_ok_and(|url| url.as_str() == fetched.url)
+            }
+        };
+        if !results.iter().all(fits) {
+            return false;
+        }
+        let results: BTreeMap<u16, Fetched> = results.into_iter().map(|fetched| (fetched.number, fetched)).collect();
+        if self.fetched.is_empty() {
+            self.fetched = results;
+            return true;
+        }
+        self.fetched == results
+    }
+
+    /// Does it say that nothing changed, and does that agree with what the archive has?
+    pub fn is_unchanged(&self, fetched: &Fetched) -> bool {
+        let Some(known) = self.offer.known.get(usize::from(fetched.number)).and_then(Option::as_ref) else {
+            return false;
+        };
+        fetched.status == 304
+            || fetched.status == 200
+                && match fetched.digest {
+                    Digest::Plain(digest) => digest == known.digest,
+                    Digest::Keyed(digest) => known.keyed == Some(digest),
+                    Digest::None => false,
+                }
+    }
+
+    fn is_wanted(&self, fetched: &Fetched) -> bool {
+        if fetched.too_large || fetched.status == 0 && fetched.length == 0 {
+            return false;
+        }
+        let known = self.offer.known.get(usize::from(fetched.number)).and_then(Option::as_ref);
+        !self.is_unchanged(fetched) || known.is_some_and(|known| known.is_old)
+    }
+
+    /// Which bodies are wanted and are not here, and from which byte on.
+    pub fn wanted(&self) -> Vec<(u16, u64)> {
+        let missing = self.fetched.values().filter(|fetched| self.is_wanted(fetched));
+        let missing = missing.filter(|fetched| !self.wholes.contains_key(&fetched.number));
+        missing.map(|fetched| (fetched.number, self.have(fetched.number))).collect()
+    }
+
+    fn have(&self, number: u16) -> u64 {
+        self.coming.get(&number).map_or(0, |(_, bytes)| bytes.len() as u64)
+    }
+
+    /// Takes a piece of a body.
+    pub fn body(&mut self, number: u16, offset: u64, total: u64, bytes: &[u8]) -> Coming {
+        let Some(fetched) = self.fetched.get(&number).filter(|fetched| self.is_wanted(fetched)) else {
+            return Coming::NotWanted;
+        };
+        if self.wholes.contains_key(&number) {
+            return Coming::So(total);
+        }
+        let (of, come) = self.coming.entry(number).or_insert_with(|| (total, Vec::new()));
+        // A piece that does not fit what is here is sent again from where it does.
+        if *of != total || offset != come.len() as u64 {
+            if *of != total {
+                self.coming.remove(&number);
+            }
+            return Coming::So(self.have(number));
+        }
+        come.extend_from_slice(bytes);
+        if (come.len() as u64) < total {
+            return Coming::So(come.len() as u64);
+        }
+        let most = ANSWER_BYTES_MAX as usize + UNPACKED_BYTES_MAX;
+        let whole = message::unpack::<Whole>(come, most).ok();
+        self.coming.remove(&number);
+        match whole.filter(|whole| is_as_said(whole, fetched, &self.offer.nonce)) {
+            Some(whole) => {
+                self.wholes.insert(number, whole);
+                Coming::So(total)
+            }
+            None => Coming::Forged,
+        }
+    }
+
+    /// Bytes that are held for it.
+    pub fn coming_bytes(&self) -> u64 {
+        let coming: usize = self.coming.values().map(|(_, bytes)| bytes.len()).sum();
+        let whole: usize = self.wholes.values().map(|whole| whole.response.len()).sum();
+        (coming + whole) as u64
+    }
+}
+
+/// Is the exchange what was said of it?
+fn is_as_said(whole: &Whole, fetched: &Fetched, nonce: &[u8; 16]) -> bool {
+    let Some(exchange) = seen::exchange(whole) else { return false };
+    let body = whole.response.get(whole.head_bytes as usize..).unwrap_or_default();
+    let payload = seen::payload(exchange.head.as_ref(), body);
+    let digest = match fetched.digest {
+        Digest::None => payload.is_empty() || fetched.status == 304,
+        Digest::Plain(digest) => digest == seen::sha1(&payload),
+        Digest::Keyed(digest) => digest == message::keyed(nonce, &payload),
+    };
+    digest && exchange.status().unwrap_or(0) == fetched.status && whole.fault.0 == fetched.fault
+}

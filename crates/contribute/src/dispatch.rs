@@ -1,0 +1,279 @@
+//! Which bundle is with whom. Pure: the time comes in.
+//!
+//! ```text
+//!  offered ──▶ waiting ──ask──▶ out ──results──▶ back: judged, and over
+//!                │               └──lease over──▶ lapsed: its URLs wait again, and its host goes out first
+//!                └── nobody took it in time ────▶ lapsed: the node fetches it itself
+//! ```
+
+use std::collections::{BTreeMap, HashMap, HashSet, VecDeque};
+
+use crate::limits::{LEASE_MS_MIN, OFFER_MS, THERE_MS, WAITING_MAX, WAITING_PER_HAND};
+use crate::trust::{Key, Network};
+
+/// A bundle that is offered.
+#[derive(Clone, Debug)]
+pub struct Offered {
+    /// Its number.
+    pub id: u64,
+    /// Its host: with one contributor at a time.
+    pub host: String,
+    /// How long it may be out.
+    pub lease_ms: u64,
+    /// Nobody else fetches it: it waits for contributors as long as `wait_ms`.
+    pub only: bool,
+    /// How long it may wait.
+    pub wait_ms: u64,
+    /// Not for this contributor's network: it checks what came from there.
+    pub not: Option<Network>,
+}
+
+#[derive(Clone, Debug)]
+struct Waiting {
+    offered: Offered,
+    since_ms: u64,
+}
+
+#[derive(Clone, Debug)]
+struct Out {
+    with: Key,
+    host: String,
+    until_ms: u64,
+    /// Its results are here; bodies may still be on their way.
+    back: bool,
+}
+
+/// A contributor that asks.
+#[derive(Clone, Copy, Debug)]
+struct Hand {
+    last_ms: u64,
+    network: Network,
+}
+
+/// Why a bundle is over without results.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Lapsed {
+    /// Nobody took it.
+    Untaken(u64),
+    /// Whoever took it did not come back.
+    Overdue(u64),
+}
+
+/// Which bundle is with whom.
+#[derive(Clone, Debug, Default)]
+pub struct Dispatch {
+    waiting: VecDeque<Waiting>,
+    out: BTreeMap<u64, Out>,
+    hosts: HashSet<String>,
+    /// Hosts whose bundles lapsed: they go out first.
+    overdue: HashSet<String>,
+    hands: HashMap<Key, Hand>,
+}
+
+impl Dispatch {
+    /// Contributors that are there.
+    pub fn there(&self, now_ms: u64) -> usize {
+        self.hands.values().filter(|hand| hand.last_ms + THERE_MS > now_ms).count()
+    }
+
+    /// Is anybody of another network there?
+    pub fn is_other_there(&self, network: Network, now_ms: u64) -> bool {
+        self.hands.values().any(|hand| hand.network != network && hand.last_ms + THERE_MS > now_ms)
+    }
+
+    /// Waiting, and out.
+    pub fn counts(&self) -> (usize, usize) {
+        (self.waiting.len(), self.out.len())
+    }
+
+    /// Takes a bundle, or says that it is better fetched by the node.
+    pub fn offer(&mut self, offered: Offered, now_ms: u64) -> bool {
+        let room = match offered.only || offered.not.is_some() {
+            true => WAITING_MAX,
+            false => self.there(now_ms) * WAITING_PER_HAND,
+        };
+        if self.waiting.len() >= room {
+            return false;
+        }
+        let first = self.overdue.remove(&offered.host) || offered.not.is_some();
+        let waiting = Waiting { offered, since_ms: now_ms };
+        if first {
+            self.waiting.push_front(waiting)
+        } else {
+            self.waiting.push_back(waiting)
+        }
+        true
+    }
+
+    /// A contributor asks for up to so many: their numbers and leases.
+    pub fn ask(&mut self, who: Key, network: Network, max: usize, now_ms: u64) -> Vec<(u64, u64)> {
+        self.hands.insert(who, Hand { last_ms: now_ms, network });
+        if self.hands.len() > 4 * (self.out.len() + 1_024) {
+            self.hands.retain(|_, hand| hand.last_ms + THERE_MS > now_ms);
+        }
+        let (mut given, mut kept) = (Vec::new(), VecDeque::with_capacity(self.waiting.len()));
+        while let Some(waiting) = self.waiting.pop_front() {
+            let offered = &waiting.offered;
+            if given.len() >= max {
+                self.waiting.push_front(waiting);
+                break;
+            }
+            if offered.not == Some(network) || self.hosts.contains(&offered.host) {
+                kept.push_back(waiting);
+                continue;
+            }
+            let lease_ms = offered.lease_ms.max(LEASE_MS_MIN);
+            self.hosts.insert(offered.host.clone());
+            let host = offered.host.clone();
+            self.out.insert(offered.id, Out { with: who, host, until_ms: now_ms + lease_ms, back: false });
+            given.push((offered.id, lease_ms));
+        }
+        while let Some(waiting) = kept.pop_back() {
+            self.waiting.push_front(waiting);
+        }
+        given
+    }
+
+    /// Is this bundle with this contributor?
+    pub fn is_with(&self, who: &Key, id: u64) -> bool {
+        self.out.get(&id).is_some_and(|out| out.with == *who)
+    }
+
+    /// Its results are here: it does not lapse while bodies come, as long as they come.
+    pub fn came(&mut self, who: &Key, id: u64, now_ms: u64) {
+        if let Some(out) = self.out.get_mut(&id).filter(|out| out.with == *who) {
+            out.back = true;
+            out.until_ms = out.until_ms.max(now_ms + LEASE_MS_MIN);
+        }
+        if let Some(hand) = self.hands.get_mut(who) {
+            hand.last_ms = now_ms;
+        }
+    }
+
+    /// It is over.
+    pub fn over(&mut self, id: u64) {
+        if let Some(out) = self.out.remove(&id) {
+            self.hosts.remove(&out.host);
+        }
+    }
+
+    /// Whoever offered it does not want it any more.
+    pub fn withdraw(&mut self, id: u64) {
+        self.waiting.retain(|waiting| waiting.offered.id != id);
+        self.over(id);
+    }
+
+    /// A contributor begins anew, or goes: what it had and does not hold is lost.
+    pub fn lost(&mut self, who: &Key, holds: &[u64]) -> Vec<u64> {
+        let lost: Vec<u64> =
+            self.out.iter().filter(|(id, out)| out.with == *who && !holds.contains(id)).map(|(id, _)| *id).collect();
+        for id in &lost {
+            self.overdue_again(*id);
+        }
+        lost
+    }
+
+    fn overdue_again(&mut self, id: u64) {
+        if let Some(out) = self.out.remove(&id) {
+            self.hosts.remove(&out.host);
+            self.overdue.insert(out.host);
+        }
+    }
+
+    /// What has waited or been out for too long.
+    pub fn lapse(&mut self, now_ms: u64) -> Vec<Lapsed> {
+        let mut lapsed = Vec::new();
+        self.waiting.retain(|waiting| {
+            let wait_ms =
+                if waiting.offered.only { waiting.offered.wait_ms } else { OFFER_MS.min(waiting.offered.wait_ms) };
+            let waits = now_ms < waiting.since_ms + wait_ms;
+            if !waits {
+                lapsed.push(Lapsed::Untaken(waiting.offered.id));
+            }
+            waits
+        });
+        let overdue: Vec<u64> = self.out.iter().filter(|(_, out)| now_ms >= out.until_ms).map(|(id, _)| *id).collect();
+        for id in overdue {
+            self.overdue_again(id);
+            lapsed.push(Lapsed::Overdue(id));
+        }
+        lapsed
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const A: Key = [1; 32];
+    const B: Key = [2; 32];
+
+    fn offered(id: u64, host: &str) -> Offered {
+        Offered { id, host: host.into(), lease_ms: 60_000, only: true, wait_ms: 600_000, not: None }
+    }
+
+    fn ids(given: Vec<(u64, u64)>) -> Vec<u64> {
+        given.into_iter().map(|(id, _)| id).collect()
+    }
+
+    #[test]
+    fn a_host_is_with_one_contributor_at_a_time() {
+        let mut dispatch = Dispatch::default();
+        for (id, host) in [(1, "a"), (2, "a"), (3, "b")] {
+            assert!(dispatch.offer(offered(id, host), 0));
+        }
+        assert_eq!(ids(dispatch.ask(A, 1, 10, 0)), [1, 3]);
+        assert!(ids(dispatch.ask(B, 2, 10, 0)).is_empty());
+        dispatch.over(1);
+        assert_eq!(ids(dispatch.ask(B, 2, 10, 0)), [2]);
+        assert!(dispatch.is_with(&B, 2) && !dispatch.is_with(&A, 2) && !dispatch.is_with(&A, 1));
+    }
+
+    #[test]
+    fn what_lapses_goes_out_again_first() {
+        let mut dispatch = Dispatch::default();
+        dispatch.offer(offered(1, "a"), 0);
+        assert_eq!(ids(dispatch.ask(A, 1, 1, 0)), [1]);
+        dispatch.offer(offered(2, "b"), 0);
+        assert_eq!(dispatch.lapse(59_999), []);
+        assert_eq!(dispatch.lapse(60_000), [Lapsed::Overdue(1)]);
+        assert!(!dispatch.is_with(&A, 1), "too late");
+        dispatch.offer(offered(3, "a"), 60_001);
+        assert_eq!(ids(dispatch.ask(B, 2, 10, 60_001)), [3, 2]);
+    }
+
+    #[test]
+    fn nothing_waits_for_contributors_unless_it_is_meant_to() {
+        let mut dispatch = Dispatch::default();
+        let free = |id| Offered { only: false, ..offered(id, &id.to_string()) };
+        assert!(!dispatch.offer(free(1), 0), "nobody is there");
+        dispatch.ask(A, 1, 1, 0);
+        for id in 0..WAITING_PER_HAND as u64 {
+            assert!(dispatch.offer(free(id), 0));
+        }
+        assert!(!dispatch.offer(free(99), 0), "enough for one");
+        assert_eq!(dispatch.lapse(OFFER_MS).len(), WAITING_PER_HAND);
+        assert!(!dispatch.offer(free(1), THERE_MS), "it is gone");
+    }
+
+    #[test]
+    fn a_contributor_that_begins_anew_keeps_what_it_holds() {
+        let mut dispatch = Dispatch::default();
+        assert!((1..=3).all(|id| dispatch.offer(offered(id, &id.to_string()), 0)));
+        dispatch.ask(A, 1, 10, 0);
+        assert_eq!(dispatch.lost(&A, &[2]), [1, 3]);
+        assert!(dispatch.is_with(&A, 2) && !dispatch.is_with(&A, 1));
+        dispatch.came(&A, 2, 59_000);
+        assert_eq!(dispatch.lapse(60_000), [], "bodies are coming");
+        assert_eq!(dispatch.lapse(59_000 + LEASE_MS_MIN), [Lapsed::Overdue(2)]);
+    }
+
+    #[test]
+    fn a_check_goes_to_another_network() {
+        let mut dispatch = Dispatch::default();
+        dispatch.offer(Offered { not: Some(1), ..offered(1, "a") }, 0);
+        assert!(ids(dispatch.ask(A, 1, 10, 0)).is_empty());
+        assert!(!dispatch.is_other_there(1, 0) && dispatch.is_other_there(2, 0));
+        assert_eq!(ids(dispatch.ask(B, 2, 10, 0)), [1]);
+    }
+}

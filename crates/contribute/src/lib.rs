@@ -1,0 +1,48 @@
+//! Contributors: volunteers who lend bandwidth, and a node that believes nobody blindly.
+//!
+//! ```text
+//!  the volunteer's side                                     the node's side
+//!  contributor   takes bundles, fetches, returns: the spine  node       answers contributors: the spine
+//!  meter         the owner's wishes hold (pure)              dispatch   which bundle is with whom (pure)
+//!  link          speaks to the node                          trust      who is believed, what is checked (pure)
+//!  broker        resolves and connects, by the owner's rules  book       what is known of contributors, on disk
+//!  fetcher       TLS, HTTP, parsing; locked in by sandbox
+//!                  message: what both say to each other (pure);  seen: what an exchange comes to
+//! ```
+//! Never writes a record: what contributors bring goes the way of every visit. Never decides what is due.
+
+mod book;
+pub mod broker;
+mod carry;
+mod coming;
+pub mod contributor;
+pub mod control;
+pub mod dispatch;
+pub mod fetcher;
+mod judge;
+mod key;
+pub mod limits;
+pub mod link;
+pub mod message;
+pub mod meter;
+pub mod networks;
+pub mod node;
+pub mod pipe;
+pub mod sandbox;
+pub mod seen;
+pub mod trust;
+pub mod unit;
+mod work;
+
+/// Runs something until it ends, on this thread.
+pub fn block_on<T>(future: impl Future<Output = Result<T, String>>) -> Result<T, String> {
+    let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build();
+    let runtime = runtime.map_err(|error| format!("no runtime: {error}"))?;
+    let ended = runtime.block_on(future);
+    // A look-up that nobody waits for any more keeps nobody here.
+    runtime.shutdown_background();
+    ended
+}
+
+pub use message::fuzz_message;
+pub use node::{Node, Offer};

@@ -1,0 +1,110 @@
+//! Every bound of this package, with its unit.
+
+// --- messages -------------------------------------------------------------------------------------------------------
+
+/// Bundles handed out at once.
+pub const BATCH_BUNDLES_MAX: usize = 100;
+/// URLs of a bundle.
+pub const BUNDLE_URLS_MAX: usize = 100;
+/// A URL.
+pub const URL_BYTES_MAX: usize = 8_192;
+/// A validator, a name, a reason.
+pub const TEXT_BYTES_MAX: usize = 4_096;
+/// Any message, as sent.
+pub const MESSAGE_BYTES_MAX: usize = 4 << 20;
+/// Any message, unpacked. What is in it is bounded besides.
+pub const UNPACKED_BYTES_MAX: usize = 16 << 20;
+/// One piece of a body on its way to the node.
+pub const PIECE_BYTES_MAX: usize = 1 << 20;
+/// An exchange that a contributor returns, packed.
+pub const PACKED_BYTES_MAX: u64 = 72 << 20;
+/// An answer of a site that a contributor takes; larger ones are for the node itself.
+pub const ANSWER_BYTES_MAX: u64 = 64 << 20;
+/// Files asked for on the way to a robots.txt, redirects included.
+pub const ROBOTS_HOPS_MAX: usize = 6;
+/// A robots.txt.
+pub const ROBOTS_BYTES_MAX: u64 = 512 << 10;
+/// How far clocks may be apart.
+pub const CLOCK_MS_MAX: i64 = 600_000;
+
+// --- the node -------------------------------------------------------------------------------------------------------
+
+/// A contributor that has not asked for so long is not there.
+pub const THERE_MS: u64 = 90_000;
+/// A bundle that may be fetched by the node waits so long for a contributor.
+pub const OFFER_MS: u64 = 3_000;
+/// Bundles that wait for contributors, for each of those who are there, beyond what is out.
+pub const WAITING_PER_HAND: usize = 16;
+/// Bundles that wait for contributors in all, where nobody else may fetch them.
+pub const WAITING_MAX: usize = 100_000;
+/// The shortest lease.
+pub const LEASE_MS_MIN: u64 = 15_000;
+/// Time for one URL of a bundle, beside its gap.
+pub const URL_MS: u64 = 3_000;
+/// How long a check of another contributor may wait to be taken, before the node makes it.
+pub const CHECK_TAKEN_MS: u64 = 5_000;
+/// How long until an idle contributor asks again.
+pub const LATER_SECONDS: u32 = 2;
+/// Of a lease a contributor uses so many hundredths, counted from asking; the node waits for all of it, counted from giving.
+pub const LEASE_USED_PERCENT: u64 = 80;
+/// Bodies on their way from one contributor.
+pub const COMING_BYTES_MAX: u64 = 256 << 20;
+/// URLs that the node fetches itself because contributors could not.
+pub const OURS_MAX: usize = 100_000;
+/// Contributors known to a node.
+pub const CONTRIBUTORS_MAX: usize = 1_000_000;
+
+// --- trust ----------------------------------------------------------------------------------------------------------
+
+/// Good bundles before less is checked.
+pub const GOOD_BUNDLES: u32 = 10;
+/// The share of URLs that is always checked, in thousandths.
+pub const FLOOR_PERMILLE: u64 = 20;
+/// What nobody else saw for so long is fetched again when its source has lied.
+pub const UNCONFIRMED_MS: i64 = 86_400_000;
+/// A first suspension; each further one takes twice as long.
+pub const SUSPENDED_MS: i64 = 86_400_000;
+/// Results that may still be found false, per node.
+pub const WITNESSED_MAX: usize = 1_000_000;
+/// URLs whose class is known, per node.
+pub const CLASSES_MAX: usize = 1_000_000;
+/// Bits of simhash in which two versions of a noisy page may differ.
+pub const NOISE_BITS: u32 = 3;
+/// Leading zero bits that a proof of work needs, at the least.
+pub const WORK_BITS: u8 = 18;
+/// One bit more for each so many new keys of a subnet within a day.
+pub const KEYS_PER_BIT: u32 = 2;
+/// New keys of a subnet within a day; further ones wait.
+pub const KEYS_PER_SUBNET_MAX: u32 = 16;
+/// The same small body from so many hosts of one bundle batch is nobody's page.
+pub const ALIKE_HOSTS: usize = 4;
+
+// --- the volunteer's own rules --------------------------------------------------------------------------------------
+
+/// No two requests to a site are closer, whatever a bundle says.
+pub const OWN_GAP_MS: u64 = 500;
+/// Requests to one site and day, whatever bundles say.
+pub const OWN_SITE_DAY_MAX: u32 = 10_000;
+/// Bundles of one host that are taken from one answer of a node: it has no more than one out.
+pub const HOST_BUNDLES_MAX: usize = 1;
+/// Sites remembered.
+pub const SITES_MAX: usize = 100_000;
+/// Bundles in hand for each connection.
+pub const IN_HAND_PER_CONNECTION: usize = 2;
+/// Ports that are connected to, unless the owner allows private networks.
+pub const PORTS: [u16; 2] = [80, 443];
+/// Open files of the fetcher.
+pub const FETCHER_FILES_MAX: u64 = 256;
+/// Least memory that the fetcher needs.
+pub const FETCHER_MEMORY_MIN: u64 = 128 << 20;
+/// A frame between the three processes.
+pub const FRAME_BYTES_MAX: usize = 80 << 20;
+/// Bytes that the fetcher may read before it asks again, where nothing bounds it.
+pub const GRANT_BYTES: u64 = 128 << 10;
+/// The system's room for bytes that nobody has read yet, where a rate is bounded.
+pub const RECEIVE_BUFFER_BYTES: u32 = 16 << 10;
+
+const _: () = assert!(ANSWER_BYTES_MAX < PACKED_BYTES_MAX && PACKED_BYTES_MAX <= FRAME_BYTES_MAX as u64);
+const _: () = assert!(PIECE_BYTES_MAX < MESSAGE_BYTES_MAX && MESSAGE_BYTES_MAX <= UNPACKED_BYTES_MAX);
+const _: () = assert!(BUNDLE_URLS_MAX + ROBOTS_HOPS_MAX < u16::MAX as usize);
+const _: () = assert!(LEASE_USED_PERCENT < 100);

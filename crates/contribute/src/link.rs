@@ -1,0 +1,233 @@
+//! Speaks to a node: over HTTPS, or over plain HTTP on this machine only; each answer signed by the key that was seen first.
+
+use std::io;
+use std::net::{IpAddr, SocketAddr};
+use std::path::PathBuf;
+use std::sync::Arc;
+use std::time::Duration;
+
+use bytes::Bytes;
+use http_body_util::{BodyExt, Full, Limited};
+use hyper::Request as HttpRequest;
+use hyper::client::conn::http1::{SendRequest, handshake};
+use hyper_util::rt::TokioIo;
+use rustls::RootCertStore;
+use rustls::pki_types::pem::PemObject as _;
+use rustls::pki_types::{CertificateDer, ServerName};
+use skep_archive::Identity;
+use skep_url::Url;
+use tokio::net::{TcpSocket, TcpStream};
+use tokio::time::timeout;
+
+use crate::key;
+use crate::limits::MESSAGE_BYTES_MAX;
+use crate::message::{self, Answer, Refusal, Request};
+
+/// Where a node takes messages.
+pub const PATH: &str = "/contribute";
+/// One message and its answer.
+const PATIENCE: Duration = Duration::from_secs(60);
+
+/// Why nothing came of a message.
+#[derive(Debug)]
+pub enum NoAnswer {
+    /// The node cannot be reached, or broke off: try again.
+    Broken(String),
+    /// Trying again changes nothing until a person does something.
+    Never(String),
+}
+
+/// A link to a node.
+pub struct Link {
+    /// The node.
+    pub node: Url,
+    folder: PathBuf,
+    identity: Identity,
+    pinned: Option<[u8; 32]>,
+    /// Ahead of our clock is theirs, in milliseconds.
+    pub offset_ms: i64,
+    from: Option<IpAddr>,
+    tls: Arc<rustls::ClientConfig>,
+    connection: Option<SendRequest<Full<Bytes>>>,
+}
+
+impl Link {
+    /// To this node, with the key in this folder. `roots_pem`: further authorities to trust.
+    pub fn new(node: &Url, folder: PathBuf, from: Option<IpAddr>, roots_pem: Option<&[u8]>) -> Result<Link, String> {
+        check(node)?;
+        let identity = key::own(&folder)?;
+        let pinned = key::pinned(&folder, node.as_str())?;
+        let mut roots = RootCertStore::empty();
+        roots.add_parsable_certificates(rustls_native_certs::load_native_certs().certs);
+        if let Some(pem) = roots_pem {
+            let given = CertificateDer::pem_slice_iter(pem).filter_map(Result::ok);
+            roots.add_parsable_certificates(given);
+        }
+        let provider = Arc::new(rustls::crypto::ring::default_provider());
+        let tls = rustls::ClientConfig::builder_with_provider(provider)
+            .with_safe_default_protocol_versions()
+            .map_err(|error| error.to_string())?
+            .with_root_certificates(roots)
+            .with_no_client_auth();
+        let node = node.clone();
+        Ok(Link { node, folder, identity, pinned, offset_ms: 0, from, tls: Arc::new(tls), connection: None })
+    }
+
+    /// Our public key.
+    pub fn key(&self) -> [u8; 32] {
+        self.identity.public()
+    }
+
+    /// Goes to another node, as this one advised.
+    pub fn go(&mut self, address: &str) -> Result<(), String> {
+        let node = Url::parse(address).map_err(|_| format!("{address:?} is no URL"))?;
+        check(&node)?;
+        self.pinned = key::pinned(&self.folder, node.as_str())?;
+        (self.node, self.connection) = (node, None);
+        Ok(())
+    }
+
+    /// Says something and hears the answer, with the bytes that it took both ways. A clock that is off is corrected once.
+    pub async fn say(&mut self, request: &Request, now_ms: impl Fn() -> i64) -> Result<(Answer, u64), NoAnswer> {
+        let (answer, bytes) = self.once(request, &now_ms).await?;
+        if answer == (Answer::Refused { why: Refusal::Clock }) {
+            let (answer, more) = self.once(request, &now_ms).await?;
+            return Ok((answer, bytes + more));
+        }
+        Ok((answer, bytes))
+    }
+
+    async fn once(&mut self, request: &Request, now_ms: &impl Fn() -> i64) -> Result<(Answer, u64), NoAnswer> {
+        let sealed =
+            message::seal_request(request, &self.pinned.unwrap_or([0; 32]), &self.identity, now_ms() + self.offset_ms);
+        let signature = message::signature_of(&sealed);
+        let sent = sealed.len() as u64;
+        let bytes = match timeout(PATIENCE, self.post(sealed)).await {
+            Ok(Ok(bytes)) => bytes,
+            Ok(Err(why)) => {
+                self.connection = None;
+                return Err(NoAnswer::Broken(why));
+            }
+            Err(_) => {
+                self.connection = None;
+                return Err(NoAnswer::Broken("no answer in time".into()));
+            }
+        };
+        let opened = message::open_answer(&bytes, &signature)
+            .map_err(|wrong| NoAnswer::Broken(format!("what answered is no node of this kind ({wrong:?})")))?;
+        match self.pinned {
+            None => {
+                key::pin(&self.folder, self.node.as_str(), &opened.key).map_err(NoAnswer::Never)?;
+                self.pinned = Some(opened.key);
+            }
+            Some(pinned) if pinned != opened.key => {
+                return Err(NoAnswer::Never(format!(
+                    "{} shows another key than the one it had: somebody else answers in its name, or it was set up anew; if that is \
+                     so, remove its line from {}",
+                    self.node,
+                    self.folder.join(key::NODES).display()
+                )));
+            }
+            Some(_) => {}
+        }
+        self.offset_ms = opened.time_ms - now_ms();
+        Ok((opened.message, sent + bytes.len() as u64))
+    }
+
+    async fn post(&mut self, body: Vec<u8>) -> Result<Bytes, String> {
+        // A connection that stood may have been closed meanwhile: then a new one is made, once.
+        if let Some(mut connection) = self.connection.take()
+            && connection.ready().await.is_ok()
+            && let Ok(bytes) = self.exchange(&mut connection, &body).await
+        {
+            self.connection = Some(connection);
+            return Ok(bytes);
+        }
+        let mut connection = self.connect().await.map_err(|error| format!("cannot reach {}: {error}", self.node))?;
+        let bytes = self.exchange(&mut connection, &body).await?;
+        self.connection = Some(connection);
+        Ok(bytes)
+    }
+
+    async fn exchange(&self, connection: &mut SendRequest<Full<Bytes>>, body: &[u8]) -> Result<Bytes, String> {
+        let host = match self.node.port() == if self.node.is_https() { 443 } else { 80 } {
+            true => self.node.host_name().to_owned(),
+            false => format!("{}:{}", self.node.host_name(), self.node.port()),
+        };
+        let request = HttpRequest::post(PATH)
+            .header("host", host)
+            .header("content-type", "application/octet-stream")
+            .body(Full::new(Bytes::copy_from_slice(body)))
+            .map_err(|error| error.to_string())?;
+        let answer = connection.send_request(request).await.map_err(|error| error.to_string())?;
+        let status = answer.status();
+        if !status.is_success() {
+            return Err(match status.as_u16() {
+                404 => format!("{} takes no contributors; it has to be started with --contributors", self.node),
+                _ => format!("{} answered {status}", self.node),
+            });
+        }
+        let body =
+            Limited::new(answer.into_body(), MESSAGE_BYTES_MAX).collect().await.map_err(|error| error.to_string())?;
+        Ok(body.to_bytes())
+    }
+
+    async fn connect(&self) -> io::Result<SendRequest<Full<Bytes>>> {
+        let host = self.node.host_name();
+        let found: Vec<SocketAddr> = match self.node.address() {
+            Some(ip) => vec![SocketAddr::new(ip, self.node.port())],
+            None => tokio::net::lookup_host((host, self.node.port())).await?.collect(),
+        };
+        let mut last = io::Error::from(io::ErrorKind::NotFound);
+        for address in found {
+            // What is not protected by TLS stays on this machine, whatever a name resolves to.
+            if !self.node.is_https() && !address.ip().is_loopback() {
+                last = io::Error::other("plain HTTP is for this machine only");
+                continue;
+            }
+            match self.dial(address).await {
+                Ok(socket) => return self.shake(socket).await,
+                Err(error) => last = error,
+            }
+        }
+        Err(last)
+    }
+
+    async fn dial(&self, address: SocketAddr) -> io::Result<TcpStream> {
+        let socket = if address.is_ipv4() { TcpSocket::new_v4()? } else { TcpSocket::new_v6()? };
+        if let Some(from) = self.from.filter(|from| from.is_ipv4() == address.is_ipv4()) {
+            socket.bind(SocketAddr::new(from, 0))?;
+        }
+        timeout(Duration::from_secs(15), socket.connect(address)).await?
+    }
+
+    async fn shake(&self, socket: TcpStream) -> io::Result<SendRequest<Full<Bytes>>> {
+        let _smaller_messages_wait_otherwise = socket.set_nodelay(true);
+        if !self.node.is_https() {
+            return begin(TokioIo::new(socket)).await;
+        }
+        let name = ServerName::try_from(self.node.host_name().to_owned()).map_err(io::Error::other)?;
+        let connector = tokio_rustls::TlsConnector::from(self.tls.clone());
+        begin(TokioIo::new(connector.connect(name, socket).await?)).await
+    }
+}
+
+async fn begin<S>(io: S) -> io::Result<SendRequest<Full<Bytes>>>
+where
+    S: hyper::rt::Read + hyper::rt::Write + Unpin + 'static,
+{
+    let (sender, connection) = handshake(io).await.map_err(io::Error::other)?;
+    tokio::task::spawn_local(async move {
+        let _ended = connection.await;
+    });
+    Ok(sender)
+}
+
+/// HTTPS, or plain HTTP to this machine.
+pub fn check(node: &Url) -> Result<(), String> {
+    let here = node.address().map_or(node.host_name() == "localhost", |ip| ip.is_loopback());
+    match node.is_https() || here {
+        true => Ok(()),
+        false => Err(format!("{node} is not https, and not on this machine")),
+    }
+}

@@ -1,0 +1,284 @@
+//! Liars among contributors, in virtual time: the real trust, a web that is known, and volunteers of every kind.
+
+use skep_contribute::limits::{FLOOR_PERMILLE, GOOD_BUNDLES};
+use skep_contribute::message::Digest;
+use skep_contribute::trust::{Greeting, Key, Likeness, NODE, Network, Trust, View, Work, Wrong};
+use std::collections::{BTreeSet, HashMap};
+
+/// What a volunteer does.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Kind {
+    Honest,
+    /// Says what was there the last time, and does not look.
+    NeverFetches,
+    /// Says that nothing changed.
+    Unchanged,
+    /// Other links.
+    Links,
+    /// Another body.
+    Bodies,
+    /// Two of them, who tell the same tale.
+    Pair(u64),
+}
+
+const LIARS: [Kind; 5] = [Kind::NeverFetches, Kind::Unchanged, Kind::Links, Kind::Bodies, Kind::Pair(77)];
+
+struct Chance(u64);
+
+impl Chance {
+    fn next(&mut self) -> u64 {
+        self.0 = self.0.wrapping_add(0x9e37_79b9_7f4a_7c15);
+        let mut z = self.0;
+        z = (z ^ (z >> 30)).wrapping_mul(0xbf58_476d_1ce4_e5b9);
+        z = (z ^ (z >> 27)).wrapping_mul(0x94d0_49bb_1331_11eb);
+        z ^ (z >> 31)
+    }
+
+    fn one_in(&mut self, n: u64) -> bool {
+        self.next().is_multiple_of(n)
+    }
+}
+
+struct Volunteer {
+    key: Key,
+    network: Network,
+    kind: Kind,
+    bundles: u32,
+    /// URLs that it could have been caught with, since it began to lie.
+    falsified: u64,
+    caught_after: Option<u64>,
+    lost: bool,
+}
+
+/// A body that the archive has: who vouches for it, and whether it is true.
+struct Kept {
+    by: Key,
+    true_one: bool,
+    confirmed: bool,
+}
+
+struct World {
+    trust: Trust,
+    chance: Chance,
+    volunteers: Vec<Volunteer>,
+    /// The version of each URL.
+    versions: Vec<u64>,
+    archive: HashMap<u64, Kept>,
+    now_ms: i64,
+    next_key: u64,
+    wronged: u64,
+}
+
+const URLS: u64 = 40_000;
+const BUNDLE: usize = 100;
+
+fn digest(url: u64, version: u64, salt: u64) -> Digest {
+    let mut bytes = [0; 20];
+    bytes[..8].copy_from_slice(&url.to_le_bytes());
+    bytes[8..16].copy_from_slice(&version.to_le_bytes());
+    bytes[16..20].copy_from_slice(&(salt as u32).to_le_bytes());
+    Digest::Plain(bytes)
+}
+
+impl World {
+    fn new(seed: u64) -> World {
+        let mut world = World {
+            trust: Trust::default(),
+            chance: Chance(seed),
+            volunteers: Vec::new(),
+            versions: vec![0; URLS as usize],
+            archive: HashMap::new(),
+            now_ms: 0,
+            next_key: 1,
+            wronged: 0,
+        };
+        for number in 0..100 {
+            let kind = if number < 10 { LIARS[number % 5] } else { Kind::Honest };
+            world.join(kind, 1_000 + number as u64);
+        }
+        world
+    }
+
+    fn join(&mut self, kind: Kind, network: Network) {
+        let mut key = [0; 32];
+        key[..8].copy_from_slice(&self.next_key.to_le_bytes());
+        self.next_key += 1;
+        assert_eq!(self.trust.greet(&key, network, 63, self.now_ms), Greeting::Welcome);
+        let volunteer = Volunteer { key, network, kind, bundles: 0, falsified: 0, caught_after: None, lost: false };
+        self.volunteers.push(volunteer);
+    }
+
+    /// What is there; some pages have other bytes each time, a few have nothing in common with themselves.
+    fn truth(&mut self, url: u64) -> View {
+        let version = self.versions[url as usize];
+        let (noise, text) = match url % 20 {
+            0 => (self.chance.next(), self.chance.next()),
+            1 | 2 => (self.chance.next(), url.wrapping_mul(31) ^ version.wrapping_mul(0x5bd1_e995_7b17_0a3d)),
+            _ => (0, url.wrapping_mul(31) ^ version.wrapping_mul(0x5bd1_e995_7b17_0a3d)),
+        };
+        View { status: 200, digest: digest(url, version, noise), text, links: url ^ version }
+    }
+
+    /// What a volunteer says, and whether that is a lie.
+    fn says(&mut self, who: usize, url: u64) -> (View, bool) {
+        let truth = self.truth(url);
+        let (kind, bundles) = (self.volunteers[who].kind, self.volunteers[who].bundles);
+        let checked_at_the_floor = bundles > 8 * GOOD_BUNDLES;
+        if kind == Kind::Honest || !checked_at_the_floor || !self.chance.one_in(8) {
+            return (truth, false);
+        }
+        let version = self.versions[url as usize];
+        let told = match kind {
+            Kind::Honest => truth,
+            Kind::NeverFetches => View { digest: digest(url, version.wrapping_sub(1), 1), text: !truth.text, ..truth },
+            Kind::Unchanged => {
+                View { digest: digest(url, version.wrapping_sub(1), 0), text: truth.text.rotate_left(7), ..truth }
+            }
+            Kind::Links => View { digest: digest(url, version, 9), links: truth.links ^ 1, ..truth },
+            Kind::Bodies => View { digest: digest(url, version, 10), text: !truth.text, ..truth },
+            Kind::Pair(tale) => View { digest: digest(url, version, tale), text: tale, links: tale, ..truth },
+        };
+        (told, told != truth)
+    }
+
+    /// One bundle of one volunteer, from asking to judgement.
+    fn bundle(&mut self, who: usize) {
+        let (key, network) = (self.volunteers[who].key, self.volunteers[who].network);
+        if self.volunteers[who].lost || self.trust.greet(&key, network, 63, self.now_ms) != Greeting::Welcome {
+            return;
+        }
+        let start = self.chance.next() % (URLS - BUNDLE as u64);
+        let said: Vec<(u64, View, bool)> = (0..BUNDLE as u64)
+            .map(|n| {
+                let (view, lie) = self.says(who, start + n);
+                (start + n, view, lie)
+            })
+            .collect();
+        let mut chance = Chance(self.chance.next());
+        let checks: BTreeSet<usize> = self.trust.checks(&key, BUNDLE, &mut || chance.next()).into_iter().collect();
+        self.volunteers[who].bundles += 1;
+        if said.iter().any(|(.., lie)| *lie) {
+            self.volunteers[who].falsified += said.iter().filter(|(url, ..)| url % 20 != 0).count() as u64;
+        }
+        let (mut lied, mut confirmed) = (false, BTreeSet::new());
+        for at in checks {
+            let (url, view, lie) = said[at];
+            // By somebody of another network, nine times in ten; he may be of the same pair.
+            let other = (self.chance.next() % self.volunteers.len() as u64) as usize;
+            let by_other =
+                !self.chance.one_in(10) && self.volunteers[other].network != network && !self.volunteers[other].lost;
+            let second = if by_other { self.says(other, url).0 } else { self.truth(url) };
+            match self.trust.compare(url, &view, &second) {
+                Likeness::Same => {
+                    confirmed.insert(at);
+                }
+                Likeness::Nothing | Likeness::Place => {}
+                Likeness::Differ => {
+                    let ours = [self.truth(url), self.truth(url)];
+                    match self.trust.decide(url, &view, &second, &ours) {
+                        Wrong::First | Wrong::Both => {
+                            lied = true;
+                            self.wronged += u64::from(!lie);
+                        }
+                        Wrong::Second if by_other => self.catch(other),
+                        Wrong::Second | Wrong::Nobody => {}
+                    }
+                }
+            }
+        }
+        if lied {
+            self.catch(who);
+            return;
+        }
+        let mut work = Work { urls: BUNDLE as u64, ..Work::default() };
+        for (at, (url, view, lie)) in said.iter().enumerate() {
+            let steady = url % 20 != 0;
+            if confirmed.contains(&at) {
+                self.trust.witness(&NODE, 0, *url, view, self.now_ms);
+            }
+            let seen = self.trust.witness(&key, network, *url, view, self.now_ms) || confirmed.contains(&at);
+            work.confirmed += u64::from(seen);
+            if steady {
+                let kept = Kept { by: key, true_one: !lie, confirmed: seen };
+                self.archive.insert(*url, kept);
+            }
+        }
+        self.trust.good(&key, work);
+    }
+
+    fn catch(&mut self, who: usize) {
+        let key = self.volunteers[who].key;
+        if self.volunteers[who].lost {
+            return;
+        }
+        if self.volunteers[who].kind == Kind::Honest {
+            self.wronged += 1;
+        }
+        let again = self.trust.lied(&key, self.now_ms);
+        let again: BTreeSet<u64> = again.into_iter().collect();
+        // What only it had seen is fetched again; nothing of it stays.
+        self.archive.retain(|url, kept| kept.by != key || (kept.confirmed && !again.contains(url)));
+        let volunteer = &mut self.volunteers[who];
+        if volunteer.caught_after.is_none() && volunteer.kind != Kind::Honest {
+            volunteer.caught_after = Some(volunteer.falsified);
+        }
+        volunteer.lost = true;
+        // It comes back under a fresh key.
+        let (kind, network) = (volunteer.kind, volunteer.network);
+        if kind != Kind::Honest && self.now_ms < 2 * 86_400_000 {
+            self.join(kind, network);
+        }
+    }
+
+    /// Rounds in which everybody has a turn; pages change now and then.
+    fn run(&mut self, rounds: u32) {
+        for _ in 0..rounds {
+            self.now_ms += 600_000;
+            for _ in 0..URLS / 4_000 {
+                let url = self.chance.next() % URLS;
+                self.versions[url as usize] += 1;
+                self.archive.remove(&url);
+            }
+            for who in 0..self.volunteers.len() {
+                self.bundle(who);
+            }
+        }
+    }
+}
+
+/// What all worlds came to.
+fn worlds(seeds: std::ops::Range<u64>) -> (usize, usize, f64, u64, u64) {
+    let (mut caught, mut liars, mut worst, mut altered, mut wronged) = (0, 0, 1.0f64, 0, 0);
+    for seed in seeds {
+        let mut world = World::new(seed);
+        world.run(500);
+        for volunteer in world.volunteers.iter().filter(|volunteer| volunteer.kind != Kind::Honest) {
+            // Who never had a thousand URLs to be caught with says nothing.
+            if volunteer.falsified >= 1_000 || volunteer.caught_after.is_some() {
+                liars += 1;
+                caught += usize::from(volunteer.caught_after.is_some_and(|after| after <= 1_000));
+            }
+        }
+        let honest: Vec<&Kept> = world.archive.values().filter(|kept| kept.true_one).collect();
+        let confirmed = honest.iter().filter(|kept| kept.confirmed).count() as f64 / honest.len().max(1) as f64;
+        worst = worst.min(confirmed);
+        altered += world.archive.values().filter(|kept| !kept.true_one && kept.confirmed).count() as u64;
+        wronged += world.wronged;
+    }
+    (caught, liars, worst, altered, wronged)
+}
+
+#[test]
+fn liars_are_caught_honest_work_is_confirmed_and_nothing_altered_is() {
+    assert_eq!(FLOOR_PERMILLE, 20);
+    let seeds: u64 = std::env::var("SKEP_SEEDS").ok().and_then(|seeds| seeds.parse().ok()).unwrap_or(2);
+    let (caught, liars, confirmed, altered, wronged) = worlds(1..seeds + 1);
+    println!(
+        "{caught} of {liars} liars caught within 1000 URLs, {confirmed:.3} of honest bodies confirmed, {altered} altered"
+    );
+    assert!(liars >= 10 * seeds as usize, "{liars}");
+    assert!(caught as f64 > 0.85 * liars as f64, "{caught} of {liars} caught within a thousand URLs");
+    assert!(confirmed >= 0.9, "{confirmed} of honest bodies confirmed");
+    assert_eq!(altered, 0, "altered bodies that count as confirmed");
+    assert_eq!(wronged, 0, "honest volunteers called liars");
+}

@@ -1,0 +1,393 @@
+//! Contributors by the real binary: real processes, real sockets, a web whose truth is known.
+
+#[path = "site/portal.rs"]
+mod portal;
+mod site;
+#[path = "site/web.rs"]
+mod web;
+
+use portal::Portal;
+use serde_json::Value;
+use site::Site;
+use skep_testweb::{Content, HostPlan, Plan, Request, Shape, Web};
+use std::collections::BTreeSet;
+use std::io::{BufRead, BufReader, Write};
+use std::path::PathBuf;
+use std::process::{Child, Stdio};
+use std::time::{Duration, Instant};
+
+/// How long anything here may take before it counts as a hang.
+const PATIENCE: Duration = Duration::from_secs(240);
+
+/// A contributor that was typed. It ends with this.
+struct Contributor {
+    child: Child,
+    folder: PathBuf,
+    said: BufReader<std::process::ChildStderr>,
+}
+
+impl Contributor {
+    fn begin(site: &Site, number: u32, node: &str, web: Option<&Web>, more: &[&str]) -> Contributor {
+        let folder = site.path(&format!("contributor-{number}"));
+        let from = format!("127.0.{}.1", 10 + number);
+        let mut typed = vec!["contribute".to_owned(), format!("http://{node}"), "--allow-private".into()];
+        typed.extend(["--page", "no", "--from", &from, "--dir"].map(str::to_owned));
+        typed.push(folder.display().to_string());
+        for place in web.iter().flat_map(|web| &web.map().hosts) {
+            typed.extend(place.resolve.iter().flat_map(|resolve| ["--resolve".to_owned(), resolve.clone()]));
+        }
+        typed.extend(more.iter().map(|word| (*word).to_owned()));
+        let typed: Vec<&str> = typed.iter().map(String::as_str).collect();
+        let mut child = site.command(&typed).stdout(Stdio::null()).stderr(Stdio::piped()).spawn().expect("skep starts");
+        let said = BufReader::new(child.stderr.take().expect("its talk"));
+        Contributor { child, folder, said }
+    }
+
+    /// Reads what it says until this is said.
+    fn until_said(&mut self, what: &str) -> String {
+        let mut all = String::new();
+        while !all.contains(what) {
+            let read = self.said.read_line(&mut all).expect("its talk can be read");
+            assert!(read > 0, "it never said {what:?}: {all}");
+        }
+        all
+    }
+
+    fn told(&self, site: &Site, word: &str) -> Value {
+        let folder = self.folder.display().to_string();
+        let told = site.skep(&["contribute", word, "--dir", &folder, "--json"]).exits(0);
+        told.json().pop().expect("how it stands")
+    }
+
+    /// Asks how it stands until it stands so.
+    fn until(&self, site: &Site, what: &str, is_so: impl Fn(&Value) -> bool) -> Value {
+        let since = Instant::now();
+        loop {
+            let status = self.told(site, "--status");
+            if is_so(&status) {
+                return status;
+            }
+            assert!(since.elapsed() < PATIENCE, "never {what}: {status}");
+            std::thread::sleep(Duration::from_millis(50));
+        }
+    }
+
+    fn kill(mut self) {
+        self.child.kill().expect("it can be killed");
+        self.child.wait().expect("it ends");
+    }
+}
+
+impl Drop for Contributor {
+    fn drop(&mut self) {
+        let _ended_already = self.child.kill();
+        let _reaped = self.child.wait();
+    }
+}
+
+/// Frozen hosts, each a site of its own.
+fn hosts(count: u32, pages: u32) -> Web {
+    let host = |number| HostPlan::generated(&format!("bees{number}.test"), Shape::pages(pages).frozen());
+    web::start((0..count).fold(Plan::new(11), |plan, number| plan.host(host(number))))
+}
+
+/// A crawl of all hosts of a web at the usual pace.
+fn crawl(web: &Web, more: &[&str]) -> Vec<String> {
+    let mut typed = vec!["crawl".to_owned()];
+    typed.extend(web.map().hosts.iter().map(|place| format!("http://{}/", place.host)));
+    typed.extend(["--name", "bees", "--allow-private", "--patience", "1"].map(str::to_owned));
+    for place in &web.map().hosts {
+        typed.extend(place.resolve.iter().flat_map(|resolve| ["--resolve".to_owned(), resolve.clone()]));
+    }
+    typed.extend(more.iter().map(|word| (*word).to_owned()));
+    typed
+}
+
+fn words(typed: &[String]) -> Vec<&str> {
+    typed.iter().map(String::as_str).collect()
+}
+
+/// What an archive has of a web: URL, status, digest.
+fn kept(site: &Site, web: &Web) -> BTreeSet<(String, String, String)> {
+    let mut kept = BTreeSet::new();
+    for place in &web.map().hosts {
+        let listed = site.skep(&["captures", &place.host, "--match", "host", "--json"]).exits(0);
+        kept.extend(listed.json().into_iter().map(|capture| {
+            let text = |name: &str| capture[name].as_str().map_or_else(|| capture[name].to_string(), str::to_owned);
+            (text("url"), text("status"), text("digest"))
+        }));
+    }
+    kept
+}
+
+/// Records that say whose hands fetched them.
+fn lines(site: &Site, beginning: &str) -> usize {
+    let grep = format!(
+        "find archive/segments -name '*.warc.gz' -exec zcat {{}} + 2>/dev/null | grep -ac '^{beginning}' || true"
+    );
+    site.shell(&grep).text().trim().parse().expect("a number")
+}
+
+#[test]
+fn six_contributors_make_the_archive_that_we_would_have_made_and_killing_them_loses_nothing() {
+    let (alone, ours) = (Site::new(), hosts(6, 8));
+    alone.skep(&words(&crawl(&ours, &[]))).exits(0);
+    let (site, web) = (Site::filled(), hosts(6, 8));
+    let portal = Portal::begin(&site, &["--contributors"]);
+    let mut contributors: Vec<Contributor> = (0..6)
+        .map(|number| Contributor::begin(&site, number, &portal.address, Some(&web), &["--connections", "2"]))
+        .collect();
+    for contributor in &mut contributors {
+        contributor.until_said("welcome at");
+    }
+    let mut command = site.command(&words(&crawl(&web, &["--by-contributors", "--json"])));
+    let mut running = command.stdout(Stdio::piped()).stderr(Stdio::null()).spawn().expect("skep starts");
+    let mut events = BufReader::new(running.stdout.take().expect("its output")).lines();
+    // After some visits, again and again, one is killed in the middle of whatever it does, and begins anew.
+    let mut visited = 0;
+    for line in events.by_ref() {
+        let event: Value = serde_json::from_str(&line.expect("its output can be read")).expect("an event");
+        visited += u64::from(event["event"] == "visited");
+        if event["event"] == "visited" && visited % 9 == 0 && visited <= 36 {
+            let number = (visited / 9) as u32;
+            let old = std::mem::replace(
+                &mut contributors[number as usize],
+                Contributor::begin(&site, 20 + number, &portal.address, Some(&web), &["--connections", "2"]),
+            );
+            let folder = old.folder.clone();
+            old.kill();
+            // The same volunteer starts again where it was killed: what it had finished is still there.
+            let again = Contributor::begin(&site, number, &portal.address, Some(&web), &["--connections", "2"]);
+            assert_eq!(again.folder, folder);
+            contributors.push(again);
+        }
+        if event["event"] == "ended" {
+            assert_eq!(event["ending"], "finished", "{event}");
+        }
+    }
+    assert!(running.wait().expect("it ends").success());
+    assert_eq!(kept(&site, &web), kept(&alone, &ours), "the same archive, whoever's hands");
+    let report = web.report();
+    assert!(report.polite(), "{}", report.table());
+    let (theirs, all) = (lines(&site, "hands: contributor "), lines(&site, "skep-visit: "));
+    assert!(theirs * 2 > all, "{theirs} of {all} records by contributors");
+    assert_eq!(lines(&site, "sources: "), theirs, "each says how many saw it");
+    let known = site.skep(&["contributors", "--json"]).exits(0).json();
+    assert!(known.len() >= 6 && known.iter().all(|one| one["lies"] == 0), "{known:?}");
+    let confirmed: u64 = known.iter().filter_map(|one| one["confirmed"].as_u64()).sum();
+    assert!(confirmed > 0, "newcomers are checked, and were right: {known:?}");
+    let (status, page) = portal.get("/contributors");
+    assert!(status == 200 && page.contains(known[0]["name"].as_str().expect("a name")), "{page}");
+    site.is_sound();
+}
+
+#[test]
+fn what_the_fetcher_must_not_be_able_to_do_it_cannot_do() {
+    let site = Site::new();
+    let mut contributor = Contributor::begin(&site, 1, "127.0.0.1:9", None, &[]);
+    let said = contributor.until_said("seccomp");
+    assert!(!said.contains("not held"), "{said}");
+    let folder = contributor.folder.display().to_string();
+    let tried = site.skep(&["contribute", "--try-sandbox", "--dir", &folder]).exits(0);
+    assert!(tried.text().lines().count() >= 15, "{}", tried.text());
+    assert!(!tried.text().contains("POSSIBLE"), "{}", tried.text());
+    for hostile in
+        ["read a file", "connect", "run a program", "start a thread", "see the environment", "signal its parent"]
+    {
+        assert!(tried.text().contains(&format!("refused   {hostile}")), "{}", tried.text());
+    }
+}
+
+#[test]
+fn pause_resume_hours_and_finish_do_what_they_say() {
+    let (site, web) = (Site::filled(), hosts(2, 40));
+    let portal = Portal::begin(&site, &["--contributors"]);
+    let mut command = site.command(&words(&crawl(&web, &["--by-contributors"])));
+    let mut running = command.stdout(Stdio::null()).stderr(Stdio::null()).spawn().expect("skep starts");
+    let theirs = |web: &Web| web.requests().iter().filter(|request| request.agent.contains("contributor of")).count();
+    // Not now: an hour that is over by twelve hours.
+    let hour: u32 = site.shell("date +%-H").text().trim().parse().expect("an hour");
+    let other = format!("{}-{}", (hour + 11) % 24, (hour + 12) % 24);
+    let sleeper = Contributor::begin(&site, 2, &portal.address, Some(&web), &["--hours", &other]);
+    let worker = Contributor::begin(&site, 1, &portal.address, Some(&web), &[]);
+    worker.until(&site, "at work", |status| status["pages"].as_u64() > Some(2));
+    let paused = worker.told(&site, "--pause");
+    assert_eq!(paused["state"], "paused");
+    assert!(paused["why-not-more"].as_str().is_some_and(|why| why.contains("--resume")), "{paused}");
+    // What was under way comes to its end; then nothing.
+    std::thread::sleep(Duration::from_millis(700));
+    let before = theirs(&web);
+    std::thread::sleep(Duration::from_millis(1_500));
+    assert_eq!(theirs(&web), before, "nothing is fetched in a pause");
+    worker.told(&site, "--resume");
+    worker.until(&site, "at work again", |status| status["pages"].as_u64() > paused["pages"].as_u64());
+    let slept = sleeper.told(&site, "--status");
+    assert!(
+        slept["pages"] == 0 && slept["why-not-more"].as_str().is_some_and(|why| why.contains("only between")),
+        "{slept}"
+    );
+    // A second one in the same folder is refused.
+    let folder = worker.folder.display().to_string();
+    let second =
+        site.skep(&["contribute", &format!("http://{}", portal.address), "--dir", &folder, "--page", "no"]).exits(2);
+    assert!(second.talk.contains("--dir"), "{}", second.talk);
+    let mut worker = worker;
+    worker.told(&site, "--finish-and-stop");
+    worker.until_said("finished; thank you");
+    assert!(worker.child.wait().expect("it ends").success());
+    assert_eq!(
+        std::fs::read_dir(worker.folder.join("work")).expect("a folder").count(),
+        0,
+        "nothing is left to return"
+    );
+    site.skep(&["contribute", "--status", "--dir", &folder]).exits(2);
+    running.kill().expect("it can be killed");
+    running.wait().expect("it ends");
+}
+
+#[test]
+fn the_unit_is_one_that_systemd_understands() {
+    let site = Site::new();
+    let typed = [
+        "contribute",
+        "https://node.example",
+        "--rate",
+        "2MB/s",
+        "--month",
+        "50GB",
+        "--hours",
+        "22-06",
+        "--cpu",
+        "25%",
+        "--install",
+    ];
+    let unit = site.skep(&typed).exits(0).text();
+    for line in
+        ["IPAddressDeny=10.0.0.0/8", "NoNewPrivileges=yes", "ProtectSystem=strict", "CPUQuota=25%", "DynamicUser=yes"]
+    {
+        assert!(unit.contains(line), "{line}: {unit}");
+    }
+    site.write("skep-contribute.service", &unit);
+    let verified =
+        site.shell("systemd-analyze verify --man=no ./skep-contribute.service 2>&1 | grep skep-contribute || true");
+    assert_eq!(verified.text(), "", "systemd-analyze has nothing to say");
+}
+
+#[test]
+fn wrong_words_are_explained() {
+    let site = Site::new();
+    for (typed, hint) in [
+        (vec!["contribute"], "skep contribute https://"),
+        (vec!["contribute", "http://node.example"], "https"),
+        (vec!["contribute", "https://node.example", "--hours", "late"], "22-06"),
+        (vec!["contribute", "https://node.example", "--cpu", "lots"], "25%"),
+        (vec!["contribute", "https://node.example", "--rate", "fast"], "500MB"),
+        (vec!["contribute", "--status", "--dir", "nowhere"], "starts one"),
+    ] {
+        let ran = site.skep(&typed).exits(2);
+        assert!(ran.talk.contains(hint), "{typed:?}: {}", ran.talk);
+    }
+}
+
+#[test]
+fn a_node_refuses_what_makes_no_sense_and_goes_on() {
+    let site = Site::filled();
+    let portal = Portal::begin(&site, &["--contributors"]);
+    let post = |body: &[u8]| -> (u16, Vec<u8>) {
+        let mut stream = std::net::TcpStream::connect(&portal.address).expect("somebody listens");
+        let head = format!(
+            "POST /contribute HTTP/1.1\r\nHost: {}\r\nContent-Length: {}\r\nConnection: close\r\n\r\n",
+            portal.address,
+            body.len()
+        );
+        stream.write_all(head.as_bytes()).expect("it is sent");
+        let _it_may_have_heard_enough = stream.write_all(body);
+        let mut bytes = Vec::new();
+        let _cut_off = std::io::Read::read_to_end(&mut stream, &mut bytes);
+        let status = String::from_utf8_lossy(bytes.get(9..12).unwrap_or_default()).parse().unwrap_or(0);
+        (status, bytes)
+    };
+    for body in [&b""[..], b"nonsense", &[0; 200], &vec![7; 100_000]] {
+        let (status, answer) = post(body);
+        assert_eq!(status, 200);
+        assert!(answer.windows(4).any(|window| window == b"SKN1"), "a signed refusal");
+    }
+    assert_eq!(post(&vec![0; 5 << 20]).0, 413);
+    let without = Site::filled();
+    let plain = Portal::begin(&without, &[]);
+    let mut contributor = Contributor::begin(&without, 1, &plain.address, None, &[]);
+    contributor.until_said("has to be started with --contributors");
+    let mut contributor = Contributor::begin(&site, 1, &portal.address, None, &[]);
+    contributor.until_said("welcome at");
+    let name = site.skep(&["contributors", "--json"]).exits(0).each("name").pop().expect("one");
+    assert_eq!(site.skep(&["contributors", "suspend", &name, "--json"]).exits(0).each("trust"), ["suspended"]);
+    contributor.until_said("wants no more");
+    assert_eq!(contributor.child.wait().expect("it ends").code(), Some(3));
+    assert_eq!(site.skep(&["contributors", "trust", &name, "--json"]).exits(0).each("trust"), ["vouched"]);
+    site.skep(&["contributors", "suspend", "ffffffffffffffff"]).exits(2);
+}
+
+/// Bytes that ended in each span, and the most requests at once.
+fn flow(requests: &[Request], span_us: u64) -> (u64, usize) {
+    let ended: Vec<(u64, u64)> =
+        requests.iter().filter_map(|request| request.end_us.map(|end_us| (end_us, request.bytes))).collect();
+    let within =
+        |from: u64| ended.iter().filter(|(at, _)| (from..from + span_us).contains(at)).map(|(_, b)| b).sum::<u64>();
+    let most = ended.iter().map(|(at, _)| within(*at)).max().unwrap_or(0);
+    let at_once = |at: u64| {
+        requests
+            .iter()
+            .filter(|request| request.start_us <= at && request.end_us.is_none_or(|end_us| end_us > at))
+            .count()
+    };
+    (most, requests.iter().map(|request| at_once(request.start_us)).max().unwrap_or(0))
+}
+
+#[test]
+fn rate_connections_and_quota_hold_as_seen_from_outside() {
+    const RATE: u64 = 200_000;
+    const QUOTA: u64 = 6_000_000;
+    const FILE: usize = 40_000;
+    let site = Site::filled();
+    let mut plan = Plan::new(5);
+    for number in 0..5 {
+        let mut links = String::from("<title>files</title>");
+        for file in 0..40u32 {
+            links.push_str(&format!("<a href='{file}.txt'>{file}</a>\n"));
+            let text: String = (0..FILE / 8)
+                .map(|n| format!("{:07x} ", (n as u32 ^ file << 9 ^ number << 20).wrapping_mul(2_654_435_761) >> 4))
+                .collect();
+            site.write(&format!("files{number}/{file}.txt"), &text.as_bytes()[..FILE]);
+        }
+        site.write(&format!("files{number}/index.html"), links);
+        plan = plan
+            .host(HostPlan::new(&format!("files{number}.test"), Content::Folder(site.path(&format!("files{number}")))));
+    }
+    let web = web::start(plan);
+    let portal = Portal::begin(&site, &["--contributors"]);
+    let mut command = site.command(&words(&crawl(&web, &["--by-contributors"])));
+    let mut running = command.stdout(Stdio::null()).stderr(Stdio::null()).spawn().expect("skep starts");
+    let more = ["--rate", "200kB/s", "--connections", "2", "--month", "6MB"];
+    let contributor = Contributor::begin(&site, 1, &portal.address, Some(&web), &more);
+    let status = contributor.until(&site, "out of bytes", |status| {
+        status["why-not-more"].as_str().is_some_and(|why| why.contains("of this month are used"))
+    });
+    assert!(status["month-bytes"].as_u64().is_some_and(|bytes| bytes <= QUOTA), "{status}");
+    // Answers under way are cut off; then nothing more.
+    std::thread::sleep(Duration::from_secs(2));
+    let theirs = || -> Vec<Request> {
+        web.requests().into_iter().filter(|request| request.agent.contains("contributor of")).collect()
+    };
+    let before = theirs();
+    std::thread::sleep(Duration::from_secs(3));
+    assert_eq!(theirs().len(), before.len(), "it has stopped");
+    let total: u64 = before.iter().map(|request| request.bytes).sum();
+    assert!(total <= QUOTA && total > QUOTA / 4, "{total}");
+    let span_seconds = 10;
+    let (most, at_once) = flow(&before, span_seconds * 1_000_000);
+    // What was sent before a span and ended in it: a file for each connection.
+    assert!(most <= RATE * span_seconds + 2 * FILE as u64, "{most} bytes in {span_seconds} s");
+    assert!(at_once <= 2, "{at_once} at once");
+    running.kill().expect("it can be killed");
+    running.wait().expect("it ends");
+}
