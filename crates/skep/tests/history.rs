@@ -189,7 +189,16 @@ fn pass(archive: &Arc<Archive>, web: &Web) {
         ..Settings::default()
     };
     let patience = Patience { scale_permille: 1, ..Patience::default() };
-    let run_of = Run { settings, fetch, cookies: Default::default(), workers: 1, patience, watch: false, judges: None };
+    let run_of = Run {
+        settings,
+        fetch,
+        cookies: Default::default(),
+        workers: 1,
+        patience,
+        watch: false,
+        judges: None,
+        others: None,
+    };
     assert_eq!(run(archive, run_of, &Control::default(), &mut |_| ()).expect("a pass"), Ending::Finished);
 }
 
