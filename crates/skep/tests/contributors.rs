@@ -63,7 +63,8 @@ impl Contributor {
     fn until(&self, site: &Site, what: &str, is_so: impl Fn(&Value) -> bool) -> Value {
         let since = Instant::now();
         loop {
-            let status = self.told(site, "--status");
+            // It answers once its socket is there.
+            let status = if self.folder.join("control").exists() { self.told(site, "--status") } else { Value::Null };
             if is_so(&status) {
                 return status;
             }

@@ -249,8 +249,8 @@ fn a_small_history_is_told_as_it_was() {
     assert_eq!(score.silent, 1, "markup alone is noise");
 }
 
-/// Commits of the real history; `cargo xtask soak history` takes all of them.
-const COMMITS: usize = 300;
+/// Commits of the real history, about a second each at the usual pace; `cargo xtask soak history` takes all of them.
+const COMMITS: usize = 60;
 
 #[test]
 fn a_real_history_is_told_as_it_was() {
