@@ -40,7 +40,7 @@ pub struct Line {
 const NO_KEY: &str = "-";
 
 /// Indexes a file: sorted lines in `out`, one after another. `findings` is told what is wrong with the file, `progress` how many of its
-/// bytes were read. The file is skimmed: a body whose digest the record declares is not inflated where the file says how long it is.
+/// bytes were read. The file is skimmed: a body whose digest the record declares is not inflated where its end is certain.
 pub fn index_file(
     path: &Path,
     filename: &str,

@@ -1,5 +1,5 @@
 //! Reads every record of the files given and counts them: `readbench FILE… [--heads|--bodies|--digests] [--threads N]`. With
-//! `--heads` bodies are stepped over where the file says how long they are. The benchmark `warc-read` runs it against other readers.
+//! `--heads` bodies are stepped over where their ends are certain. The benchmark `warc-read` runs it against other readers.
 
 use skep_warc::{Options, Reader, Verified, check_record, read_parts};
 use std::io::BufRead;

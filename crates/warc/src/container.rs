@@ -9,8 +9,10 @@
 //!   zstd   | 5d 2a 4d 18 | length 4 | dictionary |  then frames  | 28 b5 2f fd | …          (dictionary only as the first frame)
 //! ```
 
+mod ahead;
 mod gzip;
 
+use self::ahead::Ahead;
 use self::gzip::GzipStream;
 use crate::beginning::Beginning;
 use crate::deflate::Inflater;
@@ -67,6 +69,7 @@ pub(crate) struct Stream {
     promised: Option<Promise>,
     /// What the member promises of its length was held against what stands there.
     can_step_over: bool,
+    ahead: Ahead,
     beginning: Beginning,
     /// A decoder that an earlier member is done with.
     spare: Option<Box<GzipStream>>,
@@ -111,6 +114,7 @@ impl Stream {
             member_passed: 0,
             promised: None,
             can_step_over: false,
+            ahead: Ahead::new(),
             beginning: Beginning::new(),
             spare: None,
             inflater: Inflater::new(),

@@ -17,6 +17,8 @@ pub const BEGINNING_BYTES: usize = 576;
 pub const BEGINNING_BYTES_MAX: usize = 8 << 10;
 /// Raw bytes at hand for the beginning of a member.
 pub const BEGINNING_RAW_BYTES: usize = 32 << 10;
+/// Members in a row whose end is looked for in vain before a file is read without looking.
+pub const LOOKS_IN_VAIN_MAX: u32 = 64;
 /// Raw bytes read from the file at a time.
 pub const READ_BYTES: usize = 1 << 20;
 /// Raw bytes that must be at hand before a member is inflated in one go; below it the window is filled up first.

@@ -37,7 +37,7 @@ pub struct Options {
     pub strict: bool,
     /// Which records are wanted.
     pub filter: Filter,
-    /// Bodies that nobody reads are stepped over, where the file says how long they are: see [`Options::skim`].
+    /// Bodies that nobody reads are stepped over, where it is certain how long they are: see [`Options::skim`].
     pub skim: bool,
 }
 
@@ -46,13 +46,14 @@ impl Options {
     pub fn recover() -> Options {
         Options::default()
     }
-    /// The same, for whoever wants little more than heads. In a file whose gzip members carry their length (the `sl` field, which this
-    /// package, wget and others write), a body that is not read is not inflated either, and so not verified: damage in it goes
-    /// unnoticed. A body that is read is inflated and verified as ever.
+    /// The same, for whoever wants little more than heads. In a gzip file with a member for each record, a body that is not read is not
+    /// inflated either, and so not verified: damage in it goes unnoticed. A body that is read is inflated and verified as ever.
     ///
-    /// A length is believed if it agrees with the record's own, if the member's trailer says the same, and if a member or the end of
-    /// the file follows; otherwise it is reported and the member inflated. A file made to deceive can still hide records behind a
-    /// wrong length; files without lengths are read as ever.
+    /// Where a member says how long it is (the `sl` field, which this package, wget and others write), that is believed if it agrees
+    /// with the record's own length, if the member's trailer says the same, and if a member or the end of the file follows; otherwise
+    /// it is reported and the member inflated. A file made to deceive can hide records behind a wrong length. Where a member does not
+    /// say it, its end is where the trailer with the record's length and the beginning of another member stand together, if that is so
+    /// in one place only; otherwise the member is inflated.
     pub fn skim() -> Options {
         Options { skim: true, ..Options::default() }
     }

@@ -1,4 +1,4 @@
-//! Skimming: bodies that nobody reads are stepped over where the file says how long they are, and never to the reader's harm.
+//! Skimming: bodies that nobody reads are stepped over where it is certain how long they are, and never to the reader's harm.
 
 use skep_warc::digest::{Algorithm, Digest};
 use skep_warc::write::{Compression, Encoder};
@@ -258,5 +258,140 @@ fn it_is_told_how_many_blocks_were_stepped_over() {
             }
             assert_eq!(reader.stepped_over(), expected, "{read} bytes of each");
         }
+    }
+}
+
+// ── members that do not say how long they are ──
+
+/// A record as most programs write it.
+fn member(head: &[u8], block: &[u8], level: u32) -> Vec<u8> {
+    let mut encoder = flate2::write::GzEncoder::new(Vec::new(), flate2::Compression::new(level));
+    for part in [head, block, b"\r\n\r\n"] {
+        encoder.write_all(part).unwrap();
+    }
+    encoder.finish().unwrap()
+}
+
+fn silent_members(body_bytes: &[usize]) -> Vec<Vec<u8>> {
+    let encode = |(number, &bytes): (usize, &usize)| {
+        let (head, block) = page(number, bytes);
+        member(&head, &block, 6)
+    };
+    body_bytes.iter().enumerate().map(encode).collect()
+}
+
+fn stepped_over(mut reader: Reader) -> u64 {
+    while reader.next().unwrap().is_some() {}
+    reader.stepped_over()
+}
+
+fn uris(seen: &[Seen]) -> Vec<&str> {
+    seen.iter().map(|seen| seen.uri.as_str()).collect()
+}
+
+#[test]
+fn the_end_of_a_member_that_does_not_tell_it_is_found() {
+    let bytes = silent_members(&BODIES).concat();
+    for read in [0, 1, 60, 1000, 100_000, usize::MAX >> 1] {
+        let [full, _] = readers(&bytes, &Options::recover());
+        let expected = see(full, read);
+        assert_eq!((expected.0.len(), expected.1.len()), (BODIES.len(), 0));
+        for skimming in readers(&bytes, &Options::skim()) {
+            assert_eq!(see(skimming, read), expected, "{read} bytes of each");
+        }
+    }
+    for skimming in readers(&bytes, &Options::skim()) {
+        assert_eq!(stepped_over(skimming), 6, "all that are not at hand with their heads");
+    }
+}
+
+#[test]
+fn members_of_one_length_are_all_seen() {
+    // Each is much shorter than what it decodes to, so that the ends of several lie where the first one's may be.
+    let bytes = silent_members(&[60_000; 40]).concat();
+    for reader in readers(&bytes, &Options::skim()) {
+        let (seen, rules) = see(reader, 0);
+        assert_eq!((seen.len(), rules), (40, vec![]));
+    }
+}
+
+#[test]
+fn a_body_that_holds_records_of_its_own_does_not_pass_them_off_as_the_archive_s() {
+    // What the page holds is stored as it stands. It looks like the member's end, a record, and a beginning whose end is the member's.
+    let (forged_head, forged_block) = page(66, 9000);
+    let forged = member(&forged_head, &forged_block, 6);
+    let noise: Vec<u8> = (0..30_000u32).map(|n| (n.wrapping_mul(2_654_435_761) >> 13) as u8).collect();
+    let whole_length = 40_000;
+    for forge_last in [false, true] {
+        let mut block = b"HTTP/1.1 200 OK\r\nContent-Type: text/html\r\n\r\n".to_vec();
+        block.extend(&noise);
+        let head = |block: usize| {
+            format!(
+                "WARC/1.1\r\nWARC-Type: response\r\nWARC-Target-URI: http://a.example/0\r\nContent-Length: {block}\r\n\r\n"
+            )
+        };
+        let declared = whole_length - head(30_000).len() - 4;
+        assert_eq!(head(declared).len() + declared + 4, whole_length);
+        block.extend((whole_length as u32).to_le_bytes());
+        block.extend(&forged);
+        if forge_last {
+            // Its last record decodes, by what it says, to what the whole member decodes to: the two ends are one.
+            block.extend([0x1f, 0x8b, 8, 0, 0, 0, 0, 0, 0, 255, 1]);
+            block.extend([0xff, 0x0f, 0, 0xf0]);
+            block.extend(head(declared).as_bytes());
+        }
+        block.resize(declared, b'.');
+        let bytes = [member(head(declared).as_bytes(), &block, 0), silent_members(&[100, 7000])[1].clone()].concat();
+        let [full, _] = readers(&bytes, &Options::recover());
+        let expected = see(full, 0);
+        assert_eq!(uris(&expected.0), ["http://a.example/0", "http://a.example/1"]);
+        for reader in readers(&bytes, &Options::skim()) {
+            assert_eq!(see(reader, 0), expected, "last one forged: {forge_last}");
+        }
+    }
+}
+
+#[test]
+fn a_record_behind_one_that_lost_its_end_is_still_seen() {
+    // The two are of one length, so that the second one's trailer would do for the first.
+    let mut members = silent_members(&[20_000, 20_000, 400]);
+    let cut = members[0].len() - 30;
+    members[0].truncate(cut);
+    let bytes = members.concat();
+    // A stream cannot be looked at again, so what the damage swallowed is lost there, however it is read.
+    for ((full, skimming), expected) in
+        readers(&bytes, &Options::recover()).into_iter().zip(readers(&bytes, &Options::skim())).zip([3, 2])
+    {
+        let (full, (seen, rules)) = (see(full, 0).0, see(skimming, 0));
+        assert_eq!((full.len(), uris(&seen)), (expected, uris(&full)));
+        assert!(!rules.is_empty());
+    }
+}
+
+#[test]
+fn what_follows_the_last_member_is_told() {
+    for rest in [&b"garbage at the end"[..], &[0; 600]] {
+        let bytes = [silent_members(&[20_000, 9000]).concat(), rest.to_vec()].concat();
+        let [full, _] = readers(&bytes, &Options::recover());
+        let expected = see(full, 0);
+        assert!(!expected.1.is_empty());
+        for reader in readers(&bytes, &Options::skim()) {
+            assert_eq!(see(reader, 0), expected);
+        }
+    }
+}
+
+#[test]
+fn a_file_that_is_one_member_is_read_as_ever() {
+    let pages: Vec<(Vec<u8>, Vec<u8>)> = (0..300).map(|number| page(number, 2000 + number)).collect();
+    let mut encoder = flate2::write::GzEncoder::new(Vec::new(), flate2::Compression::new(6));
+    for (head, block) in &pages {
+        for part in [head, block, &b"\r\n\r\n".to_vec()] {
+            encoder.write_all(part).unwrap();
+        }
+    }
+    let bytes = encoder.finish().unwrap();
+    for reader in readers(&bytes, &Options::skim()) {
+        assert_eq!(see(reader, 0).0.len(), 300);
     }
 }

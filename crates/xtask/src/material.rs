@@ -55,8 +55,8 @@ pub fn both(workspace: &Workspace, options: &Options, bytes: u64) -> Result<[Pag
         std::fs::rename(&part, &copy)?;
     }
     let (what, unwanted) = match options.file {
-        Some(_) => ("the file given", "stepped over where a member says its length"),
-        None => ("written by warcio: members without lengths", "all inflated"),
+        Some(_) => ("the file given", "stepped over where a member's end is certain"),
+        None => ("written by warcio: members without lengths", "stepped over, their ends looked for"),
     };
     let copied = "copied by Skep's writer: members with lengths";
     Ok([Pages { what, file, unwanted }, Pages { what: copied, file: copy, unwanted: "stepped over" }])

@@ -1,10 +1,11 @@
 //! gzip members: inflated as a whole where they fit, in steps where they do not, and only their beginning where the rest may not be wanted.
 
+use super::ahead::longest_member;
 use super::{Decoding, Stream};
 use crate::beginning::Progress;
 use crate::deflate::{self, InflateError};
 use crate::finding::{Findings, Rule};
-use crate::gzip::{GZIP_MAGIC, GzipHeader, begins_gzip, gzip_header};
+use crate::gzip::{GZIP_MAGIC, GzipHeader, Promise, begins_gzip, gzip_header};
 use crate::limits::*;
 use std::io;
 
@@ -21,7 +22,7 @@ impl Stream {
         let Some(header) = self.read_gzip_header()? else { return Ok(false) };
         self.promised = header.promise;
         self.can_step_over = false;
-        if self.heads_first && self.promised.is_some() && self.out.is_empty() {
+        if self.heads_first && self.out.is_empty() && (self.promised.is_some() || self.ahead.worth_a_look()) {
             self.beginning.start();
             self.decoding = Decoding::Begun(header.length);
             self.more_beginning()?;
@@ -127,9 +128,11 @@ impl Stream {
     }
 
     /// Whether the rest of the member can be stepped over if it decodes to so many bytes in all: the member says how long it is, another
-    /// member or the end of the file stands behind it, and the length in its trailer is the one expected.
+    /// member or the end of the file stands behind it, and the length in its trailer is the one expected. Where the member does not say
+    /// it, its end is looked for.
     pub fn find_end(&mut self, decoded: u64, findings: &mut Findings) -> io::Result<bool> {
-        let (Decoding::Begun(header_bytes), Some(promise)) = (&self.decoding, self.promised) else { return Ok(false) };
+        let Decoding::Begun(header_bytes) = self.decoding else { return Ok(false) };
+        let Some(promise) = self.promised else { return self.look_for_end(header_bytes, decoded) };
         if !self.source.can_go_back() && promise.member <= WHOLE_MEMBER_BYTES_MAX as u64 {
             self.source.fill(promise.member as usize + GZIP_MAGIC.len())?;
         }
@@ -146,6 +149,22 @@ impl Stream {
             self.promised = None;
         }
         self.can_step_over = agrees && u64::from(promise.decoded) == decoded;
+        Ok(self.can_step_over)
+    }
+
+    /// The same for a member that does not say how long it is; see [`super::ahead`].
+    fn look_for_end(&mut self, header_bytes: usize, decoded: u64) -> io::Result<bool> {
+        let most = longest_member(header_bytes, decoded);
+        if most > WHOLE_MEMBER_BYTES_MAX as u64 {
+            return Ok(false); // nobody holds so much only to look through it
+        }
+        self.source.fill(most as usize + GZIP_MAGIC.len())?;
+        let (window, ended) = (self.source.window(), self.source.ended());
+        if let Some(member) = self.ahead.end_of_member(window, self.member_start, ended, most as usize, decoded as u32)
+        {
+            self.promised = Some(Promise { member: member as u64, decoded: decoded as u32 });
+            self.can_step_over = true;
+        }
         Ok(self.can_step_over)
     }
 

@@ -1,5 +1,5 @@
 //! Indexing: `skep index` beside cdxj-indexer on the same file, and what joining an archive costs beyond that. Twice: on a file as others
-//! write it, of which every body has to be inflated to find the next record, and on one whose members say how long they are.
+//! write it, in which the ends of members have to be looked for, and on one whose members say how long they are.
 
 use super::{best, versions};
 use crate::limits;

@@ -1,7 +1,7 @@
 //! Reading: every record of one large file, its body inflated, with and without its digests verified. "Digests" are those of
 //! block and payload, for everyone. Twice: on a file as others write it, and on one whose members say how long they are. "Heads alone"
-//! is a reader that wants no bodies: it inflates none where the file tells it where the next record begins; peers cannot do that. Each
-//! row says what became of the bodies.
+//! is a reader that wants no bodies: it inflates none where it is certain where the next record begins; peers cannot do that. Each row
+//! says what became of the bodies.
 
 use super::{best, peer, versions};
 use crate::limits;
