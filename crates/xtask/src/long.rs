@@ -68,7 +68,7 @@ pub fn build_dist(workspace: &Workspace, package: &str, kind: &str, name: &str) 
 
 /// An example of the chores' own with the parts of the field, which nobody else has a use for.
 pub fn build_field(workspace: &Workspace, name: &str) -> Result<PathBuf> {
-    build_as(workspace, "dist", "xtask", "--example", name, &["--features", "field"])
+    build_as(workspace, "dist", "xtask", "--example", name, &["--features", "xtask/field"])
 }
 
 fn build_as(
@@ -80,9 +80,10 @@ fn build_as(
     more: &[&str],
 ) -> Result<PathBuf> {
     let mut build = workspace.cargo();
-    build.args(["build", "--profile", profile, "--quiet", "--package", package, kind, name]).args(more);
+    // Of the whole workspace: for a single package cargo chooses other features of what it depends on, and builds all of that anew.
+    build.args(["build", "--profile", profile, "--quiet", "--workspace", kind, name]).args(more);
     if !build.status().context("cargo could not be started")?.success() {
-        bail!("{name} could not be built; the compiler's messages are above");
+        bail!("{name} of {package} could not be built; the compiler's messages are above");
     }
     let folder = workspace.target().join(profile);
     Ok(if kind == "--example" { folder.join("examples") } else { folder }.join(name))
@@ -92,10 +93,10 @@ fn build_as(
 /// for more.
 pub fn test(workspace: &Workspace, package: &str, file: &str, name: &str, variables: &[(&str, &str)]) -> Result<()> {
     let mut test = workspace.cargo();
-    test.args(["test", "--release", "--quiet", "--package", package, "--test", file, "--"]);
+    test.args(["test", "--release", "--quiet", "--workspace", "--test", file, "--"]);
     test.args(["--exact", name, "--nocapture"]).envs(variables.iter().copied());
     if !test.status().context("cargo could not be started")?.success() {
-        bail!("{name} failed; what it says is above");
+        bail!("{name} of {package} failed; what it says is above");
     }
     Ok(())
 }
