@@ -63,7 +63,17 @@ fn run_of(hosts: &[String]) -> Run {
     };
     // Half an hour has no room for waits of half an hour.
     let patience = Patience { scale_permille: 1, ..Patience::default() };
-    Run { settings, fetch, cookies: Default::default(), workers: 1, patience, watch: false, judges: None, others: None }
+    Run {
+        settings,
+        fetch,
+        cookies: Default::default(),
+        workers: 1,
+        patience,
+        watch: false,
+        judges: None,
+        others: None,
+        share: None,
+    }
 }
 
 /// Resident bytes, open descriptors and threads of this process.

@@ -42,6 +42,9 @@ pub async fn run(bundle: Bundle, parts: &Parts) {
     let (next, trouble) = match bundle.urls.iter().find_map(|ask| Url::parse(&ask.url).ok()) {
         Some(first) => {
             tokio::time::sleep_until(parts.zero + std::time::Duration::from_millis(bundle.not_before_ms)).await;
+            if parts.leading.is_some() {
+                parts.rested(&first, bundle.pace, None);
+            }
             let (session, brought) = match hands::offer(&bundle, &first, parts).await {
                 Ok(Who::We) => (Some(parts.fetcher.session(&first)), false),
                 Ok(Who::Others(brought)) => (Some(parts.fetcher.session_of(&first, brought)), true),

@@ -97,6 +97,24 @@ impl Clocks {
         }
     }
 
+    /// Whatever else is known of it, the site is left alone until then.
+    pub fn hold(&self, site: &str, until: Instant) {
+        let mut next = self.lock();
+        let clock = next.entry(site.into()).or_insert(Clock { until, held: None });
+        clock.until = clock.until.max(until);
+    }
+
+    /// The sites that are to be left alone, and for how long; where somebody is asked just now, for so long.
+    pub fn waits(&self, held: Duration) -> Vec<(String, Duration)> {
+        let now = Instant::now();
+        let next = self.lock();
+        let waits = next.iter().filter(|(_, clock)| clock.until > now).map(|(site, clock)| {
+            let left = clock.until - now;
+            (site.to_string(), if clock.held.is_some() { left.min(held) } else { left })
+        });
+        waits.collect()
+    }
+
     /// Nobody gets a turn any more; who waits for one is told.
     pub fn end(&self) {
         self.over.store(true, Ordering::Relaxed);
@@ -180,5 +198,25 @@ mod tests {
         clocks.unasked("a.test", begin + Duration::from_secs(50));
         clocks.turn("a.test", HOLD, later()).await.unwrap();
         assert_eq!(begin.elapsed().as_secs(), 5);
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn what_another_knew_of_a_site_is_waited_out() {
+        let clocks = Clocks::default();
+        let begin = Instant::now();
+        clocks.answered("a.test", Duration::from_secs(50));
+        clocks.answered("b.test", Duration::from_secs(1));
+        clocks.turn("c.test", HOLD, later()).await.unwrap();
+        let mut waits = clocks.waits(Duration::from_secs(10));
+        waits.sort();
+        let seconds: Vec<(&str, u64)> = waits.iter().map(|(site, wait)| (site.as_str(), wait.as_secs())).collect();
+        assert_eq!(seconds, [("a.test", 50), ("b.test", 1), ("c.test", 10)]);
+        let next = Clocks::default();
+        next.answered("b.test", Duration::from_secs(5));
+        waits.iter().for_each(|(site, wait)| next.hold(site, begin + *wait));
+        next.turn("b.test", HOLD, later()).await.unwrap();
+        assert_eq!(begin.elapsed().as_secs(), 5, "the later of both");
+        next.turn("c.test", HOLD, later()).await.unwrap();
+        assert_eq!(begin.elapsed().as_secs(), 10);
     }
 }

@@ -7,6 +7,7 @@ use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
 use crate::error::{Error, Result};
+use crate::sharing::{Back, Link};
 use crate::worker::Said;
 
 /// A question about crawls, answered by the crawl that runs, or from what is on disk.
@@ -82,6 +83,32 @@ pub enum Asked {
     Question(Question, Sender<Result<Vec<Value>>>),
 }
 
+/// Something about what is led by whom, and about links that come and go.
+pub enum Shared {
+    /// This node leads a slice until then. With politeness, the lease is new.
+    Lead(u32, std::time::Instant, Option<Vec<u8>>),
+    /// It no longer does.
+    Stop(u32),
+    /// Links that others found.
+    Links(Vec<Link>, Back),
+    /// A batch of links is safe where it was sent to, or is not.
+    Sent(u64, bool),
+    /// Links are recorded as heard, or could not be.
+    Heard(u64, Option<skep_archive::Position>),
+}
+
+impl std::fmt::Debug for Shared {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        match self {
+            Shared::Lead(slice, ..) => write!(f, "Lead({slice})"),
+            Shared::Stop(slice) => write!(f, "Stop({slice})"),
+            Shared::Links(links, _) => write!(f, "Links({})", links.len()),
+            Shared::Sent(number, safe) => write!(f, "Sent({number}, {safe})"),
+            Shared::Heard(number, position) => write!(f, "Heard({number}, {position:?})"),
+        }
+    }
+}
+
 /// A handle on a crawl; clones speak to the same one. Before the crawl begins and after it ended nobody answers.
 #[derive(Clone, Default)]
 pub struct Control {
@@ -110,6 +137,37 @@ impl Control {
         let (answer, answered): (_, Receiver<Result<Vec<Value>>>) = channel();
         engine.send(Said::Asked(Asked::Question(question.clone(), answer))).ok()?;
         answered.recv().ok()
+    }
+
+    /// This node leads a slice until then. With politeness the lease is new: the crawl takes the slice over from whoever led it before.
+    /// Says whether there is a crawl that heard it.
+    pub fn lead(&self, slice: u32, until: std::time::Instant, politeness: Option<Vec<u8>>) -> bool {
+        self.tell(Shared::Lead(slice, until, politeness)).is_none()
+    }
+
+    /// This node no longer leads a slice.
+    pub fn stop_leading(&self, slice: u32) -> bool {
+        self.tell(Shared::Stop(slice)).is_none()
+    }
+
+    /// Links that others found. `back` hears when they are recorded and synced, or that nothing was taken.
+    pub fn hear(&self, links: Vec<Link>, back: Back) {
+        if let Some(Shared::Links(_, back)) = self.tell(Shared::Links(links, back)) {
+            back(false);
+        }
+    }
+
+    /// Returns what nobody was there to hear.
+    fn tell(&self, shared: Shared) -> Option<Shared> {
+        let engine = self.lock().engine.clone();
+        match engine {
+            Some(engine) => match engine.send(Said::Shared(shared)) {
+                Ok(()) => None,
+                Err(std::sync::mpsc::SendError(Said::Shared(shared))) => Some(shared),
+                Err(_) => None,
+            },
+            None => Some(shared),
+        }
     }
 
     /// Whether a crawl runs.

@@ -8,6 +8,7 @@
 
 mod begin;
 mod lease;
+mod share;
 mod tend;
 mod watch;
 
@@ -55,6 +56,8 @@ pub struct Run {
     pub judges: Option<Arc<dyn Judges>>,
     /// Who fetches besides us.
     pub others: Option<crate::hands::Others>,
+    /// It is the part of one node in what many crawl together; goes on until it is stopped.
+    pub share: Option<crate::sharing::Share>,
 }
 
 /// Runs a crawl until it is finished, stopped, or out of budget.
@@ -75,6 +78,8 @@ struct Out {
     /// Entries not yet reported, with the class they came from.
     entries: HashMap<u64, Class>,
     ended: bool,
+    /// Where nodes crawl together.
+    slice: Option<u32>,
 }
 
 struct Engine<'t> {
@@ -118,6 +123,7 @@ struct Engine<'t> {
     settings_seen: Option<std::time::SystemTime>,
     begun: Instant,
     trouble: Option<Error>,
+    sharing: Option<share::Sharing>,
 }
 
 impl<'t> Engine<'t> {
@@ -144,6 +150,7 @@ impl<'t> Engine<'t> {
         loop {
             self.look_around()?;
             self.look_again()?;
+            self.share()?;
             self.tell_waiting()?;
             self.step(Told::Tick)?;
             self.end_empty()?;
@@ -185,6 +192,7 @@ impl<'t> Engine<'t> {
             Said::Ended(ended) => self.ended(ended),
             Said::Network => self.look_at_network(),
             Said::Ban(address, ban) => self.banned(address, ban),
+            Said::Shared(shared) => self.shared(shared),
             Said::Asked(Asked::Stop) => {
                 self.stop(Ending::Stopped);
                 Ok(())
@@ -201,6 +209,7 @@ impl<'t> Engine<'t> {
         self.since_checkpoint_bytes += visited.bytes;
         self.since_checkpoint_links += visited.links.count() as u64;
         let folded = self.ledger.visited(self.crawl, self.pass, &visited)?;
+        self.pass_on();
         if self.spending.is_some() {
             let now = skep_schedule::revisit::Moment::from_ms(visited.time_ms);
             for (url, date_ms) in &visited.hints {
@@ -301,10 +310,12 @@ impl<'t> Engine<'t> {
     /// URLs of a host that may be fetched now; a retry that is not due yet gets a timer.
     fn waiting(&mut self, host: HostId) -> Result<u32> {
         let known = self.ledger.registry.host(registry::HostId(host.0))?;
-        let mut waiting = known.waiting;
+        let mut waiting = if self.leads(&known) { known.waiting } else { 0 };
         if let Some(due_ms) = known.retry_due_ms.filter(|due_ms| *due_ms > skep_archive::system_clock()) {
             waiting = waiting.saturating_sub(known.retries);
-            self.retries.insert((due_ms, host));
+            if self.leads(&known) {
+                self.retries.insert((due_ms, host));
+            }
         }
         Ok(waiting)
     }
@@ -390,7 +401,7 @@ impl<'t> Engine<'t> {
         if self.out_entries > 0 || !self.out.is_empty() {
             return Ok(false);
         }
-        if self.ending.is_some() || self.watches {
+        if self.ending.is_some() || self.watches || self.sharing.is_some() {
             return Ok(self.ending.is_some());
         }
         if let Some(until_ms) = self.parked_for_long()? {
@@ -490,7 +501,7 @@ impl<'t> Engine<'t> {
             let wait = due_ms.saturating_sub(skep_archive::system_clock()).max(1);
             left = left.min(Duration::from_millis(wait as u64));
         }
-        left.min(self.watch_patience())
+        left.min(self.watch_patience()).min(self.share_patience())
     }
 
     /// Lets the workers end, keeps what is known, and says how the pass stands.
@@ -499,6 +510,7 @@ impl<'t> Engine<'t> {
         self.stop(Ending::Stopped);
         self.shared.stop();
         self.hands.clear();
+        self.stop_sharing();
         for thread in std::mem::take(&mut self.threads) {
             if thread.join().is_err() {
                 self.trouble.get_or_insert(Error::Fetch("a worker panicked".into()));
@@ -508,6 +520,7 @@ impl<'t> Engine<'t> {
         while let Ok(said) = self.heard.try_recv() {
             self.hear(said)?;
         }
+        self.part();
         let ending = ended?;
         self.checkpoint()?;
         if ending == Ending::Finished {

@@ -119,7 +119,7 @@ pub(crate) async fn offer(bundle: &Bundle, first: &Url, parts: &Parts) -> Result
     let Some(others) = parts.others.clone() else { return Ok(Who::We) };
     parts.rested(first, bundle.pace, None);
     parts.turn(first, bundle.pace, bundle.deadline_ms).await?;
-    let left_ms = bundle.deadline_ms.saturating_sub(parts.elapsed_ms());
+    let left_ms = parts.ours_for_ms(first, bundle.deadline_ms.saturating_sub(parts.elapsed_ms()));
     let (back, brought) = oneshot::channel();
     let given = others.hands.give(make(bundle, first, left_ms.saturating_sub(RESERVE_MS), others.only, back, parts));
     let who = match given {

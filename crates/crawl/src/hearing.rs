@@ -16,6 +16,7 @@ use crate::hops::Hops;
 use crate::ledger::Ledger;
 use crate::registry::{self, Class, Heard, State};
 use crate::rules::{Rank, Refusal, is_of, origin};
+use crate::sharing::{Link, slice_of};
 use crate::visit::Visited;
 
 /// The page whose links are heard.
@@ -27,6 +28,8 @@ struct Page<'v> {
     entry: Option<u64>,
     /// Which sites link to a page is worth knowing.
     watched: bool,
+    /// The slice of the page, where nodes crawl together.
+    slice: Option<u32>,
 }
 
 /// What became of a link.
@@ -51,7 +54,8 @@ impl Ledger {
         let Some(url) = visited.parts.as_ref().or(parsed.as_ref()) else { return Ok(0) };
         let site = site_id(url.site(&self.suffixes, Part::Whole));
         let watched = self.is_watched(crawl);
-        let page = Page { visited, origin: origin(&visited.url), site, inside, entry, watched };
+        let slice = self.crossing.as_ref().map(|crossing| slice_of(url.key().site_hash(), crossing.bits));
+        let page = Page { visited, origin: origin(&visited.url), site, inside, entry, watched, slice };
         let leads = visited.from_queue && !is_part(&visited.mime);
         let mut novelty = leads.then(|| Novelty::of(&visited.url, visited.via.as_deref()));
         let mut taken = 0;
@@ -106,6 +110,9 @@ impl Ledger {
         }
         let Ok(parsed) = Url::parse(url) else { return Ok(outside) };
         let site = site_id(parsed.site(&self.suffixes, Part::Whole));
+        if let Some(slice) = self.elsewhere(&parsed, page) {
+            return Ok((self.pass_on(crawl, slice, url, kind, page), site));
+        }
         let Some(rules) = self.rules(crawl) else { return Ok(outside) };
         let from = page.visited.hops;
         let (hops, class, fate) = match rules.admit(url, kind, from, page.inside) {
@@ -131,6 +138,30 @@ impl Ledger {
             self.registry.referred(entry, page.site.0)?;
         }
         Ok((if fate == registry::Fate::Queue { Fate::Taken } else { Fate::Refused }, site))
+    }
+
+    /// The slice of a URL, if it is another one than the page's.
+    fn elsewhere(&self, url: &Url, page: &Page<'_>) -> Option<u32> {
+        let (crossing, from) = (self.crossing.as_ref()?, page.slice?);
+        let to = slice_of(url.key().site_hash(), crossing.bits);
+        (to != from).then_some(to)
+    }
+
+    /// A link that is taken goes to whoever leads its target.
+    fn pass_on(&mut self, crawl: u16, slice: u32, url: &str, kind: LinkKind, page: &Page<'_>) -> Fate {
+        let Some(rules) = self.rules(crawl) else { return Fate::Outside };
+        match rules.admit(url, kind, page.visited.hops, page.inside) {
+            Err(Refusal::Scope) => Fate::Outside,
+            Err(_) => Fate::Refused,
+            Ok(taken) => {
+                let needed = taken.rank == Rank::Embed;
+                let link = Link { url: url.to_owned(), depth: taken.hops.depth, needed };
+                if let Some(crossing) = &mut self.crossing {
+                    crossing.links.push((slice, link));
+                }
+                Fate::Taken
+            }
+        }
     }
 
     /// The site of a known URL; most are of the page's own host.

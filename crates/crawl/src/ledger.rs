@@ -28,6 +28,7 @@ use crate::registry::{self, Class, HostId, Registry, State};
 use crate::registry_key::RegistryKey;
 use crate::rules::Rules;
 use crate::settings::Settings;
+use crate::sharing;
 use crate::traps::Traps;
 use crate::visit::Visited;
 use crate::watching::Watching;
@@ -45,7 +46,15 @@ pub struct Ledger {
     patience: Patience,
     /// What is watched by this run.
     pub(crate) watching: Option<Watching>,
+    /// Where nodes crawl together: links from one slice to another, on their way.
+    pub(crate) crossing: Option<Crossing>,
     pub(crate) suffixes: Suffixes,
+}
+
+/// Links that lead from one slice to another.
+pub(crate) struct Crossing {
+    pub bits: u8,
+    pub links: Vec<(u32, sharing::Link)>,
 }
 
 /// What folding a visit came to.
@@ -74,13 +83,27 @@ impl Ledger {
             changed: BTreeSet::new(),
             patience,
             watching: None,
+            crossing: sharing::shared_bits(&archive.layout().settings())?
+                .map(|bits| Crossing { bits, links: Vec::new() }),
             suffixes: Suffixes::compiled(),
         };
         for settings in Settings::all(&archive.layout().settings())? {
             ledger.set_rules(Arc::new(settings))?;
         }
-        ledger.catch_up(archive)?;
+        // What belongs to a network is folded by whoever leads it, slice by slice: links to elsewhere must not be lost here.
+        if ledger.crossing.is_none() {
+            ledger.catch_up(archive, &|_| true)?;
+        }
         Ok(ledger)
+    }
+
+    /// Folds what is in the archive of these slices, whoever wrote it, and is not folded yet.
+    pub(crate) fn take_over(&mut self, archive: &Archive, slices: &BTreeSet<u32>) -> Result<()> {
+        let bits = self.crossing.as_ref().map_or(0, |crossing| crossing.bits);
+        self.catch_up(archive, &|segment| {
+            let (first, last) = segment.half.range();
+            slices.range(sharing::slice_of(first, bits)..=sharing::slice_of(last, bits)).next().is_some()
+        })
     }
 
     /// The rules of a crawl, from now on.
@@ -136,7 +159,9 @@ impl Ledger {
             };
             via = Some(entry);
             let before = if self.is_watched(crawl) { Some(self.registry.standing(entry)?.outcome) } else { None };
-            folded.again_ms = self.settle(entry, pass, visited)?;
+            if !self.is_late(entry, visited)? {
+                folded.again_ms = self.settle(entry, pass, visited)?;
+            }
             if let Some(before) = before {
                 self.observed(crawl, entry, visited, before)?;
             }
@@ -147,6 +172,15 @@ impl Ledger {
             self.mark(position);
         }
         Ok(folded)
+    }
+
+    /// Whether a later visit is known already: copies of what others wrote come in any order.
+    fn is_late(&mut self, entry: u64, visited: &Visited) -> Result<bool> {
+        if self.crossing.is_none() {
+            return Ok(false);
+        }
+        let known = self.registry.state(entry)?;
+        Ok(matches!(known, State::Visited { time_ms, .. } if time_ms > visited.time_ms))
     }
 
     /// Whether somebody wants this crawl looked at again and again.
@@ -257,12 +291,12 @@ impl Ledger {
         Ok(self.registry.checkpoint(&marks, &self.traps.store())?)
     }
 
-    /// Folds every record behind the marks.
-    fn catch_up(&mut self, archive: &Archive) -> Result<()> {
+    /// Folds every record behind the marks, of the segments that are to be looked at.
+    fn catch_up(&mut self, archive: &Archive, of: &dyn Fn(&skep_archive::Segment) -> bool) -> Result<()> {
         archive.settle()?;
         let marks = self.marks.clone();
         let from = |segment: &Segment| marks.get(segment).copied().unwrap_or(0);
-        each_record(archive, &from, &mut |record| match record {
+        each_record(archive, of, &from, &mut |record| match record {
             Recorded::Answer(answer, capture, block, position) => self.fold_metadata(capture, answer, &block, position),
             Recorded::Checks(block, position) => self.fold_checks(block, position),
             Recorded::Heard(block, position) => self.fold_heard(block, position),
@@ -386,12 +420,13 @@ impl Ledger {
     }
 
     fn fold_heard(&mut self, block: &[u8], position: Position) -> Result<()> {
-        let mut urls: Vec<(String, u16)> = Vec::new();
-        if let Ok(name) = heard::parse(block, &mut |heard| urls.push((heard.url.to_string(), heard.depth)))
+        let mut urls: Vec<(String, u16, Class)> = Vec::new();
+        let mut each = |heard: heard::Heard<'_>| urls.push((heard.url.to_string(), heard.depth, class_of(heard.class)));
+        if let Ok(name) = heard::parse(block, &mut each)
             && let Some(crawl) = self.number_of(&name)
         {
-            for (url, depth) in urls {
-                self.put(crawl, &url, Hops { depth, redirects: 0 }, Class::Seed, LinkKind::Anchor, None)?;
+            for (url, depth, class) in urls {
+                self.put(crawl, &url, Hops { depth, redirects: 0 }, class, LinkKind::Anchor, None)?;
             }
         }
         self.mark(position);
@@ -401,6 +436,10 @@ impl Ledger {
     /// The pass of a crawl to which a moment belongs. What was known when it began is due again from then on.
     fn pass_at(&mut self, crawl: u16, time_ms: i64) -> Result<u16> {
         let Some(rules) = self.crawls.get(&crawl) else { return Ok(1) };
+        // Nodes begin when they begin: together they are in one pass.
+        if self.crossing.is_some() {
+            return Ok(self.registry.pass(crawl).max(1));
+        }
         let number = rules.settings().pass.number_at(time_ms);
         let pass = u16::try_from(number).unwrap_or(u16::MAX);
         self.reach_pass(crawl, pass)?;
@@ -415,6 +454,19 @@ impl Ledger {
             self.registry.begin_pass(crawl, |state| is_due_again(state, next))?;
         }
         Ok(behind)
+    }
+}
+
+/// The short words for what another node found on its pages; whatever else was heard of comes first.
+pub(crate) const HEARD_LINK: &str = "link";
+pub(crate) const HEARD_EMBED: &str = "embed";
+
+/// Where a URL waits that was heard of under this word.
+pub(crate) fn class_of(word: &str) -> Class {
+    match word {
+        HEARD_LINK => Class::Page,
+        HEARD_EMBED => Class::Embed,
+        _ => Class::Seed,
     }
 }
 

@@ -10,6 +10,7 @@
 //! watching    what was visited is looked at again, when the schedule says so             finding     what a look brought
 //! worker      threads that fetch;  bundle: one host at its pace;  visit: one page        control     others speak to a crawl
 //! hands       others that fetch bundles, and what becomes of what they bring
+//! sharing     many nodes, one crawl: what is led here;  outbox: links to what is led elsewhere
 //! robots, clocks, remembered, judge, soft, network, keep: a step of a visit each           answers     why, queue, report
 //! records, metadata, links, checks, heard, answer: what is written;  recorded: read back, in the order of the crawl
 //! ```
@@ -42,6 +43,7 @@ mod lines;
 pub mod links;
 pub mod metadata;
 mod network;
+mod outbox;
 pub mod outcome;
 pub mod outlinks;
 mod progress;
@@ -54,6 +56,7 @@ mod remembered;
 mod robots;
 pub mod rules;
 pub mod settings;
+pub mod sharing;
 mod soft;
 mod traps;
 pub mod visit;

@@ -76,6 +76,31 @@ pub const ALIKE_BYTES_MAX: u64 = 16 << 10;
 /// The last visits that are fetched again if a portal answered them.
 pub const ALIKE_KEPT_MAX: usize = 1_024;
 
+// --- nodes that crawl together -------------------------------------------------------------------------------------
+
+/// Links that travel together.
+pub const FORWARD_LINKS_MAX: usize = 1_000;
+/// A link waits so long for others to the same leader.
+pub const FORWARD_WAIT_MS: u64 = 1_000;
+/// What could not be brought is tried again after so long.
+pub const FORWARD_AGAIN_MS: u64 = 2_000;
+/// Links remembered as sent.
+pub const FORWARDED_REMEMBERED_MAX: usize = 1 << 20;
+/// Links that are not safe elsewhere yet; while there are more, no page is fetched that could add to them.
+pub const OUTBOX_LINKS_MAX: usize = 1 << 20;
+/// Links taken in from others in one go.
+pub const LINKS_IN_MAX: usize = 10_000;
+/// How politely the sites of a slice were visited, as it travels with a lease.
+pub const POLITE_BYTES_MAX: usize = 30 << 10;
+/// A site's name in it: longer than any that can be looked up.
+pub const POLITE_SITE_BYTES_MAX: usize = 255;
+/// It is told so often, where there is news.
+pub const POLITE_MS: u64 = 500;
+/// A wait up to here is waited out anew by the next leader, whatever the clocks say.
+pub const POLITE_WAIT_SURE_MS: u64 = 60_000;
+/// How long a request that is under way may hold up the next leader.
+pub const POLITE_HELD_MS: u64 = 10_000;
+
 // --- the records of a visit -----------------------------------------------------------------------------------------
 
 /// Records up to here are wrapped, not deflated: setting up the tables costs more than the bytes are worth.
@@ -138,6 +163,7 @@ pub const FRESH_SAMPLE: usize = 4_096;
 const _: () = assert!(LINK_LINES_BYTES_MAX + 3 * META_REPEATED_MAX * 2 * META_VALUE_BYTES_MAX < META_BYTES_MAX);
 const _: () =
     assert!(CHECKS_MAX * CHECK_LINE_BYTES_MAX + CHECK_OUTCOMES_MAX * 80 < skep_archive::limits::NOTE_BYTES_MAX);
+const _: () = assert!(FORWARD_LINKS_MAX <= LINKS_IN_MAX && POLITE_HELD_MS <= POLITE_WAIT_SURE_MS);
 const _: () = assert!(HEARD_BYTES_MAX < skep_archive::limits::NOTE_BYTES_MAX);
 const _: () =
     assert!(HEARD_URLS_MAX <= HEARD_READ_URLS_MAX && HEARD_URLS_MAX * 3 * URL_BYTES_MAX < HEARD_TEXT_BYTES_MAX);

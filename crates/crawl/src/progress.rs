@@ -81,6 +81,10 @@ pub enum Event {
     },
 }
 
+fn is_nothing(count: &u64) -> bool {
+    *count == 0
+}
+
 /// How a crawl stands.
 #[derive(Clone, Debug, Default, Serialize)]
 pub struct Progress {
@@ -96,6 +100,9 @@ pub struct Progress {
     pub waiting: u64,
     /// URLs out with a bundle.
     pub out: u64,
+    /// Links on their way to other nodes.
+    #[serde(skip_serializing_if = "is_nothing")]
+    pub unsent: u64,
     /// URLs known.
     pub known: u64,
     /// Hosts that have waiting URLs.

@@ -36,14 +36,15 @@ pub enum Recorded<'r> {
     Other(Position),
 }
 
-/// Goes through the records of the archive's own segments, in each from the one that `from` says on.
+/// Goes through the records of those of the archive's segments that `of` names, in each from the one that `from` says on.
 pub fn each_record(
     archive: &Archive,
+    of: &dyn Fn(&skep_archive::Segment) -> bool,
     from: &dyn Fn(&Segment) -> u32,
     each: &mut dyn FnMut(Recorded<'_>) -> Result<()>,
 ) -> Result<()> {
     let mut segments: BTreeMap<_, VecDeque<skep_archive::Segment>> = BTreeMap::new();
-    for segment in archive.segments() {
+    for segment in archive.segments().into_iter().filter(of) {
         segments.entry((segment.name.id.writer, segment.half)).or_default().push_back(segment);
     }
     let mut lanes: Vec<Lane> = segments.into_values().map(Lane::new).collect();
@@ -65,7 +66,7 @@ pub fn each_record(
 
 /// Goes through the metadata of all visits that the archive keeps.
 pub fn each_metadata(archive: &Archive, each: &mut dyn FnMut(&Capture, &metadata::Meta)) -> Result<()> {
-    each_record(archive, &|_| 0, &mut |record| {
+    each_record(archive, &|_| true, &|_| 0, &mut |record| {
         if let Recorded::Answer(_, capture, block, _) = record
             && let Ok(meta) = metadata::parse(&block)
         {

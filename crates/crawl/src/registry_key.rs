@@ -36,14 +36,14 @@ impl RegistryKey {
         if let Some(key) = RegistryKey::known(settings_folder)? {
             return Ok(key);
         }
-        let path = settings_folder.join("registry.toml");
-        let key = chance::draw()?;
-        files::store(
-            &path,
-            &File { version: VERSION, key: blake3::Hash::from_bytes(key).to_hex().to_string() },
-            0o600,
-        )?;
-        Ok(RegistryKey(key))
+        let key = RegistryKey(chance::draw()?);
+        key.store(settings_folder)?;
+        Ok(key)
+    }
+
+    pub(crate) fn store(&self, settings_folder: &Path) -> Result<()> {
+        let key = blake3::Hash::from_bytes(self.0).to_hex().to_string();
+        Ok(files::store(&settings_folder.join("registry.toml"), &File { version: VERSION, key }, 0o600)?)
     }
 
     /// By what check lines name a URL.

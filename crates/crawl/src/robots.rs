@@ -187,6 +187,13 @@ async fn ask(first: &Url, bundle: &Bundle, session: &mut Session, parts: &Parts)
         if hop == ROBOTS_REDIRECT_HOPS_MAX {
             return Ok(Asked { endless: true, ..asked });
         }
+        if !parts.is_ours(&to) {
+            // The site it leads to is visited by another node; rules that nobody here may ask for cannot be had.
+            asked.status = None;
+            asked.step.outcome = Outcome::ROBOTS_UNREACHABLE;
+            asked.step.fault = Some(skep_fetch::Class::Host);
+            return Ok(asked);
+        }
         if to.host() != url.host() || to.scheme() != url.scheme() {
             elsewhere = Some(parts.fetcher.session(&to));
         }

@@ -49,6 +49,8 @@ pub enum Said {
     Ban(AddressKey, Option<Ban>),
     /// Somebody asks or orders something.
     Asked(crate::control::Asked),
+    /// Something about what is led by whom.
+    Shared(crate::control::Shared),
 }
 
 /// What the engine gives to a worker.
@@ -99,6 +101,8 @@ pub struct Shared {
     pub backoff_ms: u64,
     /// Who fetches besides us.
     pub others: Option<crate::hands::Others>,
+    /// What is led here, where the crawl is one of many nodes.
+    pub leading: Option<Arc<crate::sharing::Leading>>,
     /// Bundles are to end early.
     pub stopping: AtomicBool,
 }
@@ -245,13 +249,30 @@ impl Parts {
         url.site(&self.suffixes, Part::Whole)
     }
 
-    /// Waits for the turn of the URL's site, as long as the lease allows.
+    /// Waits for the turn of the URL's site, as long as the lease allows. Whoever gets it asks at once.
     pub async fn turn(&self, url: &Url, pace: Pace, deadline_ms: u64) -> std::result::Result<(), NotNow> {
-        if pace == Pace::None {
+        if pace != Pace::None {
+            let hold = Duration::from_millis(skep_schedule::limits::LEASE_MS);
+            self.clocks.turn(self.site(url), hold, self.zero + Duration::from_millis(deadline_ms)).await?;
+        }
+        if self.is_ours(url) {
             return Ok(());
         }
-        let hold = Duration::from_millis(skep_schedule::limits::LEASE_MS);
-        self.clocks.turn(self.site(url), hold, self.zero + Duration::from_millis(deadline_ms)).await
+        if pace != Pace::None {
+            self.clocks.answered(self.site(url), Duration::ZERO);
+        }
+        Err(NotNow::Over)
+    }
+
+    /// Whether a request to this site may begin here now, and not at another node.
+    pub fn is_ours(&self, url: &Url) -> bool {
+        self.leading.as_ref().is_none_or(|leading| leading.may(leading.slice_of(url)))
+    }
+
+    /// How long at most somebody else may be sent there, of this time.
+    pub fn ours_for_ms(&self, url: &Url, ms: u64) -> u64 {
+        let left = self.leading.as_ref().map(|leading| leading.left(leading.slice_of(url)).as_millis() as u64);
+        left.map_or(ms, |left| left.min(ms))
     }
 
     /// The same for what may have been asked for already, by other hands: then there is nothing to wait for.
@@ -282,11 +303,14 @@ impl Parts {
         }
     }
 
-    /// A site that this run has not asked yet may have been asked by the last one just before this one began.
+    /// A site that this run has not asked yet may have been asked by the last one just before this one began, or by another node just
+    /// before this one came to lead.
     pub fn rested(&self, url: &Url, pace: Pace, crawl_delay_ms: Option<u64>) {
         if pace != Pace::None {
             let gap = pace::gap_ms(&pace, crawl_delay_ms, 0);
-            self.clocks.unasked(self.site(url), self.zero + Duration::from_millis(gap));
+            let since = self.leading.as_ref().and_then(|leading| leading.since(leading.slice_of(url)));
+            let since = since.map_or(self.zero, |since| Instant::from_std(since).max(self.zero));
+            self.clocks.unasked(self.site(url), since + Duration::from_millis(gap));
         }
     }
 

@@ -39,6 +39,7 @@ fn run_of(web: &Web) -> Run {
         watch: false,
         judges: None,
         others: None,
+        share: None,
     }
 }
 

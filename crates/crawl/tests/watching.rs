@@ -28,6 +28,7 @@ fn watched(web: &Web, watch: Watch) -> Run {
         watch: true,
         judges: None,
         others: None,
+        share: None,
     }
 }
 

@@ -199,6 +199,7 @@ fn pass(archive: &Arc<Archive>, web: &Web) {
         watch: false,
         judges: None,
         others: None,
+        share: None,
     };
     assert_eq!(run(archive, run_of, &Control::default(), &mut |_| ()).expect("a pass"), Ending::Finished);
 }

@@ -10,6 +10,7 @@ use skep_archive::Archive;
 use skep_schedule::{Config, Schedule};
 use tokio::sync::mpsc;
 
+use super::share::Sharing;
 use super::{Engine, Run};
 use crate::error::{Error, Result};
 use crate::ledger::Ledger;
@@ -17,6 +18,7 @@ use crate::limits::{BUNDLE_URLS_MAX, CHECKPOINT_MS, FILES_RESERVED, HEARD_URLS_M
 use crate::progress::{Counters, Event};
 use crate::registry_key::RegistryKey;
 use crate::settings::Settings;
+use crate::sharing;
 use crate::worker::{self, Said, Shared};
 
 impl<'t> Engine<'t> {
@@ -33,11 +35,21 @@ impl<'t> Engine<'t> {
         settings.check()?;
         settings.store(&folder)?;
         let mut ledger = Ledger::open(archive, &key, run.patience)?;
+        if ledger.crossing.is_some() != run.share.is_some() {
+            let what = match run.share.is_some() {
+                true => "this archive is not that of a node",
+                false => "this archive is that of a node: what it crawls, it crawls with its network",
+            };
+            return Err(Error::Settings { what: what.into() });
+        }
+        let sharing = run.share.map(|share| Sharing::begin(share, say.clone(), archive)).transpose()?;
         let settings = begin_pass(settings, &folder, &mut ledger, run.watch)?;
         let (crawl, pass) = (settings.number, settings.pass.number.min(u32::from(u16::MAX)) as u16);
         let settings = Arc::new(settings);
         ledger.set_rules(settings.clone())?;
-        hear_seeds(archive, &mut ledger, &settings)?;
+        if sharing.is_none() {
+            hear_seeds(archive, &mut ledger, &settings)?;
+        }
         let fetch = Arc::new(run.fetch);
         let dns = skep_fetch::Dns::new(&fetch).map_err(|error| Error::Fetch(error.to_string()))?;
         let zero = tokio::time::Instant::now();
@@ -58,6 +70,7 @@ impl<'t> Engine<'t> {
             key,
             backoff_ms: skep_schedule::limits::BACKOFF_MS_MIN * u64::from(run.patience.scale_permille) / 1_000,
             others: run.others,
+            leading: sharing.as_ref().map(Sharing::leading),
             stopping: false.into(),
         });
         let mut hands = Vec::new();
@@ -116,6 +129,7 @@ impl<'t> Engine<'t> {
             settings_seen: None,
             begun: now,
             trouble: None,
+            sharing,
         };
         engine.begin_watch();
         engine.wake_hosts()?;
@@ -132,6 +146,16 @@ fn places() -> u32 {
 /// Gives a new crawl its number; one that is known keeps its number and its pass.
 pub(crate) fn number(mut settings: Settings, folder: &Path) -> Result<Settings> {
     let all = Settings::all(folder)?;
+    if sharing::shared_bits(folder)?.is_some() {
+        let number = sharing::number_of(&settings.name);
+        if let Some(other) = all.iter().find(|known| known.number == number && known.name != settings.name) {
+            let what = format!("this network crawls {} under the same number: choose another name", other.name);
+            return Err(Error::Settings { what });
+        }
+        let known = all.into_iter().find(|known| known.name == settings.name);
+        (settings.number, settings.pass) = (number, known.map(|known| known.pass).unwrap_or_default());
+        return Ok(settings);
+    }
     match all.iter().find(|known| known.name == settings.name) {
         Some(known) => (settings.number, settings.pass) = (known.number, known.pass.clone()),
         None => {

@@ -35,7 +35,7 @@ impl Engine<'_> {
         if max == 0 {
             self.held.insert(known.id); // what is out may be all that the budget allows
         }
-        let taken = match self.held.contains(&known.id) || self.is_spent(&known) {
+        let taken = match self.held.contains(&known.id) || !self.leads(&known) || self.is_spent(&known) {
             true => Vec::new(),
             false => self.take(&known, max)?,
         };
@@ -61,7 +61,8 @@ impl Engine<'_> {
             return Ok(());
         }
         self.out_entries += entries.len();
-        self.out.insert(lease, Out { host, entries, ended: false });
+        let slice = self.note_bundle(&known);
+        self.out.insert(lease, Out { host, entries, ended: false, slice });
         let bundle = Bundle { lease, host: known.key, site: known.site, urls, pace, not_before_ms, deadline_ms };
         self.give(Errand::Bundle(bundle))
     }

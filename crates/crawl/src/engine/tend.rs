@@ -137,6 +137,7 @@ impl Engine<'_> {
     }
 
     pub(super) fn checkpoint(&mut self) -> Result<()> {
+        self.store_outbox()?;
         self.ledger.checkpoint()?;
         (self.since_checkpoint_bytes, self.since_checkpoint_links) = (0, 0);
         self.next_checkpoint = Instant::now() + Duration::from_millis(CHECKPOINT_MS);
@@ -182,8 +183,12 @@ impl Engine<'_> {
         *self.shared.settings.lock().unwrap_or_else(PoisonError::into_inner) = settings.clone();
         self.ledger.set_rules(settings.clone())?;
         self.watch_otherwise()?;
-        for seed in &settings.seeds {
-            self.ledger.seed(self.crawl, seed)?;
+        if self.sharing.is_some() {
+            self.hear_seeds_led()?;
+        } else {
+            for seed in &settings.seeds {
+                self.ledger.seed(self.crawl, seed)?;
+            }
         }
         let mut hosts = Vec::new();
         let crawl = self.crawl;
@@ -206,10 +211,12 @@ impl Engine<'_> {
         let counts = self.ledger.registry.counts(self.crawl);
         let overview = self.schedule.overview();
         let progress = self.counters.progress(self.begun.elapsed().as_millis() as u64);
-        let left = counts.waiting + self.out_entries as u64;
+        let waiting = self.waiting_led().unwrap_or(counts.waiting);
+        let left = waiting + self.out_entries as u64;
         let left_ms = (progress.rate > 0.0).then(|| (left as f64 / progress.rate * 1000.0) as u64);
         Progress {
-            waiting: counts.waiting,
+            waiting,
+            unsent: self.unsent(),
             out: self.out_entries as u64,
             known: counts.known,
             hosts: overview.hosts as u64,

@@ -7,7 +7,7 @@ use skep_schedule::limits::CREDIT_S;
 use skep_schedule::revisit::shares::{Shares, Turn};
 use skep_schedule::revisit::{Budget, Moment};
 
-use super::Engine;
+use super::{Engine, share};
 use crate::error::Result;
 use crate::registry::{self, Class, Taken};
 use crate::settings::Watch;
@@ -122,7 +122,8 @@ impl Engine<'_> {
 
     /// Leases go out only where there is room on the disk and something left of the budget.
     pub(super) fn open(&mut self) -> Result<()> {
-        let open = self.room && self.spending.as_ref().is_none_or(|spending| spending.left() > 0);
+        let full = self.sharing.as_ref().is_some_and(share::Sharing::is_full);
+        let open = self.room && !full && self.spending.as_ref().is_none_or(|spending| spending.left() > 0);
         if open != self.is_open {
             self.is_open = open;
             self.step(Told::Room(open))?;

@@ -56,6 +56,7 @@ pub fn crawl(
         watch: false,
         judges: None,
         others: None,
+        share: None,
     };
     let mut events = Vec::new();
     let ending = run(archive, run_of, &Control::default(), &mut |event| events.push(event)).expect("a crawl");

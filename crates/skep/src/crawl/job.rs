@@ -33,7 +33,7 @@ pub struct Hands {
 }
 
 /// How it fetches: what is not kept in the archive, because it holds secrets or speaks of this machine.
-#[derive(Debug, Serialize, Deserialize)]
+#[derive(Clone, Debug, Serialize, Deserialize)]
 pub struct Fetch {
     pub resolve: Vec<String>,
     pub name_servers: Vec<SocketAddr>,
@@ -63,7 +63,7 @@ impl Fetch {
     }
 }
 
-#[derive(Debug, Serialize, Deserialize)]
+#[derive(Clone, Debug, Serialize, Deserialize)]
 pub struct Header {
     pub host: Option<String>,
     pub name: String,
@@ -114,6 +114,7 @@ impl Job {
             watch: false,
             judges: None,
             others: None,
+            share: None,
         })
     }
 }

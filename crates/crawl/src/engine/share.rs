@@ -1,0 +1,484 @@
+//! The part of one node in a crawl of many: slices are taken over and given up, links come and go, and the next leader hears how
+//! long each site is to be left alone.
+
+use std::collections::{BTreeMap, BTreeSet, HashMap};
+use std::path::PathBuf;
+use std::sync::Arc;
+use std::sync::mpsc::Sender;
+use std::time::{Duration, Instant};
+
+use skep_archive::layout::HalfSlice;
+use skep_archive::{Archive, Key, Position};
+use skep_page::LinkKind;
+use skep_url::{Part, Url};
+
+use super::Engine;
+use crate::canonical::canonical;
+use crate::chance::{self, Ids};
+use crate::control::Shared;
+use crate::error::Result;
+use crate::heard::{self, Heard, Put};
+use crate::hearing::{host_key, site_id};
+use crate::hops::Hops;
+use crate::ledger::{HEARD_EMBED, HEARD_LINK};
+use crate::limits::{FORWARD_AGAIN_MS, LINKS_IN_MAX, POLITE_HELD_MS, POLITE_MS};
+use crate::outbox::Outbox;
+use crate::progress::Event;
+use crate::records::Encoders;
+use crate::registry::{self, Class, State};
+use crate::sharing::{Back, Leading, Link, Node, Outlet, Politeness, Share, slice_of};
+use crate::worker::Said;
+
+/// Links to what this node leads itself go the same way as all others, only shorter.
+const HERE: Node = [0; 32];
+/// What waits for nobody in particular is looked at so often.
+const LOOK_MS: u64 = 200;
+
+/// What an engine keeps of being one of many.
+pub(super) struct Sharing {
+    leading: Arc<Leading>,
+    outlet: Arc<dyn Outlet>,
+    say: Sender<Said>,
+    run: [u8; 16],
+    outbox: Outbox,
+    folder: PathBuf,
+    encoders: Encoders,
+    ids: Ids,
+    /// New leases, with what former leaders knew: nothing begins before the last request under an older lease is over.
+    coming: BTreeMap<u32, (Instant, Vec<u8>)>,
+    /// Slices in which requests may begin, as it was when last looked at.
+    awake: BTreeSet<u32>,
+    /// Slices whose sites have been asked something since the others heard of it.
+    news: BTreeSet<u32>,
+    next_look: Instant,
+    next_news: Instant,
+    /// Heard links on their way to the disk, and for which batch.
+    hearing: HashMap<u64, (Vec<Link>, u64)>,
+    backs: HashMap<u64, Waiting>,
+    next: u64,
+}
+
+/// Somebody waits to hear that a batch is safe.
+struct Waiting {
+    left: usize,
+    safe: bool,
+    back: Back,
+}
+
+impl Sharing {
+    pub(super) fn begin(share: Share, say: Sender<Said>, archive: &Archive) -> Result<Sharing> {
+        let folder = archive.layout().views();
+        let Share { leading, outlet } = share;
+        let mut outbox = Outbox::default();
+        for link in Outbox::stored(&folder)? {
+            if let Ok(url) = Url::parse(&link.url) {
+                outbox.put(leading.slice_of(&url), link, 0);
+            }
+        }
+        let drawn = chance::draw()?;
+        let mut run = [0; 16];
+        run.copy_from_slice(&drawn[..16]);
+        // What was led under an earlier run is led anew, or not at all.
+        leading.slices().into_iter().for_each(|slice| leading.stop(slice));
+        let now = Instant::now();
+        Ok(Sharing {
+            leading,
+            outlet,
+            say,
+            run,
+            outbox,
+            folder,
+            encoders: Encoders::new(skep_warc::deflate::Level::new(1), archive.layout().root().to_path_buf()),
+            ids: Ids::new(chance::draw()?),
+            coming: BTreeMap::new(),
+            awake: BTreeSet::new(),
+            news: BTreeSet::new(),
+            next_look: now,
+            next_news: now,
+            hearing: HashMap::new(),
+            backs: HashMap::new(),
+            next: 0,
+        })
+    }
+
+    pub(super) fn leading(&self) -> Arc<Leading> {
+        self.leading.clone()
+    }
+
+    /// So many links wait that no page should add to them.
+    pub(super) fn is_full(&self) -> bool {
+        self.outbox.is_full()
+    }
+
+    fn slice_of(&self, host: &registry::Host) -> u32 {
+        slice_of(Key::of(&format!("{}/", host.key)).site_hash(), self.leading.bits())
+    }
+
+    fn number(&mut self) -> u64 {
+        self.next += 1;
+        self.next
+    }
+
+    fn settle(&mut self, batch: u64, safe: bool) {
+        let Some(waiting) = self.backs.get_mut(&batch) else { return };
+        waiting.left -= 1;
+        waiting.safe &= safe;
+        if waiting.left == 0
+            && let Some(waiting) = self.backs.remove(&batch)
+        {
+            (waiting.back)(waiting.safe);
+        }
+    }
+
+    /// Records links as heard; each record is told of when it is synced. Returns how many records there are.
+    fn record(&mut self, links: Vec<Link>, crawl: &str, hash: u32, batch: u64, archive: &Archive) -> usize {
+        let mut records = 0;
+        let mut links = links.into_iter().peekable();
+        while links.peek().is_some() {
+            let mut block = heard::Batch::new(crawl);
+            let mut recorded = Vec::new();
+            while let Some(link) = links.peek() {
+                let heard = Heard { url: &link.url, depth: link.depth, class: word_of(link), source: None };
+                match block.put(&heard) {
+                    Put::Full => break,
+                    Put::Taken => recorded.extend(links.next()),
+                    Put::NotAUrl => drop(links.next()),
+                }
+            }
+            if recorded.is_empty() {
+                continue;
+            }
+            let number = self.number();
+            let (say, refused) = (self.say.clone(), self.say.clone());
+            self.hearing.insert(number, (recorded, batch));
+            records += 1;
+            let append = self.encoders.heard(hash, skep_archive::system_clock(), block.finish(), self.ids.next());
+            let told = Box::new(move |kept: skep_archive::Result<skep_archive::Acknowledged>| {
+                let position = kept.ok().and_then(|kept| kept.positions.last().copied());
+                let _given_up = say.send(Said::Shared(Shared::Heard(number, position)));
+            });
+            if append.map(|append| archive.append_then(append, told)).is_ok_and(|appended| appended.is_ok()) {
+                continue;
+            }
+            let _given_up = refused.send(Said::Shared(Shared::Heard(number, None)));
+        }
+        records
+    }
+}
+
+/// The short word under which a link is recorded.
+fn word_of(link: &Link) -> &'static str {
+    match link {
+        Link { needed: true, .. } => HEARD_EMBED,
+        Link { depth: 0, .. } => "seed",
+        _ => HEARD_LINK,
+    }
+}
+
+impl Engine<'_> {
+    /// Whether what waits at a host may be fetched by this node.
+    pub(super) fn leads(&self, host: &registry::Host) -> bool {
+        self.sharing.as_ref().is_none_or(|sharing| sharing.leading.may(sharing.slice_of(host)))
+    }
+
+    /// A bundle of a host goes out; says of which slice.
+    pub(super) fn note_bundle(&mut self, host: &registry::Host) -> Option<u32> {
+        let sharing = self.sharing.as_mut()?;
+        let slice = sharing.slice_of(host);
+        sharing.news.insert(slice);
+        Some(slice)
+    }
+
+    pub(super) fn shared(&mut self, shared: Shared) -> Result<()> {
+        let now_ms = self.now_ms();
+        let Some(sharing) = &mut self.sharing else { return Ok(()) };
+        match shared {
+            Shared::Lead(slice, until, Some(politeness)) => {
+                sharing.leading.stop(slice);
+                sharing.coming.insert(slice, (until, politeness));
+                self.take_over()
+            }
+            Shared::Lead(slice, until, None) => {
+                if let Some(coming) = sharing.coming.get_mut(&slice) {
+                    coming.0 = until;
+                } else {
+                    sharing.leading.renew(slice, until);
+                }
+                Ok(())
+            }
+            Shared::Stop(slice) => {
+                sharing.leading.stop(slice);
+                sharing.coming.remove(&slice);
+                sharing.next_look = Instant::now();
+                Ok(())
+            }
+            Shared::Links(links, back) => self.take_in(links, back),
+            Shared::Sent(number, safe) => {
+                sharing.outbox.settled(number, safe, now_ms);
+                Ok(())
+            }
+            Shared::Heard(number, position) => self.heard_of(number, position),
+        }
+    }
+
+    /// Everything about being one of many that has its time.
+    pub(super) fn share(&mut self) -> Result<()> {
+        let now = Instant::now();
+        let Some(sharing) = &mut self.sharing else { return Ok(()) };
+        if now >= sharing.next_look {
+            sharing.next_look = now + Duration::from_millis(LOOK_MS);
+            self.take_over()?;
+            self.look_at_leases()?;
+            self.open()?;
+        }
+        self.send_links()?;
+        if self.sharing.as_ref().is_some_and(|sharing| now >= sharing.next_news) {
+            self.tell_polite();
+        }
+        Ok(())
+    }
+
+    pub(super) fn share_patience(&self) -> Duration {
+        let Some(sharing) = &self.sharing else { return Duration::MAX };
+        let mut left = sharing.next_look.saturating_duration_since(Instant::now());
+        if let Some(due_ms) = sharing.outbox.due_ms() {
+            left = left.min(Duration::from_millis(due_ms.saturating_sub(self.now_ms())));
+        }
+        // What is due may wait for somebody's answer, which is heard when it comes.
+        left.max(Duration::from_millis(20))
+    }
+
+    /// Slices whose lease is new are ours when the last bundle of an older lease is back: what others wrote is folded, what they knew
+    /// of sites is held to, and what waits there may go.
+    fn take_over(&mut self) -> Result<()> {
+        let Some(sharing) = &mut self.sharing else { return Ok(()) };
+        let out: BTreeSet<u32> = self.out.values().filter_map(|out| out.slice).collect();
+        let ready: BTreeSet<u32> = sharing.coming.keys().filter(|slice| !out.contains(slice)).copied().collect();
+        if ready.is_empty() || self.ending.is_some() {
+            return Ok(());
+        }
+        if let Err(error) = self.ledger.take_over(&self.archive, &ready) {
+            // Somebody else will lead there, or this is tried again: a copy that cannot be read is repaired by others.
+            sharing.next_look = Instant::now() + Duration::from_millis(FORWARD_AGAIN_MS);
+            (self.tell)(Event::Note { text: format!("what was copied cannot be taken over yet: {error}") });
+            return Ok(());
+        }
+        let now_ms = skep_archive::system_clock();
+        for slice in &ready {
+            let Some((until, politeness)) = sharing.coming.remove(slice) else { continue };
+            let known = Politeness::decode(&politeness).filter(|politeness| politeness.run != sharing.run);
+            for (site, left) in known.iter().flat_map(|politeness| politeness.left(now_ms)) {
+                self.shared.clocks.hold(site, tokio::time::Instant::now() + left);
+            }
+            sharing.leading.begin(*slice, until);
+        }
+        self.pass_on();
+        self.hear_seeds_led()?;
+        self.look_at_leases()
+    }
+
+    /// Hosts of slices that came to be led, or are led no longer, are told to the schedule anew.
+    fn look_at_leases(&mut self) -> Result<()> {
+        let Some(sharing) = &mut self.sharing else { return Ok(()) };
+        let led = sharing.leading.slices().into_iter().filter(|slice| sharing.leading.may(*slice));
+        let awake: BTreeSet<u32> = led.collect();
+        let changed: BTreeSet<u32> = awake.symmetric_difference(&sharing.awake).copied().collect();
+        sharing.awake = awake;
+        if changed.is_empty() {
+            return Ok(());
+        }
+        sharing.news.extend(&changed);
+        let (crawl, mut hosts) = (self.crawl, Vec::new());
+        self.ledger.each_host(|host| {
+            if host.crawl == crawl && host.waiting > 0 && changed.contains(&sharing.slice_of(host)) {
+                hosts.push(host.id);
+            }
+        })?;
+        hosts.into_iter().for_each(|host| self.ledger.touch(host));
+        self.tell_waiting()
+    }
+
+    /// Links of pages that were just folded go on their way.
+    pub(super) fn pass_on(&mut self) {
+        let now_ms = self.now_ms();
+        if let (Some(sharing), Some(crossing)) = (&mut self.sharing, &mut self.ledger.crossing) {
+            for (slice, link) in crossing.links.drain(..) {
+                sharing.outbox.put(slice, link, now_ms);
+            }
+        }
+    }
+
+    fn send_links(&mut self) -> Result<()> {
+        let now_ms = self.now_ms();
+        while let Some(sharing) = &mut self.sharing {
+            let (leading, outlet) = (&sharing.leading, &sharing.outlet);
+            let leader = |slice| if leading.may(slice) { Some(HERE) } else { outlet.leader(slice) };
+            let Some((number, to, links)) = sharing.outbox.take(now_ms, &leader) else { break };
+            let say = sharing.say.clone();
+            let back: Back = Box::new(move |safe| {
+                let _given_up = say.send(Said::Shared(Shared::Sent(number, safe)));
+            });
+            if to == HERE {
+                self.take_in(links, back)?;
+            } else {
+                outlet.send(&self.shared.settings().name, to, links, back);
+            }
+        }
+        Ok(())
+    }
+
+    /// Links that others found, or this node in another slice. All of them are taken, or none: who does not lead takes nothing.
+    fn take_in(&mut self, links: Vec<Link>, back: Back) -> Result<()> {
+        let settings = self.shared.settings();
+        let Some(sharing) = &mut self.sharing else { return Ok(()) };
+        let bits = sharing.leading.bits();
+        let mut parsed = Vec::with_capacity(links.len());
+        for link in links {
+            let Ok(url) = Url::parse(&link.url) else { continue };
+            let hash = url.key().site_hash();
+            if !sharing.leading.may(slice_of(hash, bits)) || parsed.len() == LINKS_IN_MAX {
+                back(false);
+                return Ok(());
+            }
+            parsed.push((link, url, hash));
+        }
+        let mut halves: BTreeMap<HalfSlice, (u32, Vec<Link>)> = BTreeMap::new();
+        for (link, url, hash) in parsed {
+            if self.ledger.registry.known(self.crawl, &canonical(url.as_str()))?.is_some()
+                || settings.depth.is_some_and(|depth| link.depth > depth)
+            {
+                continue;
+            }
+            let Some(rules) = self.ledger.rules(self.crawl) else { break };
+            if !rules.is_inside(url.as_str()) && !link.needed {
+                if link.depth > 0 {
+                    continue; // whoever sent it goes by other rules
+                }
+                rules.learn(&url)?; // a seed that has moved
+            }
+            let site = site_id(url.site(&self.ledger.suffixes, Part::Whole));
+            let new_host = self.ledger.registry.find_host(self.crawl, &host_key(&url))?.is_none();
+            if let Err(code) = self.ledger.traps.admit(&url, site, new_host, true) {
+                let fate = registry::Fate::Keep(State::Trap { code }, 0);
+                let hops = Hops { depth: link.depth, redirects: 0 };
+                self.ledger.hear(self.crawl, &url, hops, Class::Page, LinkKind::Anchor, None, fate)?;
+                continue;
+            }
+            halves.entry(HalfSlice::of(hash, bits)).or_insert((hash, Vec::new())).1.push(link);
+        }
+        let batch = sharing.number();
+        // One more than there are records, so that none of them ends the batch before the last is on its way.
+        sharing.backs.insert(batch, Waiting { left: 1, safe: true, back });
+        for (hash, links) in halves.into_values() {
+            let records = sharing.record(links, &settings.name, hash, batch, &self.archive);
+            if let Some(waiting) = sharing.backs.get_mut(&batch) {
+                waiting.left += records;
+            }
+        }
+        sharing.settle(batch, true);
+        Ok(())
+    }
+
+    /// Links are recorded: now they are known.
+    fn heard_of(&mut self, number: u64, position: Option<Position>) -> Result<()> {
+        let Some(sharing) = &mut self.sharing else { return Ok(()) };
+        let Some((links, batch)) = sharing.hearing.remove(&number) else { return Ok(()) };
+        if let Some(position) = position {
+            for link in &links {
+                let Ok(url) = Url::parse(&link.url) else { continue };
+                let class = crate::ledger::class_of(word_of(link));
+                let hops = Hops { depth: link.depth, redirects: 0 };
+                let queue = registry::Fate::Queue;
+                self.ledger.hear(self.crawl, &url, hops, class, LinkKind::Anchor, None, queue)?;
+            }
+            self.ledger.mark(position);
+        }
+        sharing.settle(batch, position.is_some());
+        Ok(())
+    }
+
+    /// Seeds of what is led here that nobody had heard of.
+    pub(super) fn hear_seeds_led(&mut self) -> Result<()> {
+        let settings = self.shared.settings();
+        let Some(sharing) = &self.sharing else { return Ok(()) };
+        let mut seeds = Vec::new();
+        for seed in &settings.seeds {
+            let Ok(url) = Url::parse(seed) else { continue };
+            if sharing.leading.may(sharing.leading.slice_of(&url))
+                && self.ledger.registry.known(self.crawl, &canonical(url.as_str()))?.is_none()
+            {
+                seeds.push(Link { url: url.as_str().to_owned(), depth: 0, needed: false });
+            }
+        }
+        for links in seeds.chunks(LINKS_IN_MAX) {
+            // What is lost here is heard when the slice is taken over the next time, or the settings are read.
+            self.take_in(links.to_vec(), Box::new(|_| ()))?;
+        }
+        Ok(())
+    }
+
+    /// The next leaders hear how long each site is to be left alone.
+    fn tell_polite(&mut self) {
+        let Some(sharing) = &mut self.sharing else { return };
+        sharing.next_news = Instant::now() + Duration::from_millis(POLITE_MS);
+        if sharing.news.is_empty() {
+            return;
+        }
+        let mut slices: BTreeMap<u32, Vec<(String, u32)>> =
+            sharing.news.iter().map(|slice| (*slice, Vec::new())).collect();
+        for (site, wait) in self.shared.clocks.waits(Duration::from_millis(POLITE_HELD_MS)) {
+            let slice = slice_of(Key::of(&format!("http://{site}/")).site_hash(), sharing.leading.bits());
+            if let Some(waits) = slices.get_mut(&slice) {
+                waits.push((site, u32::try_from(wait.as_millis()).unwrap_or(u32::MAX)));
+            }
+        }
+        let made_ms = skep_archive::system_clock();
+        for (slice, waits) in slices {
+            sharing.outlet.polite(slice, Politeness { run: sharing.run, made_ms, waits }.encode());
+        }
+        // While somebody is out there, there is news.
+        let out: BTreeSet<u32> = self.out.values().filter_map(|out| out.slice).collect();
+        sharing.news.retain(|slice| out.contains(slice));
+    }
+
+    pub(super) fn store_outbox(&mut self) -> Result<()> {
+        self.pass_on();
+        self.sharing.as_ref().map_or(Ok(()), |sharing| sharing.outbox.store(&sharing.folder))
+    }
+
+    /// Links that are not safe elsewhere yet.
+    pub(super) fn unsent(&self) -> u64 {
+        self.sharing.as_ref().map_or(0, |sharing| sharing.outbox.len() as u64)
+    }
+
+    /// URLs that wait where this node leads.
+    pub(super) fn waiting_led(&mut self) -> Result<u64> {
+        let Some(sharing) = &self.sharing else { return Ok(self.ledger.registry.counts(self.crawl).waiting) };
+        let (crawl, mut waiting) = (self.crawl, 0);
+        self.ledger.each_host(|host| {
+            if host.crawl == crawl && host.waiting > 0 && sharing.leading.may(sharing.slice_of(host)) {
+                waiting += u64::from(host.waiting);
+            }
+        })?;
+        Ok(waiting)
+    }
+
+    /// Nothing is led any more.
+    pub(super) fn stop_sharing(&mut self) {
+        if let Some(sharing) = &mut self.sharing {
+            for slice in sharing.leading.slices() {
+                sharing.leading.stop(slice);
+                sharing.news.insert(slice);
+            }
+            sharing.coming.clear();
+        }
+    }
+
+    /// The last words to the others, when the last answer has come: how long sites are to be left alone, and that nothing more is taken.
+    pub(super) fn part(&mut self) {
+        self.tell_polite();
+        if let Some(sharing) = &mut self.sharing {
+            sharing.backs.drain().for_each(|(_, waiting)| (waiting.back)(false));
+        }
+    }
+}

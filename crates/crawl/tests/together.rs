@@ -1,0 +1,317 @@
+//! Two nodes crawl one web: each fetches what it leads, links go to whoever leads there, and a slice changes hands on the way.
+
+mod web;
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::os::unix::fs::FileExt;
+use std::path::Path;
+use std::sync::mpsc::{Receiver, Sender, channel};
+use std::sync::{Arc, Condvar, Mutex};
+use std::time::{Duration, Instant};
+
+use skep_archive::{Archive, OpenOptions, Taking};
+use skep_crawl::sharing::{Back, Leading, Link, Node, Outlet, Politeness, Share, share};
+use skep_crawl::{Control, Ending, Event, Progress, Reach, Run, Settings, run};
+use skep_testweb::{Mix, Plan, Policy, Report, Web, World};
+
+const BITS: u8 = 3;
+const SLICES: u32 = 1 << BITS;
+/// Longer than any of these tests.
+const LONG: Duration = Duration::from_secs(3_600);
+
+fn start(plan: Plan) -> Web {
+    let in_flight_max = u32::from(skep_schedule::limits::ADDRESS_IN_FLIGHT_MAX);
+    let policy = Policy { agent: Some("skep".into()), in_flight_max, ..Policy::polite() };
+    let settings = skep_testweb::Settings { policy, ..skep_testweb::Settings::default() };
+    Web::start(World::build(plan).expect("a world"), settings).expect("a web")
+}
+
+fn plan() -> Plan {
+    let mix = Mix {
+        hosts: 10,
+        sites: 10,
+        addresses: 10,
+        pages: 5,
+        https_permille: 0,
+        robots: false,
+        changing: false,
+        troubled: false,
+    };
+    Plan::mixed(11, &mix)
+}
+
+/// One seed, and everything that links lead to.
+fn settings(web: &Web) -> Settings {
+    let seeds = vec![web.map().hosts[0].url.clone()];
+    Settings { seeds, scope: Reach::All, ..web::polite(web) }
+}
+
+/// What one node alone captures, of the same web served elsewhere.
+fn alone() -> BTreeSet<String> {
+    let web = start(plan());
+    let folder = tempfile::tempdir().unwrap();
+    let archive = web::archive(folder.path());
+    let hurried = Settings { seeds: settings(&web).seeds, scope: Reach::All, ..web::hurried(&web) };
+    let (ending, _) = web::crawl(&archive, hurried, web::fetch(&web), 1_000);
+    assert_eq!(ending, Ending::Finished);
+    web::captures(&archive).into_keys().collect()
+}
+
+fn archive(folder: &Path) -> Arc<Archive> {
+    let options = OpenOptions { copies: true, bits: BITS, ..OpenOptions::create() };
+    let archive = Archive::open(folder, options).expect("an archive");
+    share(&archive.layout().settings(), [5; 32], BITS).expect("a network");
+    Arc::new(archive)
+}
+
+/// The network between nodes of one process.
+#[derive(Default)]
+struct Net {
+    controls: Vec<Control>,
+    leaders: Mutex<BTreeMap<u32, usize>>,
+    polite: Mutex<BTreeMap<u32, (u64, Vec<u8>)>>,
+    told: Condvar,
+    sent: Mutex<Vec<Link>>,
+}
+
+impl Net {
+    fn new(nodes: usize) -> Arc<Net> {
+        Arc::new(Net { controls: (0..nodes).map(|_| Control::default()).collect(), ..Net::default() })
+    }
+
+    fn lead(&self, node: usize, slice: u32, politeness: Vec<u8>) {
+        self.leaders.lock().unwrap().insert(slice, node);
+        assert!(self.controls[node].lead(slice, Instant::now() + LONG, Some(politeness)));
+    }
+
+    /// Takes a slice from a node, and waits until it has said how long its sites are to be left alone.
+    fn take(&self, node: usize, slice: u32) -> Vec<u8> {
+        let count = |polite: &BTreeMap<u32, (u64, Vec<u8>)>| polite.get(&slice).map_or(0, |(count, _)| *count);
+        let mut polite = self.polite.lock().unwrap();
+        let before = count(&polite);
+        self.leaders.lock().unwrap().remove(&slice);
+        assert!(self.controls[node].stop_leading(slice));
+        while count(&polite) == before {
+            polite = self.told.wait(polite).unwrap();
+        }
+        polite[&slice].1.clone()
+    }
+}
+
+struct Way(Arc<Net>);
+
+impl Outlet for Way {
+    fn leader(&self, slice: u32) -> Option<Node> {
+        self.0.leaders.lock().unwrap().get(&slice).map(|node| [*node as u8 + 1; 32])
+    }
+
+    fn send(&self, crawl: &str, to: Node, links: Vec<Link>, back: Back) {
+        assert_eq!(crawl, "test");
+        self.0.sent.lock().unwrap().extend(links.iter().cloned());
+        self.0.controls[usize::from(to[0]) - 1].hear(links, back);
+    }
+
+    fn polite(&self, slice: u32, politeness: Vec<u8>) {
+        assert!(Politeness::decode(&politeness).is_some());
+        let mut polite = self.0.polite.lock().unwrap();
+        let told = polite.entry(slice).or_default();
+        *told = (told.0 + 1, politeness);
+        self.0.told.notify_all();
+    }
+}
+
+type Heard = (usize, Event);
+
+/// Runs a node until it is stopped.
+fn node(number: usize, archive: &Arc<Archive>, web: &Web, net: &Arc<Net>, say: Sender<Heard>) {
+    let share = Share { leading: Arc::new(Leading::new(BITS)), outlet: Arc::new(Way(net.clone())) };
+    let run_of = Run {
+        settings: settings(web),
+        fetch: web::fetch(web),
+        cookies: Default::default(),
+        workers: 1,
+        patience: Default::default(),
+        watch: false,
+        judges: None,
+        others: None,
+        share: Some(share),
+    };
+    let ending = run(archive, run_of, &net.controls[number], &mut |event| {
+        let _main_ended = say.send((number, event));
+    });
+    assert_eq!(ending.expect("a crawl"), Ending::Stopped);
+}
+
+/// What both said, as far as tests ask for it.
+struct Ears {
+    heard: Receiver<Heard>,
+    visits: BTreeMap<String, u32>,
+    quiet: BTreeSet<usize>,
+}
+
+impl Ears {
+    fn next(&mut self) -> Heard {
+        let (node, event) = self.heard.recv_timeout(Duration::from_secs(120)).expect("something happens");
+        match &event {
+            Event::Visited { url, .. } if !url.ends_with("/robots.txt") => {
+                *self.visits.entry(url.clone()).or_default() += 1;
+            }
+            Event::Progress(Progress { waiting: 0, out: 0, unsent: 0, .. }) => {
+                self.quiet.insert(node);
+            }
+            Event::Progress(_) => {
+                self.quiet.remove(&node);
+            }
+            _ => {}
+        }
+        (node, event)
+    }
+
+    fn begun(&mut self, nodes: usize) {
+        let mut begun = BTreeSet::new();
+        while begun.len() < nodes {
+            if let (node, Event::Began { .. }) = self.next() {
+                begun.insert(node);
+            }
+        }
+    }
+
+    /// Until so many pages were visited.
+    fn visits(&mut self, count: usize) {
+        while self.visits.len() < count {
+            self.next();
+        }
+    }
+
+    /// Until all of this was visited and nobody has anything left to do.
+    fn done(&mut self, expected: &BTreeSet<String>, nodes: usize) {
+        while !expected.iter().all(|url| self.visits.contains_key(url)) {
+            self.next();
+        }
+        self.quiet.clear();
+        while self.quiet.len() < nodes {
+            self.next();
+        }
+    }
+}
+
+/// Two nodes with their archives; returns what they captured and what the auditor says.
+fn together(play: impl FnOnce(&Net, &mut Ears, [&Archive; 2])) -> ([BTreeMap<String, usize>; 2], Report, Arc<Net>) {
+    let web = start(plan());
+    let folders = [tempfile::tempdir().unwrap(), tempfile::tempdir().unwrap()];
+    let archives = folders.each_ref().map(|folder| archive(folder.path()));
+    let net = Net::new(2);
+    let (say, heard) = channel();
+    let mut ears = Ears { heard, visits: BTreeMap::new(), quiet: BTreeSet::new() };
+    std::thread::scope(|scope| {
+        for (number, archive) in archives.iter().enumerate() {
+            let (web, net, say) = (&web, &net, say.clone());
+            scope.spawn(move || node(number, archive, web, net, say));
+        }
+        ears.begun(2);
+        play(&net, &mut ears, archives.each_ref().map(|archive| &**archive));
+        net.controls.iter().for_each(Control::stop);
+    });
+    let captured = archives.each_ref().map(|archive| {
+        web::is_sound(archive);
+        let own = archive.writer();
+        let captures = web::captures(archive).into_iter();
+        let own = captures.map(|(url, all)| (url, all.iter().filter(|it| it.position.writer == own).count()));
+        own.filter(|(_, count)| *count > 0).collect()
+    });
+    (captured, web.report(), net)
+}
+
+/// Brings what one archive has of another's segments up to date.
+fn copy(from: &Archive, to: &Archive) {
+    from.settle().unwrap();
+    for held in from.held(0, u32::MAX).unwrap() {
+        if held.name.id.writer == to.writer() {
+            continue;
+        }
+        let mut at = to.copied(held.name, Taking::Tail).unwrap();
+        while let Some(piece) = from.piece(held.name, at, 1 << 20).unwrap() {
+            let mut bytes = vec![0; piece.length() as usize];
+            from.piece_file(&piece).unwrap().read_exact_at(&mut bytes, piece.from).unwrap();
+            let mut copying = to.copy(piece, Taking::Tail).unwrap();
+            copying.write(&bytes).unwrap();
+            at = copying.finish().unwrap().bytes;
+        }
+    }
+}
+
+#[test]
+fn two_nodes_fetch_what_one_does_and_each_page_once() {
+    let expected = alone();
+    let sites: BTreeSet<&str> = expected.iter().filter_map(|url| url.split('/').nth(2)).collect();
+    assert!(sites.len() >= 8 && expected.len() > 40, "{} pages of {} sites", expected.len(), sites.len());
+    let ([a, b], report, net) = together(|net, ears, _| {
+        (0..SLICES).for_each(|slice| net.lead(slice as usize % 2, slice, Vec::new()));
+        ears.done(&expected, 2);
+    });
+    let union: BTreeSet<String> = a.keys().chain(b.keys()).cloned().collect();
+    assert_eq!(union, expected);
+    assert!(a.len() > 10 && b.len() > 10, "{} and {}", a.len(), b.len());
+    for (url, count) in a.iter().chain(&b) {
+        assert_eq!((*count, a.contains_key(url) && b.contains_key(url)), (1, false), "{url}");
+    }
+    assert!(report.polite(), "{}", report.table());
+    let sent = net.sent.lock().unwrap();
+    let mut once: Vec<&Link> = sent.iter().collect();
+    once.sort();
+    once.dedup_by_key(|link| &link.url);
+    assert!(!once.is_empty() && once.len() == sent.len(), "a link is sent once to the other node");
+}
+
+#[test]
+fn a_slice_that_changes_hands_loses_nothing_and_hurries_nobody() {
+    let expected = alone();
+    let ([a, b], report, _) = together(|net, ears, [first, second]| {
+        (0..SLICES).for_each(|slice| net.lead(0, slice, Vec::new()));
+        ears.visits(expected.len() / 3);
+        // All odd slices go over, with all that was written of them.
+        for slice in (1..SLICES).step_by(2) {
+            let politeness = net.take(0, slice);
+            copy(first, second);
+            net.lead(1, slice, politeness);
+        }
+        ears.visits(expected.len() / 2);
+        // And one of them back, with what the other wrote.
+        let politeness = net.take(1, 1);
+        copy(second, first);
+        net.lead(0, 1, politeness);
+        ears.done(&expected, 2);
+    });
+    let union: BTreeSet<String> = a.keys().chain(b.keys()).cloned().collect();
+    assert_eq!(union, expected);
+    assert!(!b.is_empty());
+    // What was in flight when a slice was taken may have been fetched by both: one page of a site at most.
+    let twice: Vec<&String> = a.keys().filter(|url| b.contains_key(*url)).collect();
+    let sites: BTreeSet<&str> = twice.iter().filter_map(|url| url.split('/').nth(2)).collect();
+    assert_eq!(sites.len(), twice.len(), "{twice:?}");
+    assert!(report.polite(), "{}", report.table());
+}
+
+#[test]
+fn nothing_is_fetched_without_a_lease_or_after_it() {
+    let ([a, b], report, _) = together(|net, ears, _| {
+        let until = Instant::now() + Duration::from_secs(2);
+        for slice in 0..SLICES {
+            net.leaders.lock().unwrap().insert(slice, 0);
+            assert!(net.controls[0].lead(slice, until, Some(Vec::new())));
+        }
+        ears.visits(3);
+        // Progress is told every second: the fifth after the lease has run out has seen whatever was still under way, and more.
+        let mut after = 0;
+        while after < 5 {
+            if let (0, Event::Progress(progress)) = ears.next() {
+                after += u32::from(Instant::now() > until && progress.out == 0);
+            }
+        }
+    });
+    assert!(a.len() >= 3 && b.is_empty(), "{a:?} {b:?}");
+    // Half a second between two requests: whoever went on after the lease had time for more than twice as many.
+    let most = report.sites.values().map(|visits| visits.requests).max();
+    assert!(most <= Some(5), "{}", report.table());
+    assert!(report.polite(), "{}", report.table());
+}
