@@ -6,7 +6,7 @@ use crate::portal::{Portal, Scope};
 use crate::trouble::Trouble;
 use skep_archive::captures::{Match, Query};
 use skep_archive::runs::Direction;
-use skep_archive::{Archive, Capture, CaptureKind, Key};
+use skep_archive::{Capture, CaptureKind, Key};
 use skep_warc::{Head, date};
 
 /// Who looks, and where.
@@ -31,7 +31,7 @@ impl Looking<'_> {
 
     /// Captures of a URL from the nearest to a time outward.
     pub fn nearest(&self, key: &Key, time_ms: i64) -> Result<impl Iterator<Item = Result<Capture, Trouble>>, Trouble> {
-        let closest = self.portal.archive.views().captures.closest_second(key, time_ms)?;
+        let closest = self.portal.closest_second(key, time_ms)?;
         let shown = move |capture: skep_archive::Result<Capture>| match capture {
             Ok(capture) => self.shows(&capture).then_some(Ok(capture)),
             Err(error) => Some(Err(error.into())),
@@ -45,13 +45,13 @@ impl Looking<'_> {
         key: &Key,
         time_ms: i64,
     ) -> Result<impl Iterator<Item = Result<Capture, Trouble>>, Trouble> {
-        let view = &self.portal.archive.views().captures;
         let mut before = Query::new(Match::Exact(key.clone()));
         // A time of 14 digits stands for its whole second.
         (before.to_ms, before.direction) = (Some(time_ms.saturating_add(999)), Direction::Backward);
         let mut after = Query::new(Match::Exact(key.clone()));
         after.from_ms = Some(time_ms.saturating_add(1000));
-        let all = view.query(&before)?.take(CANDIDATES_MAX).chain(view.query(&after)?.take(CANDIDATES_MAX));
+        let all =
+            self.portal.query(&before)?.take(CANDIDATES_MAX).chain(self.portal.query(&after)?.take(CANDIDATES_MAX));
         let shown = move |capture: skep_archive::Result<Capture>| match capture {
             Ok(capture) => self.shows(&capture).then_some(Ok(capture)),
             Err(error) => Some(Err(error.into())),
@@ -64,7 +64,7 @@ impl Looking<'_> {
         let one = |direction| -> Result<Option<Capture>, Trouble> {
             let mut query = Query::new(Match::Exact(key.clone()));
             query.direction = direction;
-            for capture in self.portal.archive.views().captures.query(&query)?.take(CANDIDATES_MAX) {
+            for capture in self.portal.query(&query)?.take(CANDIDATES_MAX) {
                 let capture = capture?;
                 if self.shows(&capture) {
                     return Ok(Some(capture));
@@ -85,14 +85,14 @@ pub fn named(head: &Head) -> Option<(String, i64)> {
 /// What a revisit stands for: the capture it names, else the earliest one with the same payload, in whichever collection. Not
 /// one that is hidden from whoever asks.
 pub fn original(
-    archive: &Archive,
+    portal: &Portal,
     revisit: &Capture,
     named: Option<&(String, i64)>,
     shows: impl Fn(&Capture) -> bool,
 ) -> Result<Option<Capture>, Trouble> {
-    let views = archive.views();
+    let views = portal.archive.views();
     if let Some((uri, time_ms)) = named {
-        for capture in views.captures.closest(&Key::of(uri), *time_ms)? {
+        for capture in portal.closest(&Key::of(uri), *time_ms)? {
             let capture = capture?;
             if capture.time_ms.div_euclid(1000) != time_ms.div_euclid(1000) {
                 break;

@@ -22,6 +22,7 @@ mod cdx;
 mod changes;
 mod clients;
 mod contribute;
+mod elsewhere;
 mod find;
 mod frame;
 mod fresh;
@@ -48,6 +49,7 @@ mod trouble;
 mod visit;
 
 pub use access::Access;
+pub use elsewhere::Elsewhere;
 pub use fresh::{Tells, Watched};
 pub use server::{Error, Serving, Stop, serve};
 pub use settings::{Lines, Settings};

@@ -1,9 +1,9 @@
 //! A capture's record, opened: the head of its HTTP message, and its body as a stream.
 
 use crate::limits::MESSAGE_HEAD_BYTES_MAX;
-use crate::portal::POSTED;
+use crate::portal::{POSTED, Portal};
 use crate::trouble::Trouble;
-use skep_archive::{Archive, Capture, Key};
+use skep_archive::{Capture, Key};
 use skep_warc::http::{self, Parsed};
 use skep_warc::{Head, Record};
 use std::io::{self, BufRead, Read};
@@ -57,11 +57,11 @@ impl Read for Source<'_> {
 
 /// Opens the record of a capture and hands over the head of its message, if it holds one, and what follows.
 pub fn open<T>(
-    archive: &Archive,
+    portal: &Portal,
     capture: &Capture,
     with: impl FnOnce(Option<http::Head>, Source<'_>) -> Result<T, Trouble>,
 ) -> Result<T, Trouble> {
-    let mut stored = archive.read_capture(capture)?;
+    let mut stored = portal.read(capture)?;
     if stored
         .path()
         .parent()

@@ -36,7 +36,7 @@ fn others(look: &Looking<'_>, url: &str) -> Option<Vec<Capture>> {
     if !key.surt().contains(")/") {
         return None;
     }
-    let rows = look.portal.archive.views().captures.query(&Query::new(Match::Host(key))).ok()?;
+    let rows = look.portal.query(&Query::new(Match::Host(key))).ok()?;
     let mut others: Vec<Capture> = Vec::new();
     for capture in rows.take(SUGGESTION_ROWS_MAX) {
         let capture = capture.ok()?;

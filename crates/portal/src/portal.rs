@@ -3,6 +3,7 @@
 use crate::access::Access;
 use crate::api::statistics::Kept;
 use crate::changes::Hub;
+use crate::elsewhere::Elsewhere;
 use crate::fresh::Fresh;
 use crate::limits::BODIES_AT_ONCE_MAX;
 use crate::metrics::Metrics;
@@ -68,6 +69,8 @@ pub struct Portal {
     pub fresh: Fresh,
     /// Takes contributors.
     pub contributors: Option<Arc<Node>>,
+    /// The other nodes of a network.
+    pub elsewhere: Option<Arc<dyn Elsewhere>>,
     /// Says when the portal stops: who would stay for ever leaves then.
     pub ending: watch::Receiver<bool>,
     names: RwLock<Arc<Names>>,
@@ -139,6 +142,7 @@ impl Portal {
         hub: Hub,
         fresh: Fresh,
         contributors: Option<Arc<Node>>,
+        elsewhere: Option<Arc<dyn Elsewhere>>,
         ending: watch::Receiver<bool>,
     ) -> Portal {
         let names = RwLock::new(Arc::new(Names::of(&archive)));
@@ -158,6 +162,7 @@ impl Portal {
             hub,
             fresh,
             contributors,
+            elsewhere,
             ending,
             names,
         }

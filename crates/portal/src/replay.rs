@@ -93,18 +93,18 @@ pub fn open<T, F>(look: &Looking<'_>, capture: &Capture, with: F) -> Result<T, T
 where
     F: FnOnce(&Shown<'_>, Source<'_>) -> Result<T, Trouble>,
 {
-    let archive = &look.portal.archive;
+    let portal = look.portal;
     if capture.kind != CaptureKind::Revisit {
-        return message::open(archive, capture, |head, source| with(&shown(capture, None, head.as_ref()), source));
+        return message::open(portal, capture, |head, source| with(&shown(capture, None, head.as_ref()), source));
     }
-    let (head, named) = message::open(archive, capture, |head, source| Ok((head, find::named(source.record_head()))))?;
+    let (head, named) = message::open(portal, capture, |head, source| Ok((head, find::named(source.record_head()))))?;
     let visible = |original: &Capture| look.portal.access.shows(original, look.may, look.now_ms);
-    let original = find::original(archive, capture, named.as_ref(), visible)?.ok_or_else(|| {
+    let original = find::original(portal, capture, named.as_ref(), visible)?.ok_or_else(|| {
         Trouble::missing("Nothing had changed when this was fetched, and the earlier capture that it refers to is not in this archive.")
     })?;
     // What the server said this time, unless that was only that nothing changed.
     let head = head.filter(|head| head.status().is_some_and(|status| status != 304));
-    message::open(archive, &original, |body_head, source| {
+    message::open(portal, &original, |body_head, source| {
         let shown = shown(&original, head.as_ref(), body_head.as_ref());
         with(&shown, source)
     })

@@ -145,6 +145,7 @@ pub fn serve(archive: Arc<Archive>, settings: Settings) -> Result<Serving, Error
         Hub::new(settings.changes.clone()),
         Fresh::new(settings.watches.clone()),
         settings.contributors.clone(),
+        settings.elsewhere.clone(),
         stopped.clone(),
     );
     let portal = Arc::new(portal);

@@ -1,6 +1,7 @@
 //! What the portal is asked to be, with nothing left to interpret.
 
 use crate::access::Access;
+use crate::elsewhere::Elsewhere;
 use crate::fresh::Tells;
 use crate::limits::REQUESTS_PER_SECOND;
 use skep_archive::{Clock, system_clock};
@@ -46,6 +47,8 @@ pub struct Settings {
     pub watches: Option<Tells>,
     /// Takes contributors, where they are wanted.
     pub contributors: Option<Arc<Node>>,
+    /// The other nodes of a network, where the archive is one of many.
+    pub elsewhere: Option<Arc<dyn Elsewhere>>,
 }
 
 impl Settings {
@@ -66,6 +69,7 @@ impl Settings {
             changes: Arc::default(),
             watches: None,
             contributors: None,
+            elsewhere: None,
         }
     }
 

@@ -212,7 +212,7 @@ fn judge(look: &Looking<'_>, page: &Capture, url: &str) -> Result<Judgement, Tro
     if part_s < page_s {
         let mut later = Query::new(Match::Exact(part.key.clone()));
         later.from_ms = Some((page_s + 1) * 1000);
-        for next in look.portal.archive.views().captures.query(&later)?.take(STEPS_ASIDE_MAX) {
+        for next in look.portal.query(&later)?.take(STEPS_ASIDE_MAX) {
             let next = next?;
             if look.shows(&next) {
                 if next.digest.is_some() && next.digest == part.digest {
@@ -236,6 +236,6 @@ fn last_modified(look: &Looking<'_>, part: &Capture) -> Option<i64> {
     if part.kind == CaptureKind::Resource {
         return None;
     }
-    let head = message::open(&look.portal.archive, part, |head, _| Ok(head)).ok()??;
+    let head = message::open(look.portal, part, |head, _| Ok(head)).ok()??;
     time::of_http(&String::from_utf8_lossy(head.header("last-modified")?))
 }

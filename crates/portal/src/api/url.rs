@@ -64,7 +64,7 @@ pub fn captures(look: &Looking<'_>, asked: &Asked) -> Result<(Vec<Capture>, bool
     let mut query = Query::new(Match::Exact(Key::of(asked.text("url"))));
     (query.from_ms, query.to_ms) = (asked.earliest("from"), asked.latest("to"));
     let (mut captures, mut rows) = (Vec::new(), 0);
-    for capture in look.portal.archive.views().captures.query(&query)? {
+    for capture in look.portal.query(&query)? {
         let capture = capture?;
         rows += 1;
         if rows > CAPTURES_OF_URL_MAX {

@@ -123,7 +123,7 @@ type Captures<'l> = Box<dyn Iterator<Item = Result<Capture, Trouble>> + 'l>;
 impl Looking<'_> {
     /// The captures that a scan covers, visible ones only.
     fn captures<'l>(&'l self, ask: &'l Ask, direction: Direction) -> Result<Captures<'l>, Trouble> {
-        let view = &self.portal.archive.views().captures;
+        let view = self.portal;
         let query = |matching: Match| Query {
             from_ms: ask.from_ms,
             to_ms: ask.to_ms,
@@ -184,7 +184,7 @@ impl Looking<'_> {
                 let within = |c: &Capture| {
                     ask.from_ms.is_none_or(|from| from <= c.time_ms) && ask.to_ms.is_none_or(|to| c.time_ms <= to)
                 };
-                let found = self.portal.archive.views().captures.closest(&key, time_ms)?;
+                let found = self.portal.closest(&key, time_ms)?;
                 let shown = |capture: skep_archive::Result<Capture>| match capture {
                     Ok(capture) => (self.shows(&capture) && within(&capture)).then_some(Ok(capture)),
                     Err(error) => Some(Err(error.into())),

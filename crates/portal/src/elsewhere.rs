@@ -1,0 +1,114 @@
+//! What other nodes of a network hold: asked of them where it is not here. Everything that shows captures finds them through these
+//! few functions, so that whoever asks cannot tell.
+
+use crate::portal::Portal;
+use crate::trouble::Trouble;
+use axum::http::StatusCode;
+use skep_archive::captures::{Match, Query};
+use skep_archive::{Capture, Key, Stored};
+
+/// The other nodes. Calls may wait for them.
+pub trait Elsewhere: Send + Sync {
+    /// Whether captures of sites with this hash are with others only.
+    fn is_elsewhere(&self, site_hash: u32) -> bool;
+    /// Captures of such sites, in the order of the query. An error says why nobody answers.
+    fn captures(&self, site_hash: u32, query: &Query) -> Result<Vec<Capture>, String>;
+    /// The record of such a capture.
+    fn record(&self, capture: &Capture) -> Result<Stored, String>;
+}
+
+/// Captures as they are found.
+pub type Found<'p> = Box<dyn Iterator<Item = skep_archive::Result<Capture>> + 'p>;
+
+/// The site that a query is about, if it is about one.
+fn site_of(matching: &Match) -> Option<u32> {
+    match matching {
+        Match::Exact(key) | Match::Prefix(key) | Match::Host(key) => Some(key.site_hash()),
+        // A name with one part only is nobody's site: what is below it is anywhere.
+        Match::Domain(key) => {
+            key.surt().split(')').next().is_some_and(|name| name.contains(',')).then(|| key.site_hash())
+        }
+        Match::Range(from, to) => (from.site_hash() == to.site_hash()).then(|| from.site_hash()),
+        Match::All => None,
+    }
+}
+
+fn silent(why: String) -> Trouble {
+    let told = "The nodes that hold this part of the archive do not answer just now.".into();
+    Trouble { status: StatusCode::BAD_GATEWAY, told, log: Some(format!("other nodes do not answer: {why}")) }
+}
+
+impl Portal {
+    /// The captures that a query asks for, here or elsewhere.
+    pub fn query(&self, query: &Query) -> Result<Found<'_>, Trouble> {
+        if let Some((others, hash)) = self.others(site_of(&query.matching)) {
+            let found = others.captures(hash, query).map_err(silent)?;
+            return Ok(Box::new(found.into_iter().map(Ok)));
+        }
+        Ok(Box::new(self.archive.views().captures.query(query)?))
+    }
+
+    /// The captures of one URL from the one closest to a time outward, here or elsewhere.
+    pub fn closest(&self, key: &Key, time_ms: i64) -> Result<Found<'_>, Trouble> {
+        match self.all_elsewhere(key)? {
+            Some(mut found) => {
+                let seconds = |ms: i64| ms.div_euclid(1000);
+                found.sort_by_key(|capture| {
+                    let apart = seconds(capture.time_ms).abs_diff(seconds(time_ms));
+                    (apart, capture.time_ms.abs_diff(time_ms), capture.time_ms)
+                });
+                Ok(Box::new(found.into_iter().map(Ok)))
+            }
+            None => Ok(Box::new(self.archive.views().captures.closest(key, time_ms)?)),
+        }
+    }
+
+    /// The same for a time that stands for its whole second: of the captures of one second the newest first.
+    pub fn closest_second(&self, key: &Key, time_ms: i64) -> Result<Found<'_>, Trouble> {
+        match self.all_elsewhere(key)? {
+            Some(mut found) => {
+                let seconds = |ms: i64| ms.div_euclid(1000);
+                found.sort_by_key(|capture| {
+                    let second = seconds(capture.time_ms);
+                    (second.abs_diff(seconds(time_ms)), second, std::cmp::Reverse(capture.time_ms))
+                });
+                Ok(Box::new(found.into_iter().map(Ok)))
+            }
+            None => Ok(Box::new(self.archive.views().captures.closest_second(key, time_ms)?)),
+        }
+    }
+
+    /// The record of a capture, here or elsewhere.
+    pub fn read(&self, capture: &Capture) -> Result<Stored, Trouble> {
+        match self.others(Some(capture.key.site_hash())) {
+            Some((others, _)) => others.record(capture).map_err(silent),
+            None => Ok(self.archive.read_capture(capture)?),
+        }
+    }
+
+    fn all_elsewhere(&self, key: &Key) -> Result<Option<Vec<Capture>>, Trouble> {
+        let Some((others, hash)) = self.others(Some(key.site_hash())) else { return Ok(None) };
+        others.captures(hash, &Query::new(Match::Exact(key.clone()))).map(Some).map_err(silent)
+    }
+
+    fn others(&self, site_hash: Option<u32>) -> Option<(&dyn Elsewhere, u32)> {
+        let (others, hash) = (self.elsewhere.as_deref()?, site_hash?);
+        others.is_elsewhere(hash).then_some((others, hash))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_query_is_about_one_site_or_about_many() {
+        let key = |url: &str| Key::of(url);
+        let one = key("http://www.example.org/a");
+        assert_eq!(site_of(&Match::Exact(one.clone())), Some(one.site_hash()));
+        assert_eq!(site_of(&Match::Domain(key("http://example.org/"))), Some(one.site_hash()));
+        assert_eq!(site_of(&Match::Domain(key("http://org/"))), None);
+        assert_eq!(site_of(&Match::Range(one.clone(), key("http://example.com/"))), None);
+        assert_eq!(site_of(&Match::All), None);
+    }
+}
