@@ -71,4 +71,4 @@ pub use selection::{Holding, Selection};
 pub use sidecar::{Entry, Note};
 pub use skep_url::Key;
 pub use statistics::{Statistics, Values};
-pub use views::{Batch, Mark, SeenRecord, View, Views, cannot_fold, is_listed};
+pub use views::{Batch, Mark, SeenRecord, Table, View, Views, cannot_fold, is_listed};

@@ -10,9 +10,9 @@
 use std::collections::HashMap;
 use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicU64, Ordering};
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::{Arc, Mutex, PoisonError, RwLock};
 
-use fjall::{Database, Keyspace};
+use fjall::{Database, Keyspace, Readable as _};
 
 use crate::capture::{Capture, CaptureKind, Position};
 use crate::captures::{self, Captures};
@@ -109,6 +109,9 @@ pub struct Views {
     hidden: Arc<Hidden>,
     registered: Vec<Box<dyn View>>,
     commits: AtomicU64,
+    /// Written to while a batch is put in: the store counts it as visible as soon as its workers have moved something else, however
+    /// little of it is there.
+    visible: RwLock<()>,
     /// Captures by URL and time.
     pub captures: Captures,
     /// Payloads by digest.
@@ -128,6 +131,7 @@ impl Views {
             hidden: hidden.clone(),
             registered,
             commits: AtomicU64::new(0),
+            visible: RwLock::new(()),
             captures: Captures::open(&store, &folder.join(captures::KEYSPACE), hidden.clone(), shares.captures)?,
             digests: Digests::open(&store, &folder.join(digests::KEYSPACE), hidden.clone(), shares.digests)?,
             store,
@@ -203,11 +207,17 @@ impl Views {
 
     /// A value of a view's own keyspace.
     pub fn get(&self, keyspace: &str, key: &[u8]) -> Result<Option<Vec<u8>>> {
-        Ok(self.keyspace(keyspace)?.get(key)?.map(|value| value.to_vec()))
+        Ok(self.named(keyspace)?.get(key)?.map(|value| value.to_vec()))
     }
 
-    /// A view's own keyspace, for reading; it is written through batches.
-    pub fn keyspace(&self, name: &str) -> Result<Keyspace> {
+    /// A view's own keyspace as it is now, for reading; it is written through batches.
+    pub fn keyspace(&self, name: &str) -> Result<Table> {
+        let keyspace = self.named(name)?;
+        let _no_batch_halfway = self.visible.read().unwrap_or_else(PoisonError::into_inner);
+        Ok(Table { keyspace, snapshot: self.store.snapshot() })
+    }
+
+    fn named(&self, name: &str) -> Result<Keyspace> {
         let mut named = self.named.lock().unwrap_or_else(PoisonError::into_inner);
         if let Some(keyspace) = named.get(name) {
             return Ok(keyspace.clone());
@@ -226,6 +236,30 @@ impl Views {
     /// Makes everything applied so far survive a loss of power.
     pub fn persist(&self) -> Result<()> {
         Ok(self.store.persist(fjall::PersistMode::SyncAll)?)
+    }
+}
+
+/// A keyspace as it was at one moment: of every batch all or nothing. Walked as it stands, it would show a batch while that is put in,
+/// and who remembers how far he got would step over the rest.
+pub struct Table {
+    keyspace: Keyspace,
+    snapshot: fjall::Snapshot,
+}
+
+impl Table {
+    /// All entries.
+    pub fn iter(&self) -> fjall::Iter {
+        self.snapshot.iter(&self.keyspace)
+    }
+
+    /// Entries between two keys.
+    pub fn range<K: AsRef<[u8]>>(&self, range: impl std::ops::RangeBounds<K>) -> fjall::Iter {
+        self.snapshot.range(&self.keyspace, range)
+    }
+
+    /// Entries whose keys begin with this.
+    pub fn prefix(&self, prefix: impl AsRef<[u8]>) -> fjall::Iter {
+        self.snapshot.prefix(&self.keyspace, prefix)
     }
 }
 
@@ -326,7 +360,7 @@ impl Batch<'_> {
     /// Makes the batch visible.
     pub fn commit(mut self) -> Result<()> {
         for ((keyspace, key), value) in std::mem::take(&mut self.pending) {
-            let keyspace = self.views.keyspace(&keyspace)?;
+            let keyspace = self.views.named(&keyspace)?;
             match value {
                 Some(value) => self.direct.insert(&keyspace, key, value),
                 None => self.direct.remove(&keyspace, key),
@@ -336,7 +370,10 @@ impl Batch<'_> {
             Some((captures, digests)) => Some((captures.stage(&mut self.direct)?, digests.stage(&mut self.direct)?)),
             None => None,
         };
-        self.direct.commit()?;
+        {
+            let _nobody_looks = self.views.visible.write().unwrap_or_else(PoisonError::into_inner);
+            self.direct.commit()?;
+        }
         if let Some((captures, digests)) = staged {
             captures.publish();
             digests.publish();

@@ -190,3 +190,35 @@ fn blocks_of_later_packages_stand_in_the_sidecar_and_views_see_them() {
         assert_eq!(seen(&archive), Some(told[4].positions[0].to_string()));
     }
 }
+
+/// Whoever remembers how far he read must never see the later half of a batch before its earlier half.
+#[test]
+fn a_batch_is_seen_whole_or_not_at_all() {
+    const BATCHES: u64 = 200;
+    const ENTRIES: u64 = 500;
+    let dir = tempfile::tempdir().unwrap();
+    let archive = open(dir.path(), 1);
+    std::thread::scope(|scope| {
+        scope.spawn(|| {
+            for batch_number in 0..BATCHES {
+                let mut batch = archive.views().batch();
+                for entry in 0..ENTRIES {
+                    batch.put("numbers", &(batch_number * ENTRIES + entry).to_be_bytes(), b"");
+                }
+                batch.commit().unwrap();
+            }
+        });
+        let (mut next, mut seen_batches) = (0, 0);
+        while next < BATCHES * ENTRIES {
+            let before = next;
+            for item in archive.views().keyspace("numbers").unwrap().range(next.to_be_bytes()..) {
+                let key = item.key().unwrap();
+                assert_eq!(u64::from_be_bytes(key.as_ref().try_into().unwrap()), next, "nothing is stepped over");
+                next += 1;
+            }
+            assert_eq!((next - before) % ENTRIES, 0);
+            seen_batches += u64::from(next > before);
+        }
+        assert!(seen_batches > 1, "it was read while it was written");
+    });
+}
