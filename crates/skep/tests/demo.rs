@@ -12,6 +12,8 @@ mod web;
 use driver::{Browser, pictures};
 use serde_json::Value;
 use site::Site;
+use std::io::{BufRead, BufReader};
+use std::process::Stdio;
 use std::time::{Duration, Instant};
 use watched::Watched;
 
@@ -116,4 +118,27 @@ fn its_own_folder_goes_with_it() {
     assert_eq!(own(), 1);
     assert_eq!(demo.end().0, 0);
     assert_eq!(own(), 0, "nothing is left behind, and nothing was begun beside it");
+}
+
+#[test]
+fn the_tour_is_lines_that_a_person_can_read() {
+    let site = Site::new();
+    let mut command = std::process::Command::new(env!("CARGO_BIN_EXE_skep"));
+    command.args(["demo", "--listen", "127.0.0.1:0"]).current_dir(site.root()).env("TMPDIR", site.root());
+    command.env_remove("SKEP_ARCHIVE").stdout(Stdio::null()).stderr(Stdio::piped());
+    let mut demo = command.spawn().expect("a demo");
+    let lines = BufReader::new(demo.stderr.take().expect("its talk")).lines();
+    let mut told = Vec::new();
+    for line in lines.map_while(Result::ok) {
+        let ends = line == "Ctrl-C ends the demo.";
+        told.push(line);
+        if ends {
+            break;
+        }
+    }
+    demo.kill().and_then(|()| demo.wait()).expect("it ends");
+    let all = told.join("\n");
+    assert!(told.iter().any(|line| line == "  1. a page, as it was kept last"), "{all}");
+    assert!(told.iter().any(|line| line.trim_start().starts_with("skep why http://garden.test/")), "{all}");
+    assert!(!all.contains('\u{fffd}'), "{all}");
 }

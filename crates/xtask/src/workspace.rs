@@ -29,6 +29,12 @@ impl Workspace {
     pub fn cargo(&self) -> Command {
         let mut command = Command::new(std::env::var_os("CARGO").unwrap_or_else(|| "cargo".into()));
         command.current_dir(&self.root);
+        // What cargo says of xtask itself is nobody else's: build scripts that listen to it would build their packages anew each
+        // time cargo is called by hand and by xtask in turn.
+        let own = |name: &str| name.starts_with("CARGO_PKG_") || name.starts_with("CARGO_MANIFEST_");
+        std::env::vars_os().filter(|(name, _)| name.to_str().is_some_and(own)).for_each(|(name, _)| {
+            command.env_remove(name);
+        });
         command
     }
 

@@ -68,7 +68,9 @@ impl Guide {
             text += &format!("  {}. {title}\n       {place}\n", number + 1);
         }
         text += "\nThe same for a site of yours: skep watch https://example.org/\nCtrl-C ends the demo.\n";
-        self.live.voice().say(&text);
+        let voice = self.live.voice();
+        // Line by line: within a line, whatever controls a terminal is taken out.
+        text.lines().for_each(|line| voice.say(line));
         Ok(())
     }
 }

@@ -13,7 +13,7 @@ pub fn run(workspace: &Workspace, _options: &Options) -> Result<()> {
         bail!("without Debian's packages there is nothing to crawl");
     };
     let mut test = workspace.cargo();
-    test.args(["test", "--release", "--quiet", "--package", "skep", "--test", "mirror", "--"]);
+    test.args(["test", "--release", "--quiet", "--workspace", "--test", "mirror", "--"]);
     test.args(["--exact", "a_large_documentation_is_mirrored_as_wget_does", "--nocapture"]);
     test.envs(documentation.variables()).env("SKEP_PYTHON", std::path::absolute(workspace.python())?);
     test.env("SKEP_MIRROR_PAGES", limits::MIRROR_PAGES.to_string());
