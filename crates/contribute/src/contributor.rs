@@ -21,7 +21,7 @@ use tokio::sync::{Notify, mpsc, oneshot};
 use tokio::task::LocalSet;
 
 use crate::carry;
-use crate::limits::{BATCH_BUNDLES_MAX, HOST_BUNDLES_MAX, IN_HAND_PER_CONNECTION, PIECE_BYTES_MAX};
+use crate::limits::{BATCH_BUNDLES_MAX, FINISH_TRIES, HOST_BUNDLES_MAX, IN_HAND_PER_CONNECTION, PIECE_BYTES_MAX};
 use crate::link::{Link, NoAnswer};
 use crate::message::{self, Answer, Bundle, Refusal, Request, VERSION};
 use crate::meter::{Lately, Machine, Meter, Used, Wishes};
@@ -52,6 +52,8 @@ pub struct Settings {
 pub enum Ending {
     /// Told to finish, and finished.
     Finished,
+    /// Told to finish, but the node does not answer: so many bundles wait on disk for the next start.
+    Unreturned(usize),
     /// The node wants no more of it.
     Stopped(String),
 }
@@ -179,6 +181,9 @@ impl Main {
             "resume" => meter.paused = false,
             "finish" => (meter.finishing, meter.paused) = (true, false),
             other => return json!({ "error": format!("{other:?} is not status, pause, resume or finish") }),
+        }
+        if meter.finishing {
+            self.over.notify_waiters();
         }
         drop(meter);
         self.changed.notify_waiters();
@@ -407,9 +412,13 @@ async fn contribute(mut link: Link, main: Rc<Main>, team: &str) -> Result<Ending
     while main.sandbox.borrow().is_empty() {
         main.changed.notified().await;
     }
-    let (mut proof, mut greeted, mut wait) = (0, false, Duration::from_secs(1));
+    let (mut proof, mut greeted, mut wait, mut in_vain) = (0, false, Duration::from_secs(1), 0);
     let mut ask_at = Instant::now();
     loop {
+        // What is finished is on disk and returned at the next start: a node that is gone keeps nobody here.
+        if main.meter.borrow().finishing && main.hand.borrow().is_empty() && in_vain >= FINISH_TRIES {
+            return Ok(Ending::Unreturned(main.work.ready().len()));
+        }
         let now_ms = skep_archive::system_clock;
         if main.meter.borrow().paused {
             main.changed.notified().await;
@@ -420,9 +429,10 @@ async fn contribute(mut link: Link, main: Rc<Main>, team: &str) -> Result<Ending
             Some(Request::Hello { version: VERSION, proof, holds, team: team.to_owned() })
         } else if let Some(id) = main.work.ready().first().copied() {
             match give_back(id, &mut link, &main).await {
-                Ok(()) => {}
+                Ok(()) => in_vain = 0,
                 Err(NoAnswer::Never(why)) => return Err(why),
                 Err(NoAnswer::Broken(why)) => {
+                    in_vain += 1;
                     trouble(&main, &why, &mut wait).await;
                     greeted = false;
                 }
@@ -451,12 +461,13 @@ async fn contribute(mut link: Link, main: Rc<Main>, team: &str) -> Result<Ending
             Ok(answered) => answered,
             Err(NoAnswer::Never(why)) => return Err(why),
             Err(NoAnswer::Broken(why)) => {
+                in_vain += 1;
                 trouble(&main, &why, &mut wait).await;
                 greeted = false;
                 continue;
             }
         };
-        wait = Duration::from_secs(1);
+        (wait, in_vain) = (Duration::from_secs(1), 0);
         main.said.borrow_mut().clear();
         main.offset_ms.set(link.offset_ms);
         main.spend(bytes).await;
@@ -503,11 +514,12 @@ async fn trouble(main: &Main, why: &str, wait: &mut Duration) {
         main.note(format!("{why}; trying again"));
         main.said.replace(why.to_owned());
     }
+    let longest = if main.meter.borrow().finishing { Duration::from_secs(2) } else { Duration::from_secs(60) };
     tokio::select! {
-        () = tokio::time::sleep(*wait) => {}
+        () = tokio::time::sleep((*wait).min(longest)) => {}
         () = main.over.notified() => {}
     }
-    *wait = (*wait * 2).min(Duration::from_secs(60));
+    *wait = (*wait * 2).min(longest);
 }
 
 /// Begins with bundles, as far as they are sensible: a node that sends a thousand of one host gets one of them fetched.

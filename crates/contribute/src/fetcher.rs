@@ -215,7 +215,7 @@ fn redirect(url: &Url, exchange: &Exchange) -> Option<String> {
 }
 
 /// What a robots.txt allows; nothing, where it could not be had: the node decides what that means.
-fn rules(exchange: &Exchange, urls: &[String]) -> Ruled {
+pub(crate) fn rules(exchange: &Exchange, urls: &[String]) -> Ruled {
     let status =
         exchange.status().filter(|_| exchange.truncated.is_none_or(|cut| cut == skep_warc::write::Truncated::Length));
     let bytes = exchange.response.bytes(exchange.head_bytes as u64, ROBOTS_BYTES_MAX).unwrap_or_default();

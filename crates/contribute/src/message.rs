@@ -15,6 +15,7 @@ use std::net::IpAddr;
 use serde::de::DeserializeOwned;
 use serde::{Deserialize, Serialize};
 use skep_schedule::Pace;
+pub use skep_schedule::hands::Rules;
 
 use crate::limits::{
     BATCH_BUNDLES_MAX, BUNDLE_URLS_MAX, MESSAGE_BYTES_MAX, PIECE_BYTES_MAX, ROBOTS_HOPS_MAX, TEXT_BYTES_MAX,
@@ -180,13 +181,6 @@ pub struct Bundle {
     pub lease_ms: u32,
     /// Keys some of the digests.
     pub nonce: [u8; 16],
-}
-
-/// The rules of a host, applied already.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
-pub struct Rules {
-    /// `Crawl-delay`.
-    pub crawl_delay_ms: Option<u32>,
 }
 
 /// One URL of a bundle.

@@ -43,6 +43,8 @@ pub enum Said {
     Placed(HostId, AddressKey),
     /// A bundle is over.
     Ended(bundle::Ended),
+    /// Only somebody saw these who has lied since: they are looked at again.
+    Doubted(Vec<String>),
     /// The network came or went.
     Network,
     /// An address turns us away; nothing when it answers again.

@@ -30,7 +30,7 @@ Examples:
   skep contribute https://node.example --rate 2MB/s --month 50GB --hours 22-06
   skep contribute --status; skep contribute --pause; skep contribute --finish-and-stop
   skep contribute https://node.example --month 50GB --install > /etc/systemd/system/skep-contribute.service
-Exit code 0 if it finished, 3 if the node wants no more of it.")]
+Exit code 0 if it finished, 3 if the node wants no more of it, or does not answer while results wait for it.")]
 pub struct Typed {
     /// The node: https://…, or http:// on this machine
     #[arg(value_name = "URL")]
@@ -160,6 +160,10 @@ pub fn run(typed: Typed, place: &Place) -> Result<Exit> {
         Ending::Finished => {
             say("finished; thank you");
             Ok(Exit::Done)
+        }
+        Ending::Unreturned(bundles) => {
+            say(&format!("finished, but the node does not answer: {bundles} bundles are returned at the next start"));
+            Ok(Exit::Undone)
         }
         Ending::Stopped(why) => {
             say(&format!("the node wants no more: {why}"));
