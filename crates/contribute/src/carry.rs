@@ -201,5 +201,5 @@ fn keep(answered: &Answered, main: &Main, part: &mut Part) -> Result<(), String>
         main.note(format!("refused by its owner's rules: {} ({})", answered.site, answered.fetched.fault));
     }
     let fetched: &Fetched = &answered.fetched;
-    part.add(fetched, &answered.packed).map_err(|error| format!("results cannot be kept: {error}"))
+    part.add(fetched, &answered.whole).map_err(|error| format!("results cannot be kept: {error}"))
 }

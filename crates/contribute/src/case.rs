@@ -111,6 +111,7 @@ impl Opened {
             seconds: BTreeMap::new(),
             ours: BTreeMap::new(),
             confirmed: BTreeSet::new(),
+            by_node: BTreeSet::new(),
             seen_elsewhere: BTreeSet::new(),
             vantages: BTreeMap::new(),
             is_partial: pages < asked,

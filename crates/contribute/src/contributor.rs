@@ -555,19 +555,18 @@ async fn give_back(id: u64, link: &mut Link, main: &Main) -> Result<(), NoAnswer
         match answer {
             Answer::Want { bodies, .. } => {
                 for (number, offset) in bodies {
-                    let packed = ready.packed(number).ok().filter(|packed| !packed.is_empty());
-                    let Some(packed) = packed else {
+                    let whole = ready.whole(number).ok().filter(|whole| !whole.is_empty());
+                    let Some(packed) = whole.map(|whole| message::squeeze(&whole)) else {
                         return forget(ready, main, "the node wants what is not there");
                     };
-                    if !send_body(id, number, offset, &packed, link, main).await? {
-                        return forget(ready, main, "the node does not take it");
+                    match send_body(id, number, offset, &packed, link, main).await? {
+                        Sent::Taken => {}
+                        Sent::All => return done(ready, main),
+                        Sent::Refused => return forget(ready, main, "the node does not take it"),
                     }
                 }
             }
-            Answer::Done { .. } => {
-                main.returned.set(main.returned.get() + 1);
-                return ready.forget().map_err(damaged);
-            }
+            Answer::Done { .. } => return done(ready, main),
             Answer::Refused { why: Refusal::Unknown } => {
                 return Err(NoAnswer::Broken("the node has forgotten us".into()));
             }
@@ -578,12 +577,28 @@ async fn give_back(id: u64, link: &mut Link, main: &Main) -> Result<(), NoAnswer
     }
 }
 
+/// The node has all of it.
+fn done(ready: Ready, main: &Main) -> Result<(), NoAnswer> {
+    main.returned.set(main.returned.get() + 1);
+    ready.forget().map_err(|error| NoAnswer::Never(format!("results cannot be removed: {error}")))
+}
+
 fn forget(ready: Ready, main: &Main, why: &str) -> Result<(), NoAnswer> {
     main.note(format!("a bundle is not taken: {why}"));
     ready.forget().map_err(|error| NoAnswer::Never(format!("results cannot be removed: {error}")))
 }
 
-/// Sends a body in pieces; false if the node refuses it.
+/// What became of a body.
+enum Sent {
+    /// The node has it.
+    Taken,
+    /// The node has it, and with it all of the bundle.
+    All,
+    /// The node does not want it.
+    Refused,
+}
+
+/// Sends a body in pieces.
 async fn send_body(
     bundle: u64,
     number: u16,
@@ -591,7 +606,7 @@ async fn send_body(
     packed: &[u8],
     link: &mut Link,
     main: &Main,
-) -> Result<bool, NoAnswer> {
+) -> Result<Sent, NoAnswer> {
     let total = packed.len() as u64;
     while offset < total {
         // Where a rate is bounded, no piece is more than a quarter of a second's bytes.
@@ -605,14 +620,15 @@ async fn send_body(
         let request = Request::Body { bundle, number, offset, total, bytes: piece };
         match link.say(&request, skep_archive::system_clock).await?.0 {
             Answer::Taken { offset: next } if next <= total && next != offset => offset = next,
+            Answer::Done { .. } => return Ok(Sent::All),
             Answer::Refused { why: Refusal::TooMuch } => tokio::time::sleep(Duration::from_secs(2)).await,
             Answer::Refused { why: Refusal::Unknown } => {
                 return Err(NoAnswer::Broken("the node has forgotten us".into()));
             }
-            _ => return Ok(false),
+            _ => return Ok(Sent::Refused),
         }
     }
-    Ok(true)
+    Ok(Sent::Taken)
 }
 
 /// The address that contributors come from, where the owner chose one.

@@ -53,6 +53,8 @@ pub struct Case {
     pub(crate) ours: BTreeMap<String, View>,
     /// URLs that somebody else found as the first one said.
     pub(crate) confirmed: BTreeSet<String>,
+    /// Those of them that the node itself found so.
+    pub(crate) by_node: BTreeSet<String>,
     /// URLs at which somebody else found something.
     pub(crate) seen_elsewhere: BTreeSet<String>,
     /// What differs by place, by URL.
@@ -73,7 +75,7 @@ pub struct Opinion {
 }
 
 impl Case {
-    /// A bundle for somebody of another network, who looks at what is to be checked; `None` where there is nothing for him.
+    /// A bundle for somebody of another network, who looks at what is to be checked; the case, where there is nothing for him.
     pub(crate) fn check(mut self: Box<Case>) -> Result<Held, Box<Case>> {
         let here = self.bundle.urls.iter().find_map(|ask| Url::parse(&ask.url).ok());
         let Some(here) = here else { return Err(self) };
@@ -166,7 +168,7 @@ impl Case {
             .into_iter()
             .map(|(url, exchange)| (url.as_str().to_owned(), self.our_view(&url, &exchange), exchange))
             .collect();
-        let state = node.lock();
+        let (state, now_ms) = (node.lock(), node.now_ms());
         for (url, seen, exchange) in ours {
             let Some(said) = self.said.get(&url) else { continue };
             looked.insert(url.clone());
@@ -174,11 +176,16 @@ impl Case {
             let second = self.seconds.get(&url);
             let second_differs =
                 second.is_some_and(|second| state.trust.compare(hash(&url), second, &seen) == Likeness::Differ);
+            // The page may have changed since.
+            let is_late = now_ms - said.time_ms > SLOT_MS as i64;
             if compared != Likeness::Place && seen.status != 0 {
                 self.seen_elsewhere.insert(url.clone());
             }
             match compared {
-                Likeness::Same => drop(self.confirmed.insert(url.clone())),
+                Likeness::Same => {
+                    self.confirmed.insert(url.clone());
+                    self.by_node.insert(url.clone());
+                }
                 Likeness::Nothing => {}
                 Likeness::Place => {
                     self.vantages.entry(url.clone()).or_default().push(self.first.saw(&said.view));
@@ -191,7 +198,7 @@ impl Case {
             {
                 self.vantages.entry(url.clone()).or_default().push(by.saw(second));
             }
-            if compared == Likeness::Differ || second_differs {
+            if (compared == Likeness::Differ || second_differs) && !is_late {
                 self.ours.insert(url.clone(), seen);
                 again.push(url);
             }
@@ -218,29 +225,36 @@ impl Case {
     }
 
     /// The node has looked twice where it had to: who was wrong?
-    fn decided(self: Box<Case>, theirs: Vec<(Url, Exchange)>, ours: Vec<(Url, Exchange)>) -> Round<Exchange> {
+    fn decided(mut self: Box<Case>, theirs: Vec<(Url, Exchange)>, ours: Vec<(Url, Exchange)>) -> Round<Exchange> {
         let node = self.node.clone();
         let views: Vec<(String, View)> =
             ours.iter().map(|(url, exchange)| (url.as_str().to_owned(), self.our_view(url, exchange))).collect();
         drop(ours);
         let mut state = node.lock();
-        let (mut alone, mut second_lied) = (Vec::new(), false);
+        let (mut alone, mut second_alone) = (Vec::new(), Vec::new());
         for (url, later) in views {
             let (Some(said), Some(sooner)) = (self.said.get(&url), self.ours.get(&url)) else { continue };
             let second = self.seconds.get(&url).unwrap_or(sooner);
             match state.trust.decide(hash(&url), &said.view, second, &[*sooner, later]) {
                 Wrong::Nobody => {}
                 Wrong::First => alone.push(url),
-                Wrong::Second => second_lied = true,
+                Wrong::Second => second_alone.push((url, *second)),
                 Wrong::Both => {
-                    second_lied = true;
+                    second_alone.push((url.clone(), *second));
                     alone.push(url);
                 }
             }
         }
         let mut again = Vec::new();
-        if let Some(second) = self.second.as_ref().filter(|_| second_lied) {
-            again = node.lied(&mut state, &second.key);
+        if let Some(second) = self.second.as_ref().filter(|_| !second_alone.is_empty()) {
+            if second.place.is_known() {
+                // It may look like that from there; and whoever only checks cannot alter anything.
+                for (url, view) in second_alone {
+                    self.vantages.entry(url).or_default().push(second.saw(&view));
+                }
+            } else {
+                again = node.lied(&mut state, &second.key);
+            }
         }
         if alone.is_empty() {
             return Round::Over(self.over(state, theirs, again));
@@ -317,9 +331,10 @@ impl Case {
             let was_checked = self.confirmed.contains(url.as_str());
             let hashed = hash(url.as_str());
             if was_checked {
-                let (by, network) = self.second.as_ref().map_or((&NODE, 0), |second| (&second.key, second.network));
+                let second = self.second.as_ref().filter(|_| !self.by_node.contains(url.as_str()));
+                let (by, network) = second.map_or((&NODE, 0), |second| (&second.key, second.network));
                 state.trust.witness(by, network, hashed, &said.view, now_ms);
-                checked.confirmed += u64::from(self.second.is_some());
+                checked.confirmed += u64::from(second.is_some());
             }
             let Some(brought) = &mut exchange.brought else { continue };
             let confirmed = state.trust.witness(&self.first.key, self.first.network, hashed, &said.view, now_ms);
@@ -353,7 +368,8 @@ impl Opinion {
 
     /// Somebody of the same place has looked.
     pub(crate) fn given(self: Box<Opinion>, by: &Hand, fetched: &BTreeMap<u16, Fetched>) {
-        if fetched.is_empty() {
+        let all = (0..self.alone.len()).all(|number| fetched.keys().any(|known| usize::from(*known) == number));
+        if !all {
             return self.unanswered();
         }
         let Opinion { mut case, theirs, alone, tell } = *self;

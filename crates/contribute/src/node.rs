@@ -303,7 +303,12 @@ impl Node {
                     Coming::So(offset) => {
                         state.coming_bytes += more;
                         state.dispatch.came(key, bundle, elapsed_ms);
-                        Answer::Taken { offset }
+                        let missing = state.held.get(&bundle).is_some_and(|held| !held.wanted().is_empty());
+                        if missing || offset < total {
+                            return Answer::Taken { offset };
+                        }
+                        self.finish(state, key, (network, place), bundle);
+                        Answer::Done { bundle }
                     }
                     Coming::NotWanted => Answer::Refused { why: Refusal::Nonsense },
                     Coming::Forged => {

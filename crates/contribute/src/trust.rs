@@ -292,6 +292,8 @@ impl Trust {
         let history = self.classes.get(&url).copied().unwrap_or_default();
         match self.class(url) {
             Some(Class::Volatile) => Likeness::Nothing,
+            // Whoever was told that nothing changed has seen no text: of a page with other bytes each time that says nothing.
+            Some(Class::Noisy) if [one, two].iter().any(|view| view.text == 0 && view.links == 0) => Likeness::Nothing,
             Some(Class::Noisy) => {
                 let text = (one.text ^ two.text).count_ones() <= NOISE_BITS;
                 let links = one.links == two.links || history.other_links > 0;
@@ -512,6 +514,7 @@ mod tests {
         assert_eq!(trust.compare(2, &view(8, 5), &view(9, 4)), Likeness::Same);
         assert_eq!(trust.compare(2, &view(8, 5), &view(9, 0xffff_ffff)), Likeness::Differ);
         assert_eq!(trust.compare(2, &view(8, 5), &View { links: 8, ..view(9, 5) }), Likeness::Differ);
+        assert_eq!(trust.compare(2, &view(8, 5), &View { links: 0, ..view(9, 0) }), Likeness::Nothing, "a 304");
     }
 
     #[test]

@@ -205,7 +205,8 @@ impl World {
                         lied = true;
                         self.wronged += u64::from(!lie);
                     }
-                    if wrong == Wrong::Second && by_other && !self.is_by_place(other, url, &second) {
+                    // Whoever only checks cannot alter anything: where he may be right from his place, he is left alone.
+                    if wrong == Wrong::Second && by_other && !self.volunteers[other].place.is_known() {
                         self.catch(other);
                     }
                 }

@@ -98,7 +98,7 @@ fn make(
         if !ours && policy.as_ref().is_some_and(forbidden) {
             continue;
         }
-        let previous = parts.previous(&url);
+        let previous = parts.previous_of_offered(&url);
         let mut ask = ask.clone();
         if let Some(previous) = &previous {
             (ask.etag, ask.last_modified) = (previous.etag.clone(), previous.last_modified.clone());

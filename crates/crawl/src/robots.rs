@@ -282,7 +282,8 @@ pub fn delay_in(exchange: &Exchange) -> Option<u64> {
     let status = exchange.status().filter(|status| *status == 200)?;
     let body = body(exchange);
     let answer = Answer::Response { status, body: &body, retry_after_seconds: None, failing_for_seconds: 0 };
-    let delay = Policy::of(answer).robots().and_then(|robots| robots.crawl_delay(AGENT))?;
+    let policy = Policy::of(answer);
+    let delay = policy.robots().and_then(|robots| robots.crawl_delay(AGENT))?;
     Some((delay.seconds * 1000.0) as u64)
 }
 

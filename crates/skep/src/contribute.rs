@@ -1,6 +1,7 @@
 //! `skep contribute`: lends bandwidth to a node, within the limits of whoever owns this machine.
 
 use crate::amount;
+use crate::contribute_screen::Screen;
 use crate::failure::{Failure, Result, output, printable, say};
 use crate::job::Exit;
 use crate::owner::Place;
@@ -146,17 +147,21 @@ pub fn run(typed: Typed, place: &Place) -> Result<Exit> {
             || (),
         )?
     };
+    say(&format!("lending bandwidth to {}; Ctrl-C finishes and stops", settings.node));
+    let screen = std::rc::Rc::new(Screen::begin(settings.folder.clone()));
     let json = place.json;
+    let shown = screen.clone();
     let line: Box<dyn Fn(&str)> = Box::new(move |line| match json {
         true => {
             let mut out = std::io::stdout().lock();
             let _nobody_reads =
                 writeln!(out, "{}", serde_json::json!({ "event": "note", "text": line })).and_then(|()| out.flush());
         }
-        false => say(line),
+        false => shown.say(line),
     });
-    say(&format!("lending bandwidth to {}; Ctrl-C finishes and stops", settings.node));
-    match block_on(contributor::run(settings, line, std::future::pending())).map_err(failed)? {
+    let ended = block_on(contributor::run(settings, line, std::future::pending()));
+    drop(screen);
+    match ended.map_err(failed)? {
         Ending::Finished => {
             say("finished; thank you");
             Ok(Exit::Done)

@@ -119,11 +119,21 @@ impl Pages {
         (0..2 + hash % 3).map(|at| sounds[((hash >> (3 * at)) % 10) as usize]).collect()
     }
 
+    /// Paths as long as those of the web are.
+    fn path(host: u32, number: u32) -> String {
+        let word = |at: u64| Pages::word(u64::from(host) << 50 | u64::from(number) << 30 | at);
+        match number {
+            0 => "index.html".into(),
+            _ => format!("{}/{}-{}-{}-{number}.html", Pages::word(u64::from(number / 10)), word(1), word(2), word(3)),
+        }
+    }
+
     fn page(&self, host: u32, number: u32, version: u32) -> String {
         let seed = u64::from(host) << 40 | u64::from(number) << 20 | u64::from(version);
         let mut text = format!("<!doctype html><title>Page {number} of {host}</title><body>\n");
         if number == 0 {
-            (1..self.pages).for_each(|other| text.push_str(&format!("<a href=\"{other}.html\">{other}</a>\n")));
+            (1..self.pages)
+                .for_each(|other| text.push_str(&format!("<a href=\"/{}\">{other}</a>\n", Pages::path(host, other))));
         }
         // From four to forty kilobytes.
         let length = 4_000 + (seed.wrapping_mul(2_654_435_761) >> 7) % 36_000;
@@ -137,19 +147,19 @@ impl Pages {
     }
 
     fn write(&self, site: &Site, host: u32, number: u32, version: u32) {
-        let name = if number == 0 { "index.html".into() } else { format!("{number}.html") };
-        site.write(&format!("web{host}/{name}"), self.page(host, number, version));
+        site.write(&format!("web{host}/{}", Pages::path(host, number)), self.page(host, number, version));
     }
 
     /// Serves all of them. Each visit brings the body; every other host compresses it.
     fn serve(&self, site: &Site, validators: Validators) -> Web {
         let mut plan = Plan::new(3);
         for host in 0..self.hosts {
+            let gzip = host % 2 == 1;
             (0..self.pages).for_each(|number| self.write(site, host, number, 0));
             let content = Content::Folder(site.path(&format!("web{host}")));
             let place = [loopback(host % 200)];
             let host = HostPlan::new(&format!("h{host}.test"), content).on(&place);
-            plan = plan.host(HostPlan { validators, gzip: plan.hosts.len() % 2 == 1, ..host });
+            plan = plan.host(HostPlan { validators, gzip, ..host });
         }
         web::start(plan)
     }
@@ -276,7 +286,7 @@ impl Known {
         let mut text = format!("<!doctype html><title>{path} of {host}</title>\n");
         if path.is_empty() {
             let pages = asked("SKEP_PAGES", 10);
-            (1..pages).for_each(|page| text.push_str(&format!("<a href=\"/page/{page}\">{page}</a>\n")));
+            (1..pages).for_each(|page| text.push_str(&format!("<a href=\"/{}\">{page}</a>\n", Pages::path(1, page))));
         }
         let mut n = url.bytes().fold(7u64, |sum, byte| sum.wrapping_mul(31) + u64::from(byte));
         while text.len() < 2_000 {
@@ -409,7 +419,10 @@ impl Knowing {
                         let whole = wholes.iter().find(|(known, ..)| *known == number).map(|(.., whole)| whole);
                         let bytes = message::pack(whole.expect("one of ours"));
                         let total = bytes.len() as u64;
-                        self.say(&Request::Body { bundle: bundle.id, number, offset, total, bytes });
+                        let body = Request::Body { bundle: bundle.id, number, offset, total, bytes };
+                        if let Answer::Done { .. } = self.say(&body) {
+                            return;
+                        }
                     }
                 }
                 Answer::Done { .. } => return,
