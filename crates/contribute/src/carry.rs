@@ -89,7 +89,7 @@ async fn through(
     part: &mut Part,
 ) -> Result<(), String> {
     let Some((_, first)) = tasks.first() else { return Ok(()) };
-    let mut crawl_delay_ms = bundle.robots.and_then(|rules| rules.crawl_delay_ms).map(u64::from);
+    let mut crawl_delay_ms = bundle.robots.and_then(|rules| rules.crawl_delay_ms);
     let mut allowed = vec![true; tasks.len()];
     if bundle.robots.is_none() {
         doing(main, bundle.id, "asking for robots.txt");
@@ -201,5 +201,5 @@ fn keep(answered: &Answered, main: &Main, part: &mut Part) -> Result<(), String>
         main.note(format!("refused by its owner's rules: {} ({})", answered.site, answered.fetched.fault));
     }
     let fetched: &Fetched = &answered.fetched;
-    part.add(fetched, &answered.packed).map_err(|error| format!("results cannot be kept: {error}"))
+    part.add(fetched, &answered.whole).map_err(|error| format!("results cannot be kept: {error}"))
 }

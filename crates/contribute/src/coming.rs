@@ -2,20 +2,52 @@
 
 use std::collections::BTreeMap;
 
+use skep_fetch::Exchange;
+use skep_schedule::Bundle as Leased;
+use skep_schedule::hands::{Back, Known, Offer, Rules};
+
+use crate::judge::{Case, Opinion};
 use crate::limits::{ANSWER_BYTES_MAX, ROBOTS_HOPS_MAX, UNPACKED_BYTES_MAX};
 use crate::message::{self, Digest, Fetched, ROBOTS, Whole};
-use crate::node::Offer;
 use crate::seen;
 
 /// A bundle, offered or out or coming back.
 pub struct Held {
-    /// As offered.
-    pub offer: Offer,
+    /// What to fetch.
+    pub bundle: Leased,
+    /// Keys some of the digests.
+    pub nonce: [u8; 16],
+    /// What the archive has of each URL.
+    pub known: Vec<Option<Known>>,
+    /// Which digests are keyed.
+    pub keyed: Vec<bool>,
+    /// The host's rules, applied already.
+    pub robots: Option<Rules>,
+    /// Is it still wanted?
+    pub is_wanted: Box<dyn Fn() -> bool + Send>,
+    /// What for.
+    pub purpose: Purpose,
+    /// The last of its URLs is a known page with this secret, and not the offerer's.
+    pub secret: Option<String>,
+    /// When it was given out, in milliseconds since 1970.
+    pub given_ms: i64,
+    /// For how long it may be with all who look at it.
+    pub lease_ms: u64,
     /// What the contributor said it saw, by number.
     pub fetched: BTreeMap<u16, Fetched>,
     coming: BTreeMap<u16, (u64, Vec<u8>)>,
     /// Exchanges that are here, byte for byte.
     pub wholes: BTreeMap<u16, Whole>,
+}
+
+/// What a bundle is for.
+pub enum Purpose {
+    /// Somebody offered it, and hears what came.
+    Work(Box<dyn FnOnce(Back<Exchange>) + Send>),
+    /// It checks what another one brought.
+    Check(Box<Case>),
+    /// Somebody of the same place is asked, before another one is called a liar.
+    Opinion(Box<Opinion>),
 }
 
 /// What became of a piece.
@@ -31,18 +63,54 @@ pub enum Coming {
 
 impl Held {
     /// As offered.
-    pub fn new(offer: Offer) -> Held {
-        Held { offer, fetched: BTreeMap::new(), coming: BTreeMap::new(), wholes: BTreeMap::new() }
+    pub fn new(offer: Offer<Exchange>) -> Held {
+        let keyed = offer.known.iter().map(|known| known.as_ref().is_some_and(|known| known.keyed.is_some())).collect();
+        let lease_ms = offer.lease.as_millis() as u64;
+        let Offer { bundle, nonce, known, robots, is_wanted, done, .. } = offer;
+        Held { known, is_wanted, lease_ms, ..Held::of(bundle, nonce, keyed, robots, Purpose::Work(done)) }
+    }
+
+    /// To check what another one brought: nothing but digests comes back.
+    pub fn of(bundle: Leased, nonce: [u8; 16], keyed: Vec<bool>, robots: Option<Rules>, purpose: Purpose) -> Held {
+        Held {
+            known: vec![None; bundle.urls.len()],
+            bundle,
+            nonce,
+            keyed,
+            robots,
+            is_wanted: Box::new(|| true),
+            purpose,
+            secret: None,
+            given_ms: 0,
+            lease_ms: 0,
+            fetched: BTreeMap::new(),
+            coming: BTreeMap::new(),
+            wholes: BTreeMap::new(),
+        }
+    }
+
+    /// Does whoever offered it still want it?
+    pub fn is_still_wanted(&self) -> bool {
+        match &self.purpose {
+            Purpose::Work(_) => (self.is_wanted)(),
+            Purpose::Check(case) => case.is_still_wanted(),
+            Purpose::Opinion(opinion) => opinion.case().is_still_wanted(),
+        }
+    }
+
+    /// The number of the known page among its URLs.
+    pub fn known_page(&self) -> Option<u16> {
+        self.secret.as_ref().and_then(|_| u16::try_from(self.bundle.urls.len().checked_sub(1)?).ok())
     }
 
     /// Takes what the contributor says it saw; false if it cannot be. Said again, it counts only if it is the same.
     pub fn results(&mut self, results: Vec<Fetched>) -> bool {
-        let urls = self.offer.bundle.urls.len();
+        let urls = self.bundle.urls.len();
         let fits = |fetched: &Fetched| match fetched.number.checked_sub(ROBOTS) {
             None => usize::from(fetched.number) < urls && fetched.url.is_empty(),
             Some(hop) => {
                 usize::from(hop) < ROBOTS_HOPS_MAX
-                    && self.offer.robots.is_none()
+                    && self.robots.is_none()
                     && skep_url::Url::parse(&fetched.url).is_ok_and(|url| url.as_str() == fetched.url)
             }
         };
@@ -59,7 +127,7 @@ impl Held {
 
     /// Does it say that nothing changed, and does that agree with what the archive has?
     pub fn is_unchanged(&self, fetched: &Fetched) -> bool {
-        let Some(known) = self.offer.known.get(usize::from(fetched.number)).and_then(Option::as_ref) else {
+        let Some(known) = self.known.get(usize::from(fetched.number)).and_then(Option::as_ref) else {
             return false;
         };
         fetched.status == 304
@@ -72,10 +140,11 @@ impl Held {
     }
 
     fn is_wanted(&self, fetched: &Fetched) -> bool {
-        if fetched.too_large || fetched.status == 0 && fetched.length == 0 {
+        let is_work = matches!(self.purpose, Purpose::Work(_)) && self.known_page() != Some(fetched.number);
+        if !is_work || fetched.too_large || fetched.status == 0 && fetched.length == 0 {
             return false;
         }
-        let known = self.offer.known.get(usize::from(fetched.number)).and_then(Option::as_ref);
+        let known = self.known.get(usize::from(fetched.number)).and_then(Option::as_ref);
         !self.is_unchanged(fetched) || known.is_some_and(|known| known.is_old)
     }
 
@@ -113,7 +182,7 @@ impl Held {
         let most = ANSWER_BYTES_MAX as usize + UNPACKED_BYTES_MAX;
         let whole = message::unpack::<Whole>(come, most).ok();
         self.coming.remove(&number);
-        match whole.filter(|whole| is_as_said(whole, fetched, &self.offer.nonce)) {
+        match whole.filter(|whole| is_as_said(whole, fetched, &self.nonce)) {
             Some(whole) => {
                 self.wholes.insert(number, whole);
                 Coming::So(total)

@@ -21,7 +21,7 @@ use tokio::sync::{Notify, mpsc, oneshot};
 use tokio::task::LocalSet;
 
 use crate::carry;
-use crate::limits::{BATCH_BUNDLES_MAX, HOST_BUNDLES_MAX, IN_HAND_PER_CONNECTION, PIECE_BYTES_MAX};
+use crate::limits::{BATCH_BUNDLES_MAX, FINISH_TRIES, HOST_BUNDLES_MAX, IN_HAND_PER_CONNECTION, PIECE_BYTES_MAX};
 use crate::link::{Link, NoAnswer};
 use crate::message::{self, Answer, Bundle, Refusal, Request, VERSION};
 use crate::meter::{Lately, Machine, Meter, Used, Wishes};
@@ -52,6 +52,8 @@ pub struct Settings {
 pub enum Ending {
     /// Told to finish, and finished.
     Finished,
+    /// Told to finish, but the node does not answer: so many bundles wait on disk for the next start.
+    Unreturned(usize),
     /// The node wants no more of it.
     Stopped(String),
 }
@@ -179,6 +181,9 @@ impl Main {
             "resume" => meter.paused = false,
             "finish" => (meter.finishing, meter.paused) = (true, false),
             other => return json!({ "error": format!("{other:?} is not status, pause, resume or finish") }),
+        }
+        if meter.finishing {
+            self.over.notify_waiters();
         }
         drop(meter);
         self.changed.notify_waiters();
@@ -407,9 +412,13 @@ async fn contribute(mut link: Link, main: Rc<Main>, team: &str) -> Result<Ending
     while main.sandbox.borrow().is_empty() {
         main.changed.notified().await;
     }
-    let (mut proof, mut greeted, mut wait) = (0, false, Duration::from_secs(1));
+    let (mut proof, mut greeted, mut wait, mut in_vain) = (0, false, Duration::from_secs(1), 0);
     let mut ask_at = Instant::now();
     loop {
+        // What is finished is on disk and returned at the next start: a node that is gone keeps nobody here.
+        if main.meter.borrow().finishing && main.hand.borrow().is_empty() && in_vain >= FINISH_TRIES {
+            return Ok(Ending::Unreturned(main.work.ready().len()));
+        }
         let now_ms = skep_archive::system_clock;
         if main.meter.borrow().paused {
             main.changed.notified().await;
@@ -420,9 +429,10 @@ async fn contribute(mut link: Link, main: Rc<Main>, team: &str) -> Result<Ending
             Some(Request::Hello { version: VERSION, proof, holds, team: team.to_owned() })
         } else if let Some(id) = main.work.ready().first().copied() {
             match give_back(id, &mut link, &main).await {
-                Ok(()) => {}
+                Ok(()) => in_vain = 0,
                 Err(NoAnswer::Never(why)) => return Err(why),
                 Err(NoAnswer::Broken(why)) => {
+                    in_vain += 1;
                     trouble(&main, &why, &mut wait).await;
                     greeted = false;
                 }
@@ -451,12 +461,13 @@ async fn contribute(mut link: Link, main: Rc<Main>, team: &str) -> Result<Ending
             Ok(answered) => answered,
             Err(NoAnswer::Never(why)) => return Err(why),
             Err(NoAnswer::Broken(why)) => {
+                in_vain += 1;
                 trouble(&main, &why, &mut wait).await;
                 greeted = false;
                 continue;
             }
         };
-        wait = Duration::from_secs(1);
+        (wait, in_vain) = (Duration::from_secs(1), 0);
         main.said.borrow_mut().clear();
         main.offset_ms.set(link.offset_ms);
         main.spend(bytes).await;
@@ -503,11 +514,12 @@ async fn trouble(main: &Main, why: &str, wait: &mut Duration) {
         main.note(format!("{why}; trying again"));
         main.said.replace(why.to_owned());
     }
+    let longest = if main.meter.borrow().finishing { Duration::from_secs(2) } else { Duration::from_secs(60) };
     tokio::select! {
-        () = tokio::time::sleep(*wait) => {}
+        () = tokio::time::sleep((*wait).min(longest)) => {}
         () = main.over.notified() => {}
     }
-    *wait = (*wait * 2).min(Duration::from_secs(60));
+    *wait = (*wait * 2).min(longest);
 }
 
 /// Begins with bundles, as far as they are sensible: a node that sends a thousand of one host gets one of them fetched.
@@ -543,19 +555,18 @@ async fn give_back(id: u64, link: &mut Link, main: &Main) -> Result<(), NoAnswer
         match answer {
             Answer::Want { bodies, .. } => {
                 for (number, offset) in bodies {
-                    let packed = ready.packed(number).ok().filter(|packed| !packed.is_empty());
-                    let Some(packed) = packed else {
+                    let whole = ready.whole(number).ok().filter(|whole| !whole.is_empty());
+                    let Some(packed) = whole.map(|whole| message::squeeze(&whole)) else {
                         return forget(ready, main, "the node wants what is not there");
                     };
-                    if !send_body(id, number, offset, &packed, link, main).await? {
-                        return forget(ready, main, "the node does not take it");
+                    match send_body(id, number, offset, &packed, link, main).await? {
+                        Sent::Taken => {}
+                        Sent::All => return done(ready, main),
+                        Sent::Refused => return forget(ready, main, "the node does not take it"),
                     }
                 }
             }
-            Answer::Done { .. } => {
-                main.returned.set(main.returned.get() + 1);
-                return ready.forget().map_err(damaged);
-            }
+            Answer::Done { .. } => return done(ready, main),
             Answer::Refused { why: Refusal::Unknown } => {
                 return Err(NoAnswer::Broken("the node has forgotten us".into()));
             }
@@ -566,12 +577,28 @@ async fn give_back(id: u64, link: &mut Link, main: &Main) -> Result<(), NoAnswer
     }
 }
 
+/// The node has all of it.
+fn done(ready: Ready, main: &Main) -> Result<(), NoAnswer> {
+    main.returned.set(main.returned.get() + 1);
+    ready.forget().map_err(|error| NoAnswer::Never(format!("results cannot be removed: {error}")))
+}
+
 fn forget(ready: Ready, main: &Main, why: &str) -> Result<(), NoAnswer> {
     main.note(format!("a bundle is not taken: {why}"));
     ready.forget().map_err(|error| NoAnswer::Never(format!("results cannot be removed: {error}")))
 }
 
-/// Sends a body in pieces; false if the node refuses it.
+/// What became of a body.
+enum Sent {
+    /// The node has it.
+    Taken,
+    /// The node has it, and with it all of the bundle.
+    All,
+    /// The node does not want it.
+    Refused,
+}
+
+/// Sends a body in pieces.
 async fn send_body(
     bundle: u64,
     number: u16,
@@ -579,7 +606,7 @@ async fn send_body(
     packed: &[u8],
     link: &mut Link,
     main: &Main,
-) -> Result<bool, NoAnswer> {
+) -> Result<Sent, NoAnswer> {
     let total = packed.len() as u64;
     while offset < total {
         // Where a rate is bounded, no piece is more than a quarter of a second's bytes.
@@ -593,14 +620,15 @@ async fn send_body(
         let request = Request::Body { bundle, number, offset, total, bytes: piece };
         match link.say(&request, skep_archive::system_clock).await?.0 {
             Answer::Taken { offset: next } if next <= total && next != offset => offset = next,
+            Answer::Done { .. } => return Ok(Sent::All),
             Answer::Refused { why: Refusal::TooMuch } => tokio::time::sleep(Duration::from_secs(2)).await,
             Answer::Refused { why: Refusal::Unknown } => {
                 return Err(NoAnswer::Broken("the node has forgotten us".into()));
             }
-            _ => return Ok(false),
+            _ => return Ok(Sent::Refused),
         }
     }
-    Ok(true)
+    Ok(Sent::Taken)
 }
 
 /// The address that contributors come from, where the owner chose one.

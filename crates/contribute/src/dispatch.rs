@@ -9,7 +9,7 @@
 use std::collections::{BTreeMap, HashMap, HashSet, VecDeque};
 
 use crate::limits::{LEASE_MS_MIN, OFFER_MS, THERE_MS, WAITING_MAX, WAITING_PER_HAND};
-use crate::trust::{Key, Network};
+use crate::trust::{Key, Network, Place};
 
 /// A bundle that is offered.
 #[derive(Clone, Debug)]
@@ -24,8 +24,10 @@ pub struct Offered {
     pub only: bool,
     /// How long it may wait.
     pub wait_ms: u64,
-    /// Not for this contributor's network: it checks what came from there.
-    pub not: Option<Network>,
+    /// Only for these, where there are some: it checks what another one brought.
+    pub among: Vec<Key>,
+    /// Not given out before then: its site rests.
+    pub ready_ms: u64,
 }
 
 #[derive(Clone, Debug)]
@@ -48,6 +50,7 @@ struct Out {
 struct Hand {
     last_ms: u64,
     network: Network,
+    place: Place,
 }
 
 /// Why a bundle is over without results.
@@ -76,9 +79,16 @@ impl Dispatch {
         self.hands.values().filter(|hand| hand.last_ms + THERE_MS > now_ms).count()
     }
 
-    /// Is anybody of another network there?
-    pub fn is_other_there(&self, network: Network, now_ms: u64) -> bool {
-        self.hands.values().any(|hand| hand.network != network && hand.last_ms + THERE_MS > now_ms)
+    /// Who is there, of other networks than these; of one place, where one is named.
+    pub fn others(&self, not: &[Network], place: Option<Place>, now_ms: u64) -> Vec<Key> {
+        let fits = |hand: &Hand| {
+            hand.last_ms + THERE_MS > now_ms
+                && !not.contains(&hand.network)
+                && place.is_none_or(|place| place == hand.place)
+        };
+        let mut others: Vec<Key> = self.hands.iter().filter(|(_, hand)| fits(hand)).map(|(key, _)| *key).collect();
+        others.sort_unstable(); // the same state, the same answer
+        others
     }
 
     /// Waiting, and out.
@@ -88,14 +98,14 @@ impl Dispatch {
 
     /// Takes a bundle, or says that it is better fetched by the node.
     pub fn offer(&mut self, offered: Offered, now_ms: u64) -> bool {
-        let room = match offered.only || offered.not.is_some() {
+        let room = match offered.only || !offered.among.is_empty() {
             true => WAITING_MAX,
             false => self.there(now_ms) * WAITING_PER_HAND,
         };
         if self.waiting.len() >= room {
             return false;
         }
-        let first = self.overdue.remove(&offered.host) || offered.not.is_some();
+        let first = self.overdue.remove(&offered.host) || !offered.among.is_empty();
         let waiting = Waiting { offered, since_ms: now_ms };
         if first {
             self.waiting.push_front(waiting)
@@ -106,8 +116,8 @@ impl Dispatch {
     }
 
     /// A contributor asks for up to so many: their numbers and leases.
-    pub fn ask(&mut self, who: Key, network: Network, max: usize, now_ms: u64) -> Vec<(u64, u64)> {
-        self.hands.insert(who, Hand { last_ms: now_ms, network });
+    pub fn ask(&mut self, who: Key, network: Network, place: Place, max: usize, now_ms: u64) -> Vec<(u64, u64)> {
+        self.hands.insert(who, Hand { last_ms: now_ms, network, place });
         if self.hands.len() > 4 * (self.out.len() + 1_024) {
             self.hands.retain(|_, hand| hand.last_ms + THERE_MS > now_ms);
         }
@@ -118,7 +128,8 @@ impl Dispatch {
                 self.waiting.push_front(waiting);
                 break;
             }
-            if offered.not == Some(network) || self.hosts.contains(&offered.host) {
+            let for_others = !offered.among.is_empty() && !offered.among.contains(&who);
+            if for_others || offered.ready_ms > now_ms || self.hosts.contains(&offered.host) {
                 kept.push_back(waiting);
                 continue;
             }
@@ -184,9 +195,9 @@ impl Dispatch {
     pub fn lapse(&mut self, now_ms: u64) -> Vec<Lapsed> {
         let mut lapsed = Vec::new();
         self.waiting.retain(|waiting| {
-            let wait_ms =
-                if waiting.offered.only { waiting.offered.wait_ms } else { OFFER_MS.min(waiting.offered.wait_ms) };
-            let waits = now_ms < waiting.since_ms + wait_ms;
+            let patient = waiting.offered.only || !waiting.offered.among.is_empty();
+            let wait_ms = if patient { waiting.offered.wait_ms } else { OFFER_MS.min(waiting.offered.wait_ms) };
+            let waits = now_ms < waiting.since_ms.max(waiting.offered.ready_ms) + wait_ms;
             if !waits {
                 lapsed.push(Lapsed::Untaken(waiting.offered.id));
             }
@@ -209,8 +220,11 @@ mod tests {
     const B: Key = [2; 32];
 
     fn offered(id: u64, host: &str) -> Offered {
-        Offered { id, host: host.into(), lease_ms: 60_000, only: true, wait_ms: 600_000, not: None }
+        let (among, ready_ms) = (Vec::new(), 0);
+        Offered { id, host: host.into(), lease_ms: 60_000, only: true, wait_ms: 600_000, among, ready_ms }
     }
+
+    const HERE: Place = Place([0, 0]);
 
     fn ids(given: Vec<(u64, u64)>) -> Vec<u64> {
         given.into_iter().map(|(id, _)| id).collect()
@@ -222,10 +236,10 @@ mod tests {
         for (id, host) in [(1, "a"), (2, "a"), (3, "b")] {
             assert!(dispatch.offer(offered(id, host), 0));
         }
-        assert_eq!(ids(dispatch.ask(A, 1, 10, 0)), [1, 3]);
-        assert!(ids(dispatch.ask(B, 2, 10, 0)).is_empty());
+        assert_eq!(ids(dispatch.ask(A, 1, HERE, 10, 0)), [1, 3]);
+        assert!(ids(dispatch.ask(B, 2, HERE, 10, 0)).is_empty());
         dispatch.over(1);
-        assert_eq!(ids(dispatch.ask(B, 2, 10, 0)), [2]);
+        assert_eq!(ids(dispatch.ask(B, 2, HERE, 10, 0)), [2]);
         assert!(dispatch.is_with(&B, 2) && !dispatch.is_with(&A, 2) && !dispatch.is_with(&A, 1));
     }
 
@@ -233,13 +247,13 @@ mod tests {
     fn what_lapses_goes_out_again_first() {
         let mut dispatch = Dispatch::default();
         dispatch.offer(offered(1, "a"), 0);
-        assert_eq!(ids(dispatch.ask(A, 1, 1, 0)), [1]);
+        assert_eq!(ids(dispatch.ask(A, 1, HERE, 1, 0)), [1]);
         dispatch.offer(offered(2, "b"), 0);
         assert_eq!(dispatch.lapse(59_999), []);
         assert_eq!(dispatch.lapse(60_000), [Lapsed::Overdue(1)]);
         assert!(!dispatch.is_with(&A, 1), "too late");
         dispatch.offer(offered(3, "a"), 60_001);
-        assert_eq!(ids(dispatch.ask(B, 2, 10, 60_001)), [3, 2]);
+        assert_eq!(ids(dispatch.ask(B, 2, HERE, 10, 60_001)), [3, 2]);
     }
 
     #[test]
@@ -247,7 +261,7 @@ mod tests {
         let mut dispatch = Dispatch::default();
         let free = |id| Offered { only: false, ..offered(id, &id.to_string()) };
         assert!(!dispatch.offer(free(1), 0), "nobody is there");
-        dispatch.ask(A, 1, 1, 0);
+        dispatch.ask(A, 1, HERE, 1, 0);
         for id in 0..WAITING_PER_HAND as u64 {
             assert!(dispatch.offer(free(id), 0));
         }
@@ -260,7 +274,7 @@ mod tests {
     fn a_contributor_that_begins_anew_keeps_what_it_holds() {
         let mut dispatch = Dispatch::default();
         assert!((1..=3).all(|id| dispatch.offer(offered(id, &id.to_string()), 0)));
-        dispatch.ask(A, 1, 10, 0);
+        dispatch.ask(A, 1, HERE, 10, 0);
         assert_eq!(dispatch.lost(&A, &[2]), [1, 3]);
         assert!(dispatch.is_with(&A, 2) && !dispatch.is_with(&A, 1));
         dispatch.came(&A, 2, 59_000);
@@ -269,11 +283,17 @@ mod tests {
     }
 
     #[test]
-    fn a_check_goes_to_another_network() {
+    fn a_check_goes_to_those_who_are_meant_and_not_before_the_site_has_rested() {
         let mut dispatch = Dispatch::default();
-        dispatch.offer(Offered { not: Some(1), ..offered(1, "a") }, 0);
-        assert!(ids(dispatch.ask(A, 1, 10, 0)).is_empty());
-        assert!(!dispatch.is_other_there(1, 0) && dispatch.is_other_there(2, 0));
-        assert_eq!(ids(dispatch.ask(B, 2, 10, 0)), [1]);
+        dispatch.ask(A, 1, HERE, 10, 0);
+        dispatch.ask(B, 2, Place(*b"DE"), 10, 0);
+        assert_eq!(dispatch.others(&[1], None, 0), [B]);
+        assert_eq!(dispatch.others(&[], Some(Place(*b"DE")), 0), [B]);
+        assert!(dispatch.others(&[1], None, THERE_MS).is_empty(), "gone");
+        let check = Offered { among: vec![B], ready_ms: 1_000, only: false, wait_ms: 5_000, ..offered(1, "a") };
+        assert!(dispatch.offer(check, 0));
+        assert!(ids(dispatch.ask(A, 1, HERE, 10, 2_000)).is_empty());
+        assert!(ids(dispatch.ask(B, 2, HERE, 10, 999)).is_empty());
+        assert_eq!(ids(dispatch.ask(B, 2, HERE, 10, 1_000)), [1]);
     }
 }

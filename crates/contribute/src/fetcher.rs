@@ -14,6 +14,7 @@ use tokio::task::LocalSet;
 
 use crate::broker::{self, Asking};
 use crate::limits::{ANSWER_BYTES_MAX, GRANT_BYTES, ROBOTS_BYTES_MAX};
+use crate::message;
 use crate::pipe::{self, Answered, Errand, Order, Packets, Ruled, Setup, Told};
 use crate::seen;
 
@@ -189,8 +190,8 @@ async fn fetch(errand: Errand, parts: &Parts) -> Answered {
         }
     }
     if !exchange.response.is_empty() && !fetched.too_large {
-        answered.packed = pipe::packed(&seen::whole(&exchange));
-        fetched.too_large = answered.packed.is_empty(); // no memory for it
+        answered.whole = message::plain(&seen::whole(&exchange));
+        fetched.too_large = answered.whole.is_empty(); // no memory for it
     }
     answered.fetched = fetched;
     // The answer is complete: whoever is asked for more keeps its connection.
@@ -215,7 +216,7 @@ fn redirect(url: &Url, exchange: &Exchange) -> Option<String> {
 }
 
 /// What a robots.txt allows; nothing, where it could not be had: the node decides what that means.
-fn rules(exchange: &Exchange, urls: &[String]) -> Ruled {
+pub(crate) fn rules(exchange: &Exchange, urls: &[String]) -> Ruled {
     let status =
         exchange.status().filter(|_| exchange.truncated.is_none_or(|cut| cut == skep_warc::write::Truncated::Length));
     let bytes = exchange.response.bytes(exchange.head_bytes as u64, ROBOTS_BYTES_MAX).unwrap_or_default();

@@ -1,221 +1,406 @@
-//! What a contributor brought is held against what others see: the second fetch, and the third that tells who was wrong.
+//! What a contributor brought is held against what others see. The spine of this part.
+//!
+//! ```text
+//!  opened ─▶ checked: another network looked ─▶ looked: the node looked where they differ ─▶ once more ─▶ decided: who was wrong
+//!    │            └── nobody of another network is there: the node looks ──┘                                  │
+//!    └── nothing is to be checked ─────────────────────────────────────────────────▶ over ◀── asked: somebody of the same place
+//! ```
+//! Until it is over, the site is not visited by anybody else: whoever offered the bundle holds its clock.
 
-use std::collections::BTreeMap;
-use std::sync::Arc;
+use std::collections::{BTreeMap, BTreeSet};
+use std::sync::{Arc, MutexGuard};
 
-use skep_fetch::{Brought as Source, Exchange};
+use skep_fetch::Exchange;
+use skep_schedule::hands::{Back, Believed, Brought, Round};
+use skep_schedule::{Bundle as Leased, BundleUrl};
 use skep_url::Url;
+use tokio::sync::oneshot;
 
-use crate::coming::Held;
-use crate::limits::ALIKE_HOSTS;
-use crate::message::{Digest, Fetched, ROBOTS};
-use crate::node::{Back, Brought, Node, Round, State, hash};
+use crate::case::{Hand, Said};
+use crate::coming::{Held, Purpose};
+use crate::fetcher::origin;
+use crate::limits::{BUNDLE_URLS_MAX, SLOT_MS};
+use crate::message::{Digest, Fetched};
+use crate::node::{Node, State, hash};
 use crate::seen;
-use crate::trust::{Key, Likeness, NODE, Network, View, Work, Wrong};
+use crate::trust::{Likeness, NODE, View, Work, Wrong};
 
 /// The case of one bundle.
-struct Case {
-    node: Arc<Node>,
-    key: Key,
-    network: Network,
-    by: String,
-    nonce: [u8; 16],
-    /// What they said they saw, by URL.
-    said: BTreeMap<String, (View, bool)>,
-    /// What we saw the first time.
-    ours: BTreeMap<String, View>,
-    /// URLs that we looked at and found as they said.
-    confirmed: Vec<String>,
-    by_place: u64,
-    /// Fewer came back than went out.
-    is_partial: bool,
-    urls: u64,
-    bytes: u64,
+pub struct Case {
+    pub(crate) node: Arc<Node>,
+    pub(crate) first: Hand,
+    pub(crate) second: Option<Hand>,
+    /// What was to be fetched, with host, site and pace.
+    pub(crate) bundle: Leased,
+    pub(crate) nonce: [u8; 16],
+    pub(crate) robots: Option<skep_schedule::hands::Rules>,
+    /// What is left of the time in which the bundle may be out.
+    pub(crate) lease_ms: u64,
+    pub(crate) done: Option<Box<dyn FnOnce(Back<Exchange>) + Send>>,
+    pub(crate) is_wanted: Option<Box<dyn Fn() -> bool + Send>>,
+    pub(crate) exchanges: Vec<(Url, Exchange)>,
+    /// What the first one said it saw, by URL.
+    pub(crate) said: BTreeMap<String, Said>,
+    /// URLs that are looked at a second time.
+    pub(crate) checks: BTreeSet<String>,
+    /// Those of them that another contributor is asked for, in this order.
+    pub(crate) asked: Vec<String>,
+    /// How long the site rests between two who ask it.
+    pub(crate) rest_ms: u64,
+    /// What the second one said.
+    pub(crate) seconds: BTreeMap<String, View>,
+    /// What the node saw, at first.
+    pub(crate) ours: BTreeMap<String, View>,
+    /// URLs that somebody else found as the first one said.
+    pub(crate) confirmed: BTreeSet<String>,
+    /// Those of them that the node itself found so.
+    pub(crate) by_node: BTreeSet<String>,
+    /// URLs at which somebody else found something.
+    pub(crate) seen_elsewhere: BTreeSet<String>,
+    /// What differs by place, by URL.
+    pub(crate) vantages: BTreeMap<String, Vec<String>>,
+    /// Fewer came back than went out, or too late to be checked.
+    pub(crate) is_partial: bool,
+    pub(crate) urls: u64,
+    pub(crate) bytes: u64,
 }
 
-/// Begins with everything that came; says to whom to tell it.
-pub(crate) fn begin(
-    node: &Arc<Node>,
-    state: &mut State,
-    held: Held,
-    key: Key,
-    network: Network,
-) -> (Box<dyn FnOnce(Back) + Send>, Back) {
-    let by = format!("contributor {}", node.pseudonym(&key));
-    let now_ms = node.now_ms();
-    let mut case = Case {
-        node: node.clone(),
-        key,
-        network,
-        by,
-        nonce: held.offer.nonce,
-        said: BTreeMap::new(),
-        ours: BTreeMap::new(),
-        confirmed: Vec::new(),
-        by_place: 0,
-        is_partial: held.fetched.keys().filter(|number| **number < ROBOTS).count() < held.offer.bundle.urls.len(),
-        urls: held.fetched.len() as u64,
-        bytes: held.fetched.values().map(|fetched| fetched.length).sum(),
-    };
-    let mut exchanges = Vec::with_capacity(held.fetched.len());
-    let mut odd = Vec::new();
-    // The way to robots.txt first: that is what a visit asks for first.
-    let (pages, robots): (Vec<&Fetched>, Vec<&Fetched>) = held.fetched.values().partition(|f| f.number < ROBOTS);
-    for fetched in robots.into_iter().chain(pages) {
-        let number = usize::from(fetched.number);
-        let text = held.offer.bundle.urls.get(number).map_or(&fetched.url, |ask| &ask.url);
-        let Ok(url) = Url::parse(text) else { continue };
-        // What its machine or its owner's rules kept it from says nothing about the page: we look ourselves.
-        let fault = skep_fetch::Fault::named(&fetched.fault, "").map(|fault| fault.class());
-        let kept_from = matches!(fault, Some(skep_fetch::Class::Local | skep_fetch::Class::Refused));
-        if fetched.too_large || kept_from {
-            if state.ours.len() >= crate::limits::OURS_MAX {
-                state.ours.clear();
-            }
-            state.ours.insert(hash(url.as_str()));
-            continue;
-        }
-        let unchanged = held.is_unchanged(fetched);
-        let exchange = match held.wholes.get(&fetched.number) {
-            Some(whole) => seen::exchange(whole),
-            None => seen::bare(fetched, unchanged),
-        };
-        let Some(mut exchange) = exchange else { continue };
-        let known = held.offer.known.get(number).and_then(Option::as_ref).filter(|_| unchanged);
-        let digest = known.map_or(fetched.digest, |known| Digest::Plain(known.digest));
-        let (text, links) = match held.wholes.contains_key(&fetched.number) {
-            true => {
-                let (seen, _) = seen::look(&url, &exchange, None);
-                (seen.text, seen.links)
-            }
-            false => (fetched.text, fetched.links),
-        };
-        let status = if unchanged { 200 } else { fetched.status };
-        case.said.insert(url.as_str().to_owned(), (View { status, digest, text, links }, unchanged));
-        if let (200, Digest::Plain(digest)) = (fetched.status, digest)
-            && fetched.mime.contains("html")
-            && !unchanged
-            && fetched.number < ROBOTS
-        {
-            let hosts = state.alike.entry(digest).or_default();
-            if hosts.len() <= ALIKE_HOSTS {
-                hosts.insert(held.offer.bundle.site.clone());
-            }
-            if hosts.len() >= ALIKE_HOSTS {
-                odd.push(exchanges.len()); // one page for many sites: a portal's, perhaps
-            }
-        }
-        if fetched.status == 0 {
-            odd.push(exchanges.len()); // its network may be in trouble, and not the host
-        }
-        // A clock that is off moves nothing out of the time in which it can have been.
-        let lease_ms = held.offer.lease.as_millis() as i64;
-        let time_ms = fetched.time_ms.clamp(now_ms - lease_ms - 60_000, now_ms);
-        exchange.brought = Some(Source { time_ms, by: case.by.clone(), confirmed: false });
-        exchanges.push((url, exchange));
-    }
-    let mut numbers = Vec::new();
-    (0..256).for_each(|_| numbers.push(state.draw()));
-    let mut drawn = numbers.into_iter().cycle();
-    let mut checks = state.trust.checks(&key, exchanges.len(), &mut || drawn.next().unwrap_or(0));
-    checks.extend(odd);
-    checks.sort_unstable();
-    checks.dedup();
-    let again: Vec<Url> = checks.into_iter().map(|at| exchanges[at].0.clone()).collect();
-    let judge = Box::new(move |theirs, ours| case.second(theirs, ours));
-    (held.offer.done, Back::Brought(Brought { exchanges, again, judge }))
+/// Somebody of the same place is asked whether it looks from there as the first one says.
+pub struct Opinion {
+    case: Case,
+    theirs: Vec<(Url, Exchange)>,
+    /// URLs at which the first one was alone.
+    alone: Vec<String>,
+    tell: oneshot::Sender<Round<Exchange>>,
 }
 
 impl Case {
-    fn view(&self, url: &Url, exchange: &Exchange, like: Digest) -> View {
-        let nonce = matches!(like, Digest::Keyed(_)).then_some(&self.nonce);
-        let (seen, digest) = seen::look(url, exchange, nonce);
-        View { status: seen.status, digest, text: seen.text, links: seen.links }
+    /// A bundle for somebody of another network, who looks at what is to be checked; the case, where there is nothing for him.
+    pub(crate) fn check(mut self: Box<Case>) -> Result<Held, Box<Case>> {
+        let here = self.bundle.urls.iter().find_map(|ask| Url::parse(&ask.url).ok());
+        let Some(here) = here else { return Err(self) };
+        // The way to robots.txt is walked anyway where the rules are not known, and may lead to other hosts.
+        let skipped = self.robots.is_none().then(|| here.robots_txt());
+        let fits = |text: &&String| {
+            let url = Url::parse(text).ok().filter(|url| origin(url) == origin(&here));
+            url.is_some_and(|url| skipped.as_ref().is_none_or(|robots| robots.as_str() != url.as_str()))
+        };
+        self.asked = self.checks.iter().filter(fits).take(BUNDLE_URLS_MAX).cloned().collect();
+        if self.asked.is_empty() {
+            return Err(self);
+        }
+        let (bundle, keyed) = self.bundle_of(&self.asked);
+        let (nonce, robots) = (self.nonce, self.robots);
+        Ok(Held::of(bundle, nonce, keyed, robots, Purpose::Check(self)))
+    }
+
+    /// Does whoever offered the bundle still want it?
+    pub(crate) fn is_still_wanted(&self) -> bool {
+        self.is_wanted.as_ref().is_none_or(|is_wanted| is_wanted())
+    }
+
+    fn bundle_of(&self, urls: &[String]) -> (Leased, Vec<bool>) {
+        let asks = urls.iter().filter_map(|url| self.said.get(url));
+        let (urls, keyed) = asks.map(|said| (said.ask.clone(), said.keyed.is_some())).unzip();
+        (Leased { urls, ..self.bundle.clone() }, keyed)
+    }
+
+    /// Somebody of another network has looked. What he found otherwise, or did not find, the node looks at.
+    pub(crate) fn checked(mut self: Box<Case>, by: Hand, fetched: &BTreeMap<u16, Fetched>) {
+        let node = self.node.clone();
+        let mut left = self.checks.clone();
+        let now_ms = node.now_ms();
+        {
+            let state = node.lock();
+            for one in fetched.values() {
+                let url = self.asked.get(usize::from(one.number)).unwrap_or(&one.url);
+                let Some(said) = self.said.get(url) else { continue };
+                let second = said.as_seen(one);
+                let is_late = now_ms - said.time_ms > SLOT_MS as i64;
+                match state.trust.compare(hash(url), &said.view, &second) {
+                    Likeness::Same => drop(self.confirmed.insert(url.clone())),
+                    Likeness::Nothing => {}
+                    Likeness::Differ if is_late => {}
+                    Likeness::Differ | Likeness::Place => {
+                        self.seconds.insert(url.clone(), second);
+                        continue;
+                    }
+                }
+                if second.status != 0 {
+                    self.seen_elsewhere.insert(url.clone());
+                }
+                left.remove(url);
+            }
+        }
+        self.second = Some(by);
+        self.checks = left;
+        self.hand_over();
+    }
+
+    /// Gives everything to whoever offered the bundle, who looks at what is left to be looked at.
+    pub(crate) fn hand_over(mut self: Box<Case>) {
+        let Some(done) = self.done.take() else { return };
+        let exchanges = std::mem::take(&mut self.exchanges);
+        let again = self.asks(self.checks.iter());
+        let judge = Box::new(move |theirs, ours| self.looked(theirs, ours));
+        done(Back::Brought(Brought { exchanges, again, judge }));
+    }
+
+    fn asks<'u>(&self, urls: impl Iterator<Item = &'u String>) -> Vec<BundleUrl> {
+        urls.filter_map(|url| self.said.get(url)).map(|said| said.ask.clone()).collect()
+    }
+
+    fn our_view(&self, url: &Url, exchange: &Exchange) -> View {
+        let (seen, digest) = seen::look(url, exchange, None);
+        let known = self.said.get(url.as_str()).and_then(|said| said.known).filter(|_| seen.status == 304);
+        match known {
+            Some(known) => View { status: 200, digest: Digest::Plain(known), text: 0, links: 0 },
+            None => View { status: seen.status, digest, text: seen.text, links: seen.links },
+        }
     }
 
     /// The node has looked as well.
-    fn second(mut self, mut theirs: Vec<(Url, Exchange)>, ours: Vec<(Url, Exchange)>) -> Round {
+    fn looked(mut self: Box<Case>, mut theirs: Vec<(Url, Exchange)>, ours: Vec<(Url, Exchange)>) -> Round<Exchange> {
         let node = self.node.clone();
-        let state = node.lock();
-        let mut again = Vec::new();
-        let mut replaced = BTreeMap::new();
-        for (url, exchange) in ours {
-            let Some((said, _)) = self.said.get(url.as_str()).copied() else { continue };
-            let seen = self.view(&url, &exchange, said.digest);
-            match state.trust.compare(hash(url.as_str()), &said, &seen) {
-                Likeness::Same => self.confirmed.push(url.as_str().to_owned()),
+        let (mut again, mut replaced, mut looked) = (Vec::new(), BTreeMap::new(), BTreeSet::new());
+        // Pages are taken apart before anybody waits for it.
+        let ours: Vec<(String, View, Exchange)> = ours
+            .into_iter()
+            .map(|(url, exchange)| (url.as_str().to_owned(), self.our_view(&url, &exchange), exchange))
+            .collect();
+        let (state, now_ms) = (node.lock(), node.now_ms());
+        for (url, seen, exchange) in ours {
+            let Some(said) = self.said.get(&url) else { continue };
+            looked.insert(url.clone());
+            let compared = state.trust.compare(hash(&url), &said.view, &seen);
+            let second = self.seconds.get(&url);
+            let second_differs =
+                second.is_some_and(|second| state.trust.compare(hash(&url), second, &seen) == Likeness::Differ);
+            // The page may have changed since.
+            let is_late = now_ms - said.time_ms > SLOT_MS as i64;
+            if compared != Likeness::Place && seen.status != 0 {
+                self.seen_elsewhere.insert(url.clone());
+            }
+            match compared {
+                Likeness::Same => {
+                    self.confirmed.insert(url.clone());
+                    self.by_node.insert(url.clone());
+                }
                 Likeness::Nothing => {}
                 Likeness::Place => {
-                    self.by_place += 1;
-                    replaced.insert(url.as_str().to_owned(), exchange);
+                    self.vantages.entry(url.clone()).or_default().push(self.first.saw(&said.view));
+                    replaced.insert(url.clone(), exchange);
                 }
-                Likeness::Differ => {
-                    self.ours.insert(url.as_str().to_owned(), seen);
-                    again.push(url.clone());
-                    replaced.insert(url.as_str().to_owned(), exchange);
-                }
+                Likeness::Differ => drop(replaced.insert(url.clone(), exchange)),
+            }
+            if let (Some(by), Some(second)) = (&self.second, second)
+                && state.trust.compare(hash(&url), second, &seen) == Likeness::Place
+            {
+                self.vantages.entry(url.clone()).or_default().push(by.saw(second));
+            }
+            if (compared == Likeness::Differ || second_differs) && !is_late {
+                self.ours.insert(url.clone(), seen);
+                again.push(url);
             }
         }
         drop(state);
-        // Where we saw something else, what we saw is kept.
+        // Two differ and the node did not get to look: nobody is believed.
+        let undecided = |url: &str| self.seconds.contains_key(url) && !looked.contains(url);
+        theirs.retain(|(url, _)| !undecided(url.as_str()));
+        // Where the node saw something else, what it saw is kept.
         for (url, exchange) in &mut theirs {
             if let Some(ours) = replaced.remove(url.as_str()) {
                 *exchange = ours;
             }
         }
         if again.is_empty() {
-            return Round::Over(self.over(theirs, Vec::new()));
+            return self.decided(theirs, Vec::new());
         }
-        let judge = Box::new(move |theirs, ours| Round::Over(self.over(theirs, ours)));
-        Round::Again(Brought { exchanges: theirs, again, judge })
+        let again = self.asks(again.iter());
+        Round::Again(Brought {
+            exchanges: theirs,
+            again,
+            judge: Box::new(move |theirs, ours| self.decided(theirs, ours)),
+        })
     }
 
     /// The node has looked twice where it had to: who was wrong?
-    fn over(self, mut theirs: Vec<(Url, Exchange)>, ours: Vec<(Url, Exchange)>) -> Vec<(Url, Exchange)> {
-        let now_ms = self.node.now_ms();
+    fn decided(mut self: Box<Case>, theirs: Vec<(Url, Exchange)>, ours: Vec<(Url, Exchange)>) -> Round<Exchange> {
         let node = self.node.clone();
+        let views: Vec<(String, View)> =
+            ours.iter().map(|(url, exchange)| (url.as_str().to_owned(), self.our_view(url, exchange))).collect();
+        drop(ours);
         let mut state = node.lock();
-        let mut lies = 0;
-        for (url, exchange) in ours {
-            let (Some((said, _)), Some(first)) = (self.said.get(url.as_str()), self.ours.get(url.as_str())) else {
-                continue;
-            };
-            let second = self.view(&url, &exchange, said.digest);
-            if state.trust.decide(hash(url.as_str()), said, first, &[*first, second]) == Wrong::First {
-                lies += 1;
+        let (mut alone, mut second_alone) = (Vec::new(), Vec::new());
+        for (url, later) in views {
+            let (Some(said), Some(sooner)) = (self.said.get(&url), self.ours.get(&url)) else { continue };
+            let second = self.seconds.get(&url).unwrap_or(sooner);
+            match state.trust.decide(hash(&url), &said.view, second, &[*sooner, later]) {
+                Wrong::Nobody => {}
+                Wrong::First => alone.push(url),
+                Wrong::Second => second_alone.push((url, *second)),
+                Wrong::Both => {
+                    second_alone.push((url.clone(), *second));
+                    alone.push(url);
+                }
             }
         }
-        if lies > 0 {
-            for url in state.trust.lied(&self.key, now_ms) {
-                state.again.entry(url).or_default();
+        let mut again = Vec::new();
+        if let Some(second) = self.second.as_ref().filter(|_| !second_alone.is_empty()) {
+            if second.place.is_known() {
+                // It may look like that from there; and whoever only checks cannot alter anything.
+                for (url, view) in second_alone {
+                    self.vantages.entry(url).or_default().push(second.saw(&view));
+                }
+            } else {
+                again = node.lied(&mut state, &second.key);
             }
-            state.book.touch();
-            drop(state);
-            // Of a liar only what we saw ourselves is kept.
-            theirs.retain(|(_, exchange)| exchange.brought.is_none());
-            return theirs;
         }
-        let mut work = Work { urls: self.urls, bytes: self.bytes, by_place: self.by_place, ..Work::default() };
+        if alone.is_empty() {
+            return Round::Over(self.over(state, theirs, again));
+        }
+        if !self.first.place.is_known() {
+            again.extend(node.lied(&mut state, &self.first.key));
+            return Round::Over(self.disbelieved(state, theirs, again));
+        }
+        // The table says where it is: perhaps it looks like that from there.
+        let (bundle, keyed) = self.bundle_of(&alone);
+        let (tell, told) = oneshot::channel();
+        let (nonce, robots) = (self.nonce, self.robots);
+        let opinion = Opinion { case: *self, theirs, alone, tell };
+        let held = Held::of(bundle, nonce, keyed, robots, Purpose::Opinion(Box::new(opinion)));
+        if let Err(held) = node.ask_others(&mut state, held)
+            && let Purpose::Opinion(opinion) = held.purpose
+        {
+            let Opinion { case, theirs, .. } = *opinion;
+            return Round::Over(case.doubted(state, theirs, again));
+        }
+        Round::Later(Box::pin(async move {
+            match told.await {
+                Ok(Round::Over(Believed { exchanges, again: more })) => {
+                    again.extend(more);
+                    Round::Over(Believed { exchanges, again })
+                }
+                Ok(round) => round,
+                // The node is gone, and nothing is believed.
+                Err(_) => Round::Over(Believed { exchanges: Vec::new(), again }),
+            }
+        }))
+    }
+
+    /// Nobody of its place can speak for it.
+    fn doubted(
+        &self,
+        mut state: MutexGuard<'_, State>,
+        theirs: Vec<(Url, Exchange)>,
+        again: Vec<String>,
+    ) -> Believed<Exchange> {
+        state.trust.doubted(&self.first.key);
+        state.book.touch();
+        self.disbelieved(state, theirs, again)
+    }
+
+    /// Of a liar only what the node saw itself is kept.
+    fn disbelieved(
+        &self,
+        state: MutexGuard<'_, State>,
+        mut theirs: Vec<(Url, Exchange)>,
+        again: Vec<String>,
+    ) -> Believed<Exchange> {
+        drop(state);
+        theirs.retain(|(_, exchange)| exchange.brought.is_none());
+        Believed { exchanges: theirs, again }
+    }
+
+    /// Nobody lied, as far as anybody looked: what it came to is counted.
+    fn over(
+        mut self: Box<Case>,
+        mut state: MutexGuard<'_, State>,
+        mut theirs: Vec<(Url, Exchange)>,
+        again: Vec<String>,
+    ) -> Believed<Exchange> {
+        let now_ms = self.node.now_ms();
+        let mut work = Work { urls: self.urls, bytes: self.bytes, ..Work::default() };
+        work.by_place = self.vantages.len() as u64;
+        let mut checked = Work::default();
         for (url, exchange) in &mut theirs {
-            let Some(brought) = &mut exchange.brought else { continue };
-            let Some((said, unchanged)) = self.said.get(url.as_str()) else { continue };
-            let checked = self.confirmed.iter().any(|confirmed| confirmed == url.as_str());
-            let url = hash(url.as_str());
-            if checked {
-                state.trust.witness(&NODE, 0, url, said, now_ms);
+            if let Some(vantages) = self.vantages.remove(url.as_str()) {
+                exchange.vantages = vantages;
             }
-            let confirmed = state.trust.witness(&self.key, self.network, url, said, now_ms);
-            brought.confirmed = confirmed || checked;
+            let Some(said) = self.said.get(url.as_str()) else { continue };
+            let was_checked = self.confirmed.contains(url.as_str());
+            let hashed = hash(url.as_str());
+            if was_checked {
+                let second = self.second.as_ref().filter(|_| !self.by_node.contains(url.as_str()));
+                let (by, network) = second.map_or((&NODE, 0), |second| (&second.key, second.network));
+                state.trust.witness(by, network, hashed, &said.view, now_ms);
+                checked.confirmed += u64::from(second.is_some());
+            }
+            let Some(brought) = &mut exchange.brought else { continue };
+            let confirmed = state.trust.witness(&self.first.key, self.first.network, hashed, &said.view, now_ms);
+            brought.confirmed = confirmed || was_checked;
+            brought.seen_elsewhere = brought.confirmed || self.seen_elsewhere.contains(url.as_str());
             if brought.confirmed {
                 work.confirmed += 1;
-                work.wanted_bytes += if *unchanged { 0 } else { exchange.response.len() };
+                work.wanted_bytes += if said.unchanged { 0 } else { exchange.response.len() };
+            } else {
+                state.note_unconfirmed(&self.first.key, url.as_str(), now_ms);
             }
         }
         match self.is_partial {
-            true => state.trust.partly(&self.key, work),
-            false => state.trust.good(&self.key, work),
+            true => state.trust.partly(&self.first.key, work),
+            false => state.trust.good(&self.first.key, work),
+        }
+        if let Some(second) = &self.second {
+            let looked = second.looked;
+            state.trust.partly(&second.key, Work { urls: looked.0, bytes: looked.1, checks: looked.0, ..checked });
         }
         state.book.touch();
-        theirs
+        Believed { exchanges: theirs, again }
+    }
+}
+
+impl Opinion {
+    /// The case it is about.
+    pub(crate) fn case(&self) -> &Case {
+        &self.case
+    }
+
+    /// Somebody of the same place has looked.
+    pub(crate) fn given(self: Box<Opinion>, by: &Hand, fetched: &BTreeMap<u16, Fetched>) {
+        let all = (0..self.alone.len()).all(|number| fetched.keys().any(|known| usize::from(*known) == number));
+        if !all {
+            return self.unanswered();
+        }
+        let Opinion { mut case, theirs, alone, tell } = *self;
+        let node = case.node.clone();
+        let mut state = node.lock();
+        let agrees = |number: usize, url: &String| {
+            let (said, one) = (case.said.get(url), u16::try_from(number).ok().and_then(|number| fetched.get(&number)));
+            said.zip(one).is_some_and(|(said, one)| {
+                state.trust.compare(hash(url), &said.view, &said.as_seen(one)) == Likeness::Same
+            })
+        };
+        let by_place = alone.iter().enumerate().all(|(number, url)| agrees(number, url));
+        let believed = if by_place {
+            for url in &alone {
+                let Some(said) = case.said.get(url) else { continue };
+                let lines = [case.first.saw(&said.view), by.saw(&said.view)];
+                case.vantages.entry(url.clone()).or_default().extend(lines);
+            }
+            Box::new(case).over(state, theirs, Vec::new())
+        } else {
+            let again = node.lied(&mut state, &case.first.key);
+            case.disbelieved(state, theirs, again)
+        };
+        // A crawl that has ended wants nothing any more.
+        let _ended = tell.send(Round::Over(believed));
+    }
+
+    /// Nobody of the same place came back.
+    pub(crate) fn unanswered(self: Box<Opinion>) {
+        let Opinion { case, theirs, tell, .. } = *self;
+        let node = case.node.clone();
+        let _ended = tell.send(Round::Over(case.doubted(node.lock(), theirs, Vec::new())));
     }
 }

@@ -5,8 +5,8 @@
 //!  contributor   takes bundles, fetches, returns: the spine  node       answers contributors: the spine
 //!  meter         the owner's wishes hold (pure)              dispatch   which bundle is with whom (pure)
 //!  link          speaks to the node                          trust      who is believed, what is checked (pure)
-//!  broker        resolves and connects, by the owner's rules  book       what is known of contributors, on disk
-//!  fetcher       TLS, HTTP, parsing; locked in by sandbox
+//!  broker        resolves and connects, by the owner's rules  case, judge what is brought is held against what others see
+//!  fetcher       TLS, HTTP, parsing; locked in by sandbox    book       what is known of contributors, on disk
 //!                  message: what both say to each other (pure);  seen: what an exchange comes to
 //! ```
 //! Never writes a record: what contributors bring goes the way of every visit. Never decides what is due.
@@ -14,6 +14,7 @@
 mod book;
 pub mod broker;
 mod carry;
+mod case;
 mod coming;
 pub mod contributor;
 pub mod control;
@@ -21,6 +22,7 @@ pub mod dispatch;
 pub mod fetcher;
 mod judge;
 mod key;
+pub mod known_pages;
 pub mod limits;
 pub mod link;
 pub mod message;
@@ -30,7 +32,10 @@ pub mod node;
 pub mod pipe;
 pub mod sandbox;
 pub mod seen;
+mod standings;
+mod tables;
 pub mod trust;
+mod unconfirmed;
 pub mod unit;
 mod work;
 
@@ -45,4 +50,4 @@ pub fn block_on<T>(future: impl Future<Output = Result<T, String>>) -> Result<T,
 }
 
 pub use message::fuzz_message;
-pub use node::{Node, Offer};
+pub use node::Node;

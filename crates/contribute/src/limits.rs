@@ -41,8 +41,22 @@ pub const WAITING_MAX: usize = 100_000;
 pub const LEASE_MS_MIN: u64 = 15_000;
 /// Time for one URL of a bundle, beside its gap.
 pub const URL_MS: u64 = 3_000;
+/// The longest time that a bundle is out.
+pub const LEASE_MS_MAX: u64 = 300_000;
+/// Two looks at a page are compared if they are no further apart.
+pub const SLOT_MS: u64 = 600_000;
+/// The longest time that a check of what was brought is out.
+pub const CHECK_MS_MAX: u64 = 150_000;
 /// How long a check of another contributor may wait to be taken, before the node makes it.
 pub const CHECK_TAKEN_MS: u64 = 5_000;
+/// Contributors drawn for a check: whoever of them asks first makes it.
+pub const CHECKERS: usize = 4;
+/// One check in so many is made by the node, whoever is there.
+pub const OWN_CHECK_ONE_IN: u64 = 10;
+/// A bundle of a host with a known page gets it once in so many times.
+pub const KNOWN_PAGE_ONE_IN: u64 = 8;
+/// Known pages of a node.
+pub const KNOWN_PAGES_MAX: usize = 100_000;
 /// How long until an idle contributor asks again.
 pub const LATER_SECONDS: u32 = 2;
 /// Of a lease a contributor uses so many hundredths, counted from asking; the node waits for all of it, counted from giving.
@@ -64,6 +78,10 @@ pub const FLOOR_PERMILLE: u64 = 20;
 pub const UNCONFIRMED_MS: i64 = 86_400_000;
 /// A first suspension; each further one takes twice as long.
 pub const SUSPENDED_MS: i64 = 86_400_000;
+/// Results on disk that only one has seen, to be fetched again if it lied; the oldest are forgotten first.
+pub const UNCONFIRMED_BYTES_MAX: u64 = 1 << 30;
+/// URLs that are fetched again after one lie.
+pub const UNCONFIRMED_URLS_MAX: usize = 1_000_000;
 /// Results that may still be found false, per node.
 pub const WITNESSED_MAX: usize = 1_000_000;
 /// URLs whose class is known, per node.
@@ -91,6 +109,8 @@ pub const HOST_BUNDLES_MAX: usize = 1;
 pub const SITES_MAX: usize = 100_000;
 /// Bundles in hand for each connection.
 pub const IN_HAND_PER_CONNECTION: usize = 2;
+/// A contributor that is to finish asks a node that does not answer so many times.
+pub const FINISH_TRIES: u32 = 3;
 /// Ports that are connected to, unless the owner allows private networks.
 pub const PORTS: [u16; 2] = [80, 443];
 /// Open files of the fetcher.
@@ -108,3 +128,4 @@ const _: () = assert!(ANSWER_BYTES_MAX < PACKED_BYTES_MAX && PACKED_BYTES_MAX <=
 const _: () = assert!(PIECE_BYTES_MAX < MESSAGE_BYTES_MAX && MESSAGE_BYTES_MAX <= UNPACKED_BYTES_MAX);
 const _: () = assert!(BUNDLE_URLS_MAX + ROBOTS_HOPS_MAX < u16::MAX as usize);
 const _: () = assert!(LEASE_USED_PERCENT < 100);
+const _: () = assert!(LEASE_MS_MAX + CHECK_TAKEN_MS + CHECK_MS_MAX < SLOT_MS); // a check is within the slot of what it checks

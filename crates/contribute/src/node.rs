@@ -1,95 +1,40 @@
 //! The node's side: answers contributors, and gives back what they bring. The spine of this side.
 //!
 //! ```text
-//!  Offer ─▶ dispatch ─▶ a contributor ─▶ digests ─▶ want-list ─▶ bodies ─▶ trust: what is looked at again ─▶ Back
+//!  Offer ─▶ dispatch ─▶ a contributor ─▶ digests ─▶ want-list ─▶ bodies ─▶ judge: who looks as well ─▶ Back
 //! ```
 
-use std::collections::{BTreeMap, HashMap, HashSet};
+use std::collections::{HashMap, HashSet};
 use std::net::IpAddr;
 use std::path::Path;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError, Weak};
 use std::time::{Duration, Instant};
 
-use serde_json::{Value, json};
 use skep_archive::Identity;
 use skep_fetch::Exchange;
-use skep_schedule::Bundle as Leased;
-use skep_url::Url;
+use skep_schedule::hands::{Back, Offer};
+use skep_schedule::{BundleUrl, Hands};
 
 use crate::book::Book;
-use crate::coming::{Coming, Held};
+use crate::case::{Hand, Opened};
+use crate::coming::{Coming, Held, Purpose};
 use crate::dispatch::{Dispatch, Lapsed, Offered};
-use crate::limits::{BUNDLE_URLS_MAX, CLOCK_MS_MAX, LATER_SECONDS, URL_MS};
-use crate::message::{self, Answer, Bundle, Refusal, Request, Rules, Task, VERSION};
-use crate::networks::Networks;
-use crate::trust::{Greeting, Key, Network, Trust};
-
-/// A bundle for contributors, with what the archive knows and they must not know.
-pub struct Offer {
-    /// What to fetch.
-    pub bundle: Leased,
-    /// Keys some of the digests.
-    pub nonce: [u8; 16],
-    /// What the archive has of each URL.
-    pub known: Vec<Option<Known>>,
-    /// The host's rules, applied already.
-    pub robots: Option<Rules>,
-    /// For how long it may be out, at the most.
-    pub lease: Duration,
-    /// Nobody else fetches it.
-    pub only: bool,
-    /// Is it still wanted?
-    pub is_wanted: Box<dyn Fn() -> bool + Send>,
-    /// Takes what came of it, once.
-    pub done: Box<dyn FnOnce(Back) + Send>,
-}
-
-/// What the archive has of a URL.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Known {
-    /// SHA-1 of its payload.
-    pub digest: [u8; 20],
-    /// BLAKE3 of it under the nonce.
-    pub keyed: Option<[u8; 32]>,
-    /// An unchanged page deserves a new record.
-    pub is_old: bool,
-}
-
-/// What came of an offer.
-pub enum Back {
-    /// A contributor came back.
-    Brought(Brought),
-    /// Nobody did.
-    Nobody,
-}
-
-/// What a contributor brought.
-pub struct Brought {
-    /// What it says it saw.
-    pub exchanges: Vec<(Url, Exchange)>,
-    /// What the node is to fetch as well.
-    pub again: Vec<Url>,
-    /// What they saw, what we saw: what may be believed.
-    pub judge: Judge,
-}
-
-/// See [`Brought::judge`].
-pub type Judge = Box<dyn FnOnce(Vec<(Url, Exchange)>, Vec<(Url, Exchange)>) -> Round + Send>;
-
-/// What a judge says.
-pub enum Round {
-    /// This may be believed.
-    Over(Vec<(Url, Exchange)>),
-    /// The node is to look once more.
-    Again(Brought),
-}
+use crate::limits::{
+    BUNDLE_URLS_MAX, CHECK_MS_MAX, CHECK_TAKEN_MS, CHECKERS, CLOCK_MS_MAX, KNOWN_PAGE_ONE_IN, LATER_SECONDS,
+    LEASE_MS_MAX, OWN_CHECK_ONE_IN, OWN_GAP_MS, URL_MS,
+};
+use crate::message::{self, Answer, Bundle, Refusal, Request, Task, VERSION};
+use crate::tables::Tables;
+use crate::trust::{Greeting, Key, Network, Place, Trust};
+use crate::unconfirmed::Unconfirmed;
 
 /// The node.
 pub struct Node {
     identity: Identity,
     clock: skep_archive::Clock,
     zero: Instant,
-    networks: Networks,
+    tables: Mutex<Tables>,
+    me: Weak<Node>,
     open: std::sync::atomic::AtomicBool,
     pub(crate) state: Mutex<State>,
 }
@@ -101,8 +46,8 @@ pub(crate) struct State {
     pub held: HashMap<u64, Held>,
     /// URLs that contributors could not take: too large.
     pub ours: HashSet<u64>,
-    /// URLs of the last day that only a liar had seen.
-    pub again: BTreeMap<u64, String>,
+    /// What only one has seen, of the last day.
+    pub unconfirmed: Unconfirmed,
     next: u64,
     seed: [u8; 16],
     chance: u64,
@@ -112,6 +57,12 @@ pub(crate) struct State {
 }
 
 impl State {
+    /// Only this one has seen it so far.
+    pub fn note_unconfirmed(&mut self, key: &Key, url: &str, now_ms: i64) {
+        // On a full disk what is not noted is believed a little too long.
+        let _not_noted = self.unconfirmed.note(key, url, now_ms);
+    }
+
     /// A random number; what is drawn need not be secret, only unforeseen.
     pub fn draw(&mut self) -> u64 {
         self.chance = self.chance.wrapping_add(0x9e37_79b9_7f4a_7c15);
@@ -128,8 +79,6 @@ impl Node {
     /// A node for the archive whose settings are in this folder.
     pub fn start(folder: &Path, identity: Identity, clock: skep_archive::Clock) -> Result<Arc<Node>, String> {
         let book = Book::open(folder)?;
-        let table = folder.join("networks.txt");
-        let networks = std::fs::read_to_string(table).map(|text| Networks::parse(&text).0).unwrap_or_default();
         let secret = crate::key::fresh().map_err(|error| format!("no random bytes: {error}"))?;
         let mut seed = [0; 16];
         seed.copy_from_slice(&secret[..16]);
@@ -139,7 +88,7 @@ impl Node {
             book,
             held: HashMap::new(),
             ours: HashSet::new(),
-            again: BTreeMap::new(),
+            unconfirmed: Unconfirmed::open(folder),
             next: u64::from_le_bytes(secret[16..24].try_into().unwrap_or_default()) >> 16,
             seed,
             chance: u64::from_le_bytes(secret[24..].try_into().unwrap_or_default()),
@@ -147,7 +96,9 @@ impl Node {
             alike: HashMap::new(),
         };
         let open = std::sync::atomic::AtomicBool::new(false);
-        let node = Arc::new(Node { identity, clock, zero: Instant::now(), networks, open, state: Mutex::new(state) });
+        let (tables, state) = (Mutex::new(Tables::open(folder)), Mutex::new(state));
+        let zero = Instant::now();
+        let node = Arc::new_cyclic(|me| Node { identity, clock, zero, tables, me: me.clone(), open, state });
         let watched = Arc::downgrade(&node);
         std::thread::Builder::new()
             .name("skep-contributors".into())
@@ -179,7 +130,7 @@ impl Node {
         (self.clock)()
     }
 
-    fn elapsed_ms(&self) -> u64 {
+    pub(crate) fn elapsed_ms(&self) -> u64 {
         self.zero.elapsed().as_millis() as u64
     }
 
@@ -189,8 +140,7 @@ impl Node {
         hash.as_bytes()[..6].iter().map(|byte| format!("{byte:02x}")).collect()
     }
 
-    /// Offers a bundle; gives it back where the node had better fetch it itself.
-    pub fn offer(self: &Arc<Node>, offer: Offer) -> Result<(), Box<Offer>> {
+    fn offer(&self, offer: Offer<Exchange>) -> Result<(), Offer<Exchange>> {
         let now_ms = self.elapsed_ms();
         let mut state = self.lock();
         let too_large = |url: &String| state.ours.contains(&hash(url));
@@ -198,31 +148,95 @@ impl Node {
             || offer.bundle.urls.len() > BUNDLE_URLS_MAX
             || offer.bundle.urls.iter().any(|ask| too_large(&ask.url))
         {
-            return Err(Box::new(offer));
+            return Err(offer);
         }
-        state.next += 1;
-        let id = state.next;
-        let crawl_delay_ms = offer.robots.and_then(|rules| rules.crawl_delay_ms).map(u64::from);
+        let crawl_delay_ms = offer.robots.and_then(|rules| rules.crawl_delay_ms);
         let gap_ms = skep_schedule::pace::gap_ms(&offer.bundle.pace, crawl_delay_ms, 0);
-        let lease_ms = (offer.bundle.urls.len() as u64 + 2) * (gap_ms.max(crate::limits::OWN_GAP_MS) + URL_MS);
+        // A half of the time is for whoever fetches it, a quarter for waiting, a quarter for those who look as well.
         let most_ms = offer.lease.as_millis() as u64;
-        let offered = Offered {
-            id,
-            host: offer.bundle.host.clone(),
-            lease_ms: lease_ms.min(most_ms),
-            only: offer.only,
-            wait_ms: most_ms.saturating_sub(lease_ms).max(most_ms / 4),
-            not: None,
-        };
+        let lease_ms = needed_ms(offer.bundle.urls.len(), gap_ms).min(most_ms / 2).min(LEASE_MS_MAX);
+        state.next += 1;
+        let (id, host) = (state.next, offer.bundle.host.clone());
+        let (only, wait_ms) = (offer.only, most_ms / 4);
+        let offered = Offered { id, host, lease_ms, only, wait_ms, among: Vec::new(), ready_ms: 0 };
         if !state.dispatch.offer(offered, now_ms) {
-            return Err(Box::new(offer));
+            return Err(offer);
         }
-        state.held.insert(id, Held::new(offer));
+        let mut held = Held::new(offer);
+        self.put_known_page(&mut state, &mut held);
+        state.held.insert(id, held);
         Ok(())
     }
 
+    /// Now and then a page goes along whose content we know.
+    fn put_known_page(&self, state: &mut State, held: &mut Held) {
+        let drawn = state.draw();
+        if held.bundle.urls.len() >= BUNDLE_URLS_MAX || !drawn.is_multiple_of(KNOWN_PAGE_ONE_IN) {
+            return;
+        }
+        let tables = self.tables.lock().unwrap_or_else(PoisonError::into_inner);
+        let Some((url, secret)) = tables.known_pages.of(&held.bundle.host, drawn / KNOWN_PAGE_ONE_IN) else { return };
+        if held.bundle.urls.iter().any(|ask| ask.url == url) {
+            return;
+        }
+        held.bundle.urls.push(BundleUrl { url: url.to_owned(), ..BundleUrl::default() });
+        held.known.push(None);
+        held.keyed.push(true);
+        held.secret = Some(secret.to_owned());
+    }
+
+    /// Gives a bundle that checks what somebody brought to a few who are drawn, of other networks than have looked; gives it back where
+    /// nobody is there who knows his trade.
+    pub(crate) fn ask_others(&self, state: &mut State, mut held: Held) -> Result<(), Held> {
+        let (now_ms, wall_ms) = (self.elapsed_ms(), self.now_ms());
+        let (case, place) = match &held.purpose {
+            Purpose::Work(_) => return Err(held),
+            Purpose::Check(case) => (&**case, None),
+            Purpose::Opinion(opinion) => (opinion.case(), Some(opinion.case().first.place)),
+        };
+        // Whoever is there, the node sees some of it with its own eyes.
+        if place.is_none() && state.draw().is_multiple_of(OWN_CHECK_ONE_IN) {
+            return Err(held);
+        }
+        let looked: Vec<Network> =
+            [Some(&case.first), case.second.as_ref()].into_iter().flatten().map(|hand| hand.network).collect();
+        let (rest_ms, most_ms) = (case.rest_ms, CHECK_MS_MAX.min(case.lease_ms / 4));
+        let mut able = state.dispatch.others(&looked, place, now_ms);
+        // Whoever is asked how it looks from his place need not have proven himself: those of one place are few.
+        able.retain(|key| place.is_some() || state.trust.is_proven(key, wall_ms));
+        let mut among = Vec::with_capacity(CHECKERS);
+        while among.len() < CHECKERS && !able.is_empty() {
+            let drawn = state.draw() as usize % able.len();
+            among.push(able.swap_remove(drawn));
+        }
+        if among.is_empty() {
+            return Err(held);
+        }
+        state.next += 1;
+        let (id, host) = (state.next, held.bundle.host.clone());
+        let lease_ms = needed_ms(held.bundle.urls.len(), rest_ms).min(most_ms);
+        let (ready_ms, wait_ms) = (now_ms + rest_ms, CHECK_TAKEN_MS);
+        let offered = Offered { id, host, lease_ms, only: false, wait_ms, among, ready_ms };
+        if !state.dispatch.offer(offered, now_ms) {
+            return Err(held);
+        }
+        held.lease_ms = lease_ms;
+        state.held.insert(id, held);
+        Ok(())
+    }
+
+    /// One proven lie. Returns what nobody else has seen of the last day.
+    pub(crate) fn lied(&self, state: &mut State, key: &Key) -> Vec<String> {
+        let now_ms = self.now_ms();
+        state.trust.lied(key, now_ms);
+        state.book.touch();
+        let mut urls = state.unconfirmed.of(key, now_ms);
+        urls.retain(|url| state.trust.witnesses(hash(url)) < 2);
+        urls
+    }
+
     /// Answers one message of a contributor, from this address.
-    pub fn handle(self: &Arc<Node>, peer: IpAddr, bytes: &[u8]) -> Vec<u8> {
+    pub fn handle(&self, peer: IpAddr, bytes: &[u8]) -> Vec<u8> {
         let now_ms = self.now_ms();
         let opened = match message::open_request(bytes, &self.identity.public()) {
             Ok(opened) => opened,
@@ -238,8 +252,8 @@ impl Node {
         message::seal_answer(&answer, &opened.signature, &self.identity, now_ms)
     }
 
-    fn answer(self: &Arc<Node>, peer: IpAddr, key: &Key, request: Request, now_ms: i64) -> Answer {
-        let network = self.networks.of(peer);
+    fn answer(&self, peer: IpAddr, key: &Key, request: Request, now_ms: i64) -> Answer {
+        let (network, place) = self.tables.lock().unwrap_or_else(PoisonError::into_inner).networks.of(peer);
         if let Request::Hello { version, proof, holds, team } = request {
             return match version == VERSION {
                 true => self.hello(key, peer, network, proof, &holds, team, now_ms),
@@ -256,7 +270,7 @@ impl Node {
         }
         match request {
             Request::Hello { .. } => Answer::Refused { why: Refusal::Nonsense },
-            Request::Ask { bundles } => self.ask(state, key, network, bundles.into()),
+            Request::Ask { bundles } => self.ask(state, key, (network, place), bundles.into()),
             Request::Results { bundle, results, .. } => {
                 let Some(held) = mine(&mut state, key, bundle) else {
                     return Answer::Refused { why: Refusal::NotYours };
@@ -270,7 +284,7 @@ impl Node {
                 if !wanted.is_empty() {
                     return Answer::Want { bundle, bodies: wanted };
                 }
-                self.finish(state, key, network, bundle);
+                self.finish(state, key, (network, place), bundle);
                 Answer::Done { bundle }
             }
             Request::Body { bundle, number, offset, total, bytes } => {
@@ -289,7 +303,12 @@ impl Node {
                     Coming::So(offset) => {
                         state.coming_bytes += more;
                         state.dispatch.came(key, bundle, elapsed_ms);
-                        Answer::Taken { offset }
+                        let missing = state.held.get(&bundle).is_some_and(|held| !held.wanted().is_empty());
+                        if missing || offset < total {
+                            return Answer::Taken { offset };
+                        }
+                        self.finish(state, key, (network, place), bundle);
+                        Answer::Done { bundle }
                     }
                     Coming::NotWanted => Answer::Refused { why: Refusal::Nonsense },
                     Coming::Forged => {
@@ -338,47 +357,71 @@ impl Node {
         answer
     }
 
-    fn ask(&self, mut state: MutexGuard<'_, State>, key: &Key, network: Network, max: usize) -> Answer {
+    fn ask(&self, mut state: MutexGuard<'_, State>, key: &Key, from: (Network, Place), max: usize) -> Answer {
         let now_ms = self.elapsed_ms();
-        let given = state.dispatch.ask(*key, network, max, now_ms);
+        let given = state.dispatch.ask(*key, from.0, from.1, max, now_ms);
         if given.is_empty() {
             let why = if state.held.is_empty() { "nothing is due" } else { "all hosts that are due are with others" };
             return Answer::Later { seconds: LATER_SECONDS, why: why.into() };
         }
+        let wall_ms = self.now_ms();
         let bundles = given.into_iter().filter_map(|(id, lease_ms)| {
-            let held = state.held.get(&id)?;
-            let urls = held.offer.bundle.urls.iter().zip(&held.offer.known);
+            let held = state.held.get_mut(&id)?;
+            held.given_ms = wall_ms;
+            let urls = held.bundle.urls.iter().zip(&held.keyed);
             Some(Bundle {
                 id,
-                host: held.offer.bundle.host.clone(),
+                host: held.bundle.host.clone(),
                 urls: urls
-                    .map(|(ask, known)| Task {
+                    .map(|(ask, keyed)| Task {
                         url: ask.url.clone(),
                         etag: ask.etag.clone(),
                         last_modified: ask.last_modified.clone(),
-                        keyed: known.as_ref().is_some_and(|known| known.keyed.is_some()),
+                        keyed: *keyed,
                     })
                     .collect(),
-                pace: held.offer.bundle.pace,
-                robots: held.offer.robots,
+                pace: held.bundle.pace,
+                robots: held.robots,
                 lease_ms: u32::try_from(lease_ms).unwrap_or(u32::MAX),
-                nonce: held.offer.nonce,
+                nonce: held.nonce,
             })
         });
         Answer::Bundles(bundles.collect())
     }
 
     /// Everything that was wanted is there.
-    fn finish(self: &Arc<Node>, mut state: MutexGuard<'_, State>, key: &Key, network: Network, bundle: u64) {
+    fn finish(&self, mut state: MutexGuard<'_, State>, key: &Key, from: (Network, Place), bundle: u64) {
         state.dispatch.over(bundle);
         let Some(held) = state.held.remove(&bundle) else { return };
         state.coming_bytes = state.coming_bytes.saturating_sub(held.coming_bytes());
         if state.alike.len() > ALIKE_MAX {
             state.alike.clear();
         }
-        let (done, back) = crate::judge::begin(self, &mut state, held, *key, network);
         drop(state);
-        done(back);
+        let Some(me) = self.me.upgrade() else { return };
+        let bytes = held.fetched.values().map(|fetched| fetched.length).sum();
+        let by = Hand { key: *key, network: from.0, place: from.1, looked: (held.fetched.len() as u64, bytes) };
+        match held.purpose {
+            Purpose::Check(case) => case.checked(by, &held.fetched),
+            Purpose::Opinion(opinion) => opinion.given(&by, &held.fetched),
+            Purpose::Work(_) => {
+                let opened = Opened::new(&me, held, by);
+                let mut state = self.lock();
+                let case = opened.draw(&mut state);
+                let asked = match case.check() {
+                    Err(case) => Err(case),
+                    Ok(held) => match self.ask_others(&mut state, held).map_err(|held| held.purpose) {
+                        Ok(()) => Ok(()),
+                        Err(Purpose::Check(case)) => Err(case),
+                        Err(Purpose::Work(_) | Purpose::Opinion(_)) => Ok(()),
+                    },
+                };
+                drop(state);
+                if let Err(case) = asked {
+                    case.hand_over();
+                }
+            }
+        }
     }
 
     /// A contributor sent what it had not announced: nothing of the bundle counts.
@@ -391,8 +434,7 @@ impl Node {
     fn scan(&self) {
         let now_ms = self.elapsed_ms();
         let mut state = self.lock();
-        let gone: Vec<u64> =
-            state.held.iter().filter(|(_, held)| !(held.offer.is_wanted)()).map(|(id, _)| *id).collect();
+        let gone: Vec<u64> = state.held.iter().filter(|(_, held)| !held.is_still_wanted()).map(|(id, _)| *id).collect();
         for id in &gone {
             state.dispatch.withdraw(*id);
         }
@@ -403,60 +445,11 @@ impl Node {
             })
             .chain(gone)
             .collect();
-        let State { book, trust, .. } = &mut *state;
+        let State { book, trust, unconfirmed, .. } = &mut *state;
         book.keep(trust.standings());
+        unconfirmed.flush();
         over(state, &ids);
-    }
-
-    /// How everything stands, for people and programs.
-    pub fn report(&self) -> Value {
-        let (now_ms, elapsed_ms) = (self.now_ms(), self.elapsed_ms());
-        let state = self.lock();
-        let (waiting, out) = state.dispatch.counts();
-        let contributors: Vec<Value> =
-            state.trust.standings().iter().map(|(key, known)| self.line(key, known, now_ms)).collect();
-        json!({
-            "open": self.is_open(),
-            "key": hex(&self.key()),
-            "there": state.dispatch.there(elapsed_ms),
-            "bundles": { "waiting": waiting, "out": out },
-            "contributors": contributors,
-        })
-    }
-
-    fn line(&self, key: &Key, known: &crate::trust::Standing, now_ms: i64) -> Value {
-        json!({
-            "key": hex(key),
-            "name": self.pseudonym(key),
-            "team": known.team,
-            "since": skep_warc::date::rfc3339(known.since_ms),
-            "last": skep_warc::date::rfc3339(known.last_ms),
-            "there": now_ms - known.last_ms < crate::limits::THERE_MS as i64,
-            "trust": known.word(now_ms),
-            "good": known.good,
-            "bundles": known.bundles,
-            "urls": known.urls,
-            "bytes": known.bytes,
-            "confirmed": known.confirmed,
-            "by-place": known.by_place,
-            "lies": known.lies,
-            "credit": known.credit,
-        })
-    }
-
-    /// A person suspends a contributor, or trusts it; `which` is the beginning of a key or of a name. Says whom.
-    pub fn decide(&self, which: &str, trusted: bool) -> Result<String, String> {
-        let mut state = self.lock();
-        let key = find(self, &state, which)?;
-        let State { trust, book, .. } = &mut *state;
-        if let Some(known) = trust.of(&key) {
-            (known.suspended_until_ms, known.vouched) = if trusted { (0, true) } else { (i64::MAX, false) };
-        }
-        book.touch();
-        book.keep(trust.standings());
-        let lost = if trusted { Vec::new() } else { state.dispatch.lost(&key, &[]) };
-        over(state, &lost);
-        Ok(hex(&key))
+        self.tables.lock().unwrap_or_else(PoisonError::into_inner).look();
     }
 }
 
@@ -465,18 +458,6 @@ impl Drop for Node {
         let state = self.state.get_mut().unwrap_or_else(PoisonError::into_inner);
         let State { book, trust, .. } = state;
         book.keep(trust.standings());
-    }
-}
-
-fn find(node: &Node, state: &State, which: &str) -> Result<Key, String> {
-    let which = which.to_ascii_lowercase();
-    let fits =
-        |key: &Key| !which.is_empty() && (hex(key).starts_with(&which) || node.pseudonym(key).starts_with(&which));
-    let mut found = state.trust.standings().keys().filter(|key| fits(key));
-    match (found.next(), found.next()) {
-        (Some(key), None) => Ok(*key),
-        (Some(_), Some(_)) => Err(format!("several contributors begin with {which}")),
-        (None, _) => Err(format!("no contributor begins with {which}")),
     }
 }
 
@@ -489,17 +470,36 @@ fn mine<'s>(state: &'s mut State, key: &Key, bundle: u64) -> Option<&'s mut Held
 }
 
 /// These bundles are over without results.
-fn over(mut state: MutexGuard<'_, State>, ids: &[u64]) {
-    let mut done = Vec::new();
+pub(crate) fn over(mut state: MutexGuard<'_, State>, ids: &[u64]) {
+    let mut gone = Vec::new();
     for id in ids {
         if let Some(held) = state.held.remove(id) {
             state.coming_bytes = state.coming_bytes.saturating_sub(held.coming_bytes());
-            done.push(held.offer.done);
+            gone.push(held.purpose);
         }
     }
     drop(state);
     // Whoever hears of it may offer something at once.
-    done.into_iter().for_each(|done| done(Back::Nobody));
+    for purpose in gone {
+        match purpose {
+            Purpose::Work(done) => done(Back::Nobody),
+            Purpose::Check(case) => case.hand_over(),
+            Purpose::Opinion(opinion) => opinion.unanswered(),
+        }
+    }
+}
+
+/// How long so many URLs take, with some time to spare.
+fn needed_ms(urls: usize, gap_ms: u64) -> u64 {
+    (urls as u64 + 2) * (gap_ms.max(OWN_GAP_MS) + URL_MS)
+}
+
+impl Hands<Offer<Exchange>> for Node {
+    /// Offers a bundle; gives it back where whoever offers it had better fetch it itself. Whoever leads a slice may offer its bundles here: what
+    /// comes of them is told to it, wherever it is.
+    fn give(&self, offer: Offer<Exchange>) -> Result<(), Offer<Exchange>> {
+        self.offer(offer)
+    }
 }
 
 fn scan(node: &Weak<Node>) {

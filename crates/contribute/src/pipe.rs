@@ -15,7 +15,7 @@ use tokio::io::{AsyncRead, AsyncReadExt, AsyncWrite, AsyncWriteExt, Interest};
 use tokio::net::UnixStream;
 
 use crate::limits::FRAME_BYTES_MAX;
-use crate::message::{Fetched, Whole};
+use crate::message::Fetched;
 
 /// What the owner allows the other two processes; the first frame that each gets.
 #[derive(Clone, Debug, Default, Serialize, Deserialize)]
@@ -99,8 +99,9 @@ pub struct Answered {
     pub ticket: u32,
     /// The line for the node.
     pub fetched: Fetched,
-    /// The exchange, packed; empty where nothing came.
-    pub packed: Vec<u8>,
+    /// The exchange, as it will be packed if the node wants it; empty where nothing came.
+    #[serde(with = "crate::message::blob")]
+    pub whole: Vec<u8>,
     /// Bytes that went over the line, about.
     pub wire_bytes: u64,
     /// What it cost, in milliseconds of the processor.
@@ -150,11 +151,6 @@ pub async fn receive<R: AsyncRead + Unpin, T: DeserializeOwned>(from: &mut R) ->
     let mut bytes = vec![0; length];
     from.read_exact(&mut bytes).await?;
     postcard::from_bytes(&bytes).map(Some).map_err(io::Error::other)
-}
-
-/// A whole exchange, packed for the disk and the node.
-pub fn packed(whole: &Whole) -> Vec<u8> {
-    crate::message::pack(whole)
 }
 
 /// The standard input of this process, as the stream that it is.

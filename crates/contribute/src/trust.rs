@@ -5,8 +5,9 @@
 //!                                                     ▲                                                │
 //!                                                     └──── one proven lie: suspended, n = 0, what nobody else saw is fetched again
 //! ```
-//! A check is a second fetch, by a contributor of another network or by the node. Two views that differ are no proof: a third one by the
-//! node tells who was wrong, or that the page is never twice the same. What differs by place is kept as such, and nobody's lie.
+//! A check is a second fetch in the same slot of ten minutes, by a contributor of another network or by the node. Two views that differ are no
+//! proof: the node looks, and looks again, which tells who was wrong, or that the page is never twice the same. Where the table of networks
+//! says where somebody is, one more of that place is asked before he is called a liar: what differs by place is kept as such.
 
 use std::collections::{BTreeMap, HashMap, VecDeque};
 
@@ -24,6 +25,24 @@ pub type Key = [u8; 32];
 pub type Network = u64;
 /// A URL, by its hash.
 pub type UrlHash = u64;
+
+/// Where a network is, by the two letters of its country; zeros where nobody says.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
+pub struct Place(pub [u8; 2]);
+
+impl Place {
+    /// Does the table say where it is?
+    pub fn is_known(self) -> bool {
+        self != Place::default()
+    }
+}
+
+impl std::fmt::Display for Place {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.write_str(if self.is_known() { std::str::from_utf8(&self.0).unwrap_or_default() } else { "" })
+    }
+}
+
 /// The node, where it is one of two who looked.
 pub const NODE: Key = [0; 32];
 
@@ -122,6 +141,12 @@ pub struct Standing {
     /// A person trusts it: only the floor is checked.
     #[serde(default)]
     pub vouched: bool,
+    /// Differences that nobody of its place was there to speak about.
+    #[serde(default)]
+    pub doubts: u32,
+    /// URLs that it fetched a second time, to check what others brought.
+    #[serde(default)]
+    pub checks: u64,
 }
 
 impl Standing {
@@ -209,6 +234,12 @@ impl Trust {
         Greeting::Welcome
     }
 
+    /// Does it know its trade: may it check what others bring?
+    pub fn is_proven(&self, key: &Key, now_ms: i64) -> bool {
+        let standing = self.standings.get(key).filter(|known| known.suspended_until_ms <= now_ms);
+        standing.is_some_and(|known| known.vouched || known.good >= GOOD_BUNDLES)
+    }
+
     /// Which of so many URLs are fetched a second time. `chance` gives random numbers.
     pub fn checks(&self, key: &Key, urls: usize, chance: &mut dyn FnMut() -> u64) -> Vec<usize> {
         let (good, vouched) = self.standings.get(key).map_or((0, false), |known| (known.good, known.vouched));
@@ -261,6 +292,8 @@ impl Trust {
         let history = self.classes.get(&url).copied().unwrap_or_default();
         match self.class(url) {
             Some(Class::Volatile) => Likeness::Nothing,
+            // Whoever was told that nothing changed has seen no text: of a page with other bytes each time that says nothing.
+            Some(Class::Noisy) if [one, two].iter().any(|view| view.text == 0 && view.links == 0) => Likeness::Nothing,
             Some(Class::Noisy) => {
                 let text = (one.text ^ two.text).count_ones() <= NOISE_BITS;
                 let links = one.links == two.links || history.other_links > 0;
@@ -330,6 +363,15 @@ impl Trust {
         }
     }
 
+    /// It was alone with what it saw, and nobody of its place was there to speak for it: that is no proof, but it is believed as little as
+    /// one who has just come.
+    pub fn doubted(&mut self, key: &Key) {
+        if let Some(known) = self.standings.get_mut(key) {
+            (known.good, known.vouched) = (0, false);
+            known.doubts += 1;
+        }
+    }
+
     /// One proven lie. Returns what nobody else has seen of the last day: it is fetched again.
     pub fn lied(&mut self, key: &Key, now_ms: i64) -> Vec<UrlHash> {
         if let Some(known) = self.standings.get_mut(key) {
@@ -365,6 +407,8 @@ pub struct Work {
     pub wanted_bytes: u64,
     /// Differences by place.
     pub by_place: u64,
+    /// URLs that were fetched to check others.
+    pub checks: u64,
 }
 
 impl Standing {
@@ -374,6 +418,7 @@ impl Standing {
         self.bytes += work.bytes;
         self.confirmed += work.confirmed;
         self.by_place += work.by_place;
+        self.checks += work.checks;
         self.credit += work.confirmed + work.wanted_bytes / 1_024;
     }
 }
@@ -469,6 +514,7 @@ mod tests {
         assert_eq!(trust.compare(2, &view(8, 5), &view(9, 4)), Likeness::Same);
         assert_eq!(trust.compare(2, &view(8, 5), &view(9, 0xffff_ffff)), Likeness::Differ);
         assert_eq!(trust.compare(2, &view(8, 5), &View { links: 8, ..view(9, 5) }), Likeness::Differ);
+        assert_eq!(trust.compare(2, &view(8, 5), &View { links: 0, ..view(9, 0) }), Likeness::Nothing, "a 304");
     }
 
     #[test]

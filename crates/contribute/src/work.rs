@@ -2,7 +2,7 @@
 //!
 //! ```text
 //! work/<bundle>.part    while it is made;  work/<bundle>.done    ready to be returned
-//!   frame | length 4 | line (postcard) | length 4 | exchange (packed) |   one for each URL, in the order of fetching
+//!   frame | length 4 | line (postcard) | length 4 | exchange (postcard) |   one for each URL, in the order of fetching
 //! ```
 //! A process that is killed leaves whole files or parts; parts are thrown away, for the node gives their URLs out again.
 
@@ -85,10 +85,10 @@ impl Work {
 
 impl Part {
     /// One more URL.
-    pub fn add(&mut self, fetched: &Fetched, packed: &[u8]) -> io::Result<()> {
+    pub fn add(&mut self, fetched: &Fetched, whole: &[u8]) -> io::Result<()> {
         let line = postcard::to_stdvec(fetched).map_err(io::Error::other)?;
-        let mut frame = Vec::with_capacity(line.len() + packed.len() + 8);
-        for part in [&line[..], packed] {
+        let mut frame = Vec::with_capacity(line.len() + whole.len() + 8);
+        for part in [&line[..], whole] {
             frame.extend_from_slice(&u32::try_from(part.len()).map_err(io::Error::other)?.to_le_bytes());
             frame.extend_from_slice(part);
         }
@@ -140,8 +140,8 @@ impl Ready {
         Ok(Ready { file, path, fetched, places })
     }
 
-    /// The exchange of one of its URLs, packed.
-    pub fn packed(&mut self, number: u16) -> io::Result<Vec<u8>> {
+    /// The exchange of one of its URLs, as it was kept: few are wanted, and only those are packed.
+    pub fn whole(&mut self, number: u16) -> io::Result<Vec<u8>> {
         let at = self.fetched.iter().position(|fetched| fetched.number == number);
         let (begin, size) = at.and_then(|at| self.places.get(at).copied()).ok_or(io::ErrorKind::NotFound)?;
         let mut bytes = vec![0; size];
@@ -174,8 +174,8 @@ mod tests {
         assert_eq!(work.ready(), [7]);
         let mut ready = work.load(7).unwrap().unwrap();
         assert_eq!(ready.fetched, [fetched(0), fetched(3)]);
-        assert_eq!((ready.packed(0).unwrap(), ready.packed(3).unwrap()), (b"first".to_vec(), Vec::new()));
-        assert!(ready.packed(1).is_err() && work.bytes() > 0);
+        assert_eq!((ready.whole(0).unwrap(), ready.whole(3).unwrap()), (b"first".to_vec(), Vec::new()));
+        assert!(ready.whole(1).is_err() && work.bytes() > 0);
         ready.forget().unwrap();
         assert!(work.ready().is_empty());
         fs::write(folder.path().join("work/9.done"), b"\xff\xff\xff\xff damage").unwrap();

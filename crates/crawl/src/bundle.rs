@@ -67,6 +67,7 @@ pub async fn run(bundle: Bundle, parts: &Parts) {
     let left = skipped.into_iter().chain(bundle.urls[next..].iter().map(|ask| ask.entry)).collect();
     let crawl_delay_ms = report.crawl_delay_ms;
     checks.flush(&bundle, parts);
+    parts.forget_looked_up(&bundle);
     let _given_up = parts.say.send(Said::Ended(Ended { lease: bundle.lease, report, left, trouble, crawl_delay_ms }));
 }
 

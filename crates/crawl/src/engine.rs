@@ -190,6 +190,7 @@ impl<'t> Engine<'t> {
             Said::Located(lease, address) => self.located(lease, address),
             Said::Placed(host, address) => self.step(Told::Located { host, address }),
             Said::Ended(ended) => self.ended(ended),
+            Said::Doubted(urls) => self.doubted(&urls),
             Said::Network => self.look_at_network(),
             Said::Ban(address, ban) => self.banned(address, ban),
             Said::Shared(shared) => self.shared(shared),
@@ -230,6 +231,20 @@ impl<'t> Engine<'t> {
         });
         self.forget_if_done(visited.lease);
         self.check_budgets();
+        Ok(())
+    }
+
+    /// Whoever saw these has lied since: they wait again, as far as they are of this crawl.
+    fn doubted(&mut self, urls: &[String]) -> Result<()> {
+        for url in urls {
+            let Some(entry) = self.ledger.registry.known(self.crawl, &crate::canonical::canonical(url))? else {
+                continue;
+            };
+            if self.ledger.registry.look_again(entry)? {
+                let host = self.ledger.registry.host_of(entry)?;
+                self.ledger.touch(host);
+            }
+        }
         Ok(())
     }
 

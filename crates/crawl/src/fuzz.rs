@@ -36,6 +36,7 @@ fn again(meta: &Meta) -> Meta {
         timings: meta.timings,
         hands: meta.hands.as_deref(),
         sources: meta.sources.as_deref(),
+        vantages: &meta.vantages,
         tls_fault: meta.tls_fault.as_deref(),
         charset: meta.charset.as_deref(),
         title: meta.title.as_deref(),

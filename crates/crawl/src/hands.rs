@@ -6,95 +6,27 @@
 //! ```
 //! While others have a site, its clock is held here; and no site is asked again before its gap has passed since they came back.
 
-use std::sync::Arc;
 use std::sync::atomic::Ordering;
+use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 
 use skep_fetch::{Ask, Exchange};
-use skep_schedule::{Bundle, Hands};
+use skep_schedule::hands::{Back, Believed, Brought, Known, Offer, Round, Rules};
+use skep_schedule::{Bundle, BundleUrl, Hands};
 use skep_url::Url;
 use tokio::sync::oneshot;
 
 use crate::clocks::NotNow;
 use crate::robots::{self, AGENT};
-use crate::worker::Parts;
+use crate::worker::{Parts, Said};
 
 /// Whoever takes bundles of a crawl, and how.
 #[derive(Clone)]
 pub struct Others {
     /// Takes offers.
-    pub hands: Arc<dyn Hands<Offer> + Send + Sync>,
+    pub hands: Arc<dyn Hands<Offer<Exchange>> + Send + Sync>,
     /// Nothing is fetched by us, except to check what was brought.
     pub only: bool,
-}
-
-/// A bundle for other hands, with what they need to know and what they must not know.
-pub struct Offer {
-    /// The crawl's name.
-    pub crawl: String,
-    /// What to fetch; those that robots.txt forbids, as far as it is known, are not among it.
-    pub bundle: Bundle,
-    /// Under which some digests are keyed, so that an old digest is worthless.
-    pub nonce: [u8; 16],
-    /// What the archive has of each URL of the bundle.
-    pub known: Vec<Option<Known>>,
-    /// What robots.txt asks for between two requests, where it is known; else it is fetched first.
-    pub robots: Option<Rules>,
-    /// How requests name us.
-    pub user_agent: String,
-    /// For how long the bundle may be out.
-    pub lease: Duration,
-    /// It waits for hands, however long they take.
-    pub only: bool,
-    /// Takes what came of it.
-    pub back: oneshot::Sender<Back>,
-}
-
-/// The rules of a host, already applied to a bundle.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub struct Rules {
-    /// `Crawl-delay`.
-    pub crawl_delay_ms: Option<u64>,
-}
-
-/// What the archive has of a URL.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Known {
-    /// SHA-1 of its payload.
-    pub digest: [u8; 20],
-    /// BLAKE3 of its payload under the nonce, for a tenth of them.
-    pub keyed: Option<[u8; 32]>,
-    /// The last record is so old that an unchanged page deserves a new one.
-    pub is_old: bool,
-}
-
-/// What came of an offer.
-pub enum Back {
-    /// Hands came back.
-    Brought(Brought),
-    /// Nobody took it, or nobody came back in time.
-    Nobody,
-}
-
-/// What hands brought.
-pub struct Brought {
-    /// What they say they saw, in the order of the bundle.
-    pub exchanges: Vec<(Url, Exchange)>,
-    /// What we are to fetch as well before anything is believed.
-    pub again: Vec<Url>,
-    /// Says what may be believed, given what we saw ourselves.
-    pub judge: Judge,
-}
-
-/// See [`Brought::judge`]: what they saw, and what we saw.
-pub type Judge = Box<dyn FnOnce(Vec<(Url, Exchange)>, Vec<(Url, Exchange)>) -> Round + Send>;
-
-/// What a judge says.
-pub enum Round {
-    /// This may be believed.
-    Over(Vec<(Url, Exchange)>),
-    /// We are to look once more.
-    Again(Brought),
 }
 
 /// Who fetches a bundle.
@@ -121,12 +53,18 @@ pub(crate) async fn offer(bundle: &Bundle, first: &Url, parts: &Parts) -> Result
     parts.turn(first, bundle.pace, bundle.deadline_ms).await?;
     let left_ms = parts.ours_for_ms(first, bundle.deadline_ms.saturating_sub(parts.elapsed_ms()));
     let (back, brought) = oneshot::channel();
-    let given = others.hands.give(make(bundle, first, left_ms.saturating_sub(RESERVE_MS), others.only, back, parts));
+    let offer = make(bundle, first, left_ms.saturating_sub(RESERVE_MS), others.only, back, parts);
+    let mut delay_ms = offer.robots.and_then(|rules| rules.crawl_delay_ms);
+    let given = others.hands.give(offer);
     let who = match given {
         Err(_refused) => Who::We,
         Ok(()) => tokio::select! {
             back = brought => match back {
-                Ok(Back::Brought(brought)) => Who::Others(believed(brought, bundle, parts).await),
+                Ok(Back::Brought(brought)) => {
+                    let robots = brought.exchanges.iter().filter(|(url, _)| url.as_str().ends_with("/robots.txt"));
+                    delay_ms = delay_ms.or(robots.filter_map(|(_, exchange)| robots::delay_in(exchange)).max());
+                    Who::Others(believed(brought, bundle, delay_ms, parts).await)
+                }
                 Ok(Back::Nobody) | Err(_) if others.only => Who::Nobody,
                 Ok(Back::Nobody) | Err(_) => Who::We,
             },
@@ -136,12 +74,19 @@ pub(crate) async fn offer(bundle: &Bundle, first: &Url, parts: &Parts) -> Result
     match who {
         // Nobody asked it anything: the turn is free again at once.
         Who::We => parts.clocks.answered(parts.site(first), Duration::ZERO),
-        Who::Others(_) | Who::Nobody => parts.answered(first, bundle.pace, 0, None),
+        Who::Others(_) | Who::Nobody => parts.answered(first, bundle.pace, 0, delay_ms),
     }
     Ok(who)
 }
 
-fn make(bundle: &Bundle, first: &Url, lease_ms: u64, only: bool, back: oneshot::Sender<Back>, parts: &Parts) -> Offer {
+fn make(
+    bundle: &Bundle,
+    first: &Url,
+    lease_ms: u64,
+    only: bool,
+    back: oneshot::Sender<Back<Exchange>>,
+    parts: &Parts,
+) -> Offer<Exchange> {
     let nonce = parts.id();
     let policy = robots::known_for(first, parts.now_ms() + RULES_MARGIN_MS, parts);
     let ours = parts.ignores_robots(first);
@@ -153,7 +98,7 @@ fn make(bundle: &Bundle, first: &Url, lease_ms: u64, only: bool, back: oneshot::
         if !ours && policy.as_ref().is_some_and(forbidden) {
             continue;
         }
-        let previous = parts.previous(&url);
+        let previous = parts.previous_of_offered(&url);
         let mut ask = ask.clone();
         if let Some(previous) = &previous {
             (ask.etag, ask.last_modified) = (previous.etag.clone(), previous.last_modified.clone());
@@ -176,16 +121,24 @@ fn make(bundle: &Bundle, first: &Url, lease_ms: u64, only: bool, back: oneshot::
         }
         (None, false) => None,
     };
+    let back = Arc::new(Mutex::new(Some(back)));
+    let wanted = back.clone();
     Offer {
-        crawl: parts.settings().name.clone(),
         bundle: Bundle { urls, ..bundle.clone() },
         nonce,
         known,
         robots,
-        user_agent: parts.fetch.user_agent.clone(),
         lease: Duration::from_millis(lease_ms),
         only,
-        back,
+        is_wanted: Box::new(move || {
+            let back = wanted.lock().unwrap_or_else(PoisonError::into_inner);
+            back.as_ref().is_some_and(|back| !back.is_closed())
+        }),
+        done: Box::new(move |came| {
+            let back = back.lock().unwrap_or_else(PoisonError::into_inner).take();
+            // A crawl that has ended wants nothing any more.
+            let _ended = back.map(|back| back.send(came));
+        }),
     }
 }
 
@@ -197,32 +150,50 @@ fn key(nonce: &[u8; 16]) -> [u8; 32] {
 }
 
 /// Fetches again what is to be fetched again, at the pace of the site, and lets the judge decide.
-async fn believed(mut brought: Brought, bundle: &Bundle, parts: &Parts) -> Vec<(Url, Exchange)> {
+async fn believed(
+    mut brought: Brought<Exchange>,
+    bundle: &Bundle,
+    delay_ms: Option<u64>,
+    parts: &Parts,
+) -> Vec<(Url, Exchange)> {
     loop {
-        let ours = look(&brought.again, bundle, parts).await;
-        match (brought.judge)(brought.exchanges, ours) {
-            Round::Over(believed) => return believed,
+        let ours = look(&brought.again, bundle, delay_ms, parts).await;
+        let mut round = (brought.judge)(brought.exchanges, ours);
+        while let Round::Later(later) = round {
+            round = later.await;
+        }
+        match round {
             Round::Again(more) => brought = more,
+            Round::Over(Believed { exchanges, again }) => {
+                if !again.is_empty() {
+                    let _given_up = parts.say.send(Said::Doubted(again));
+                }
+                return exchanges;
+            }
+            Round::Later(_) => return Vec::new(),
         }
     }
 }
 
-async fn look(again: &[Url], bundle: &Bundle, parts: &Parts) -> Vec<(Url, Exchange)> {
+async fn look(again: &[BundleUrl], bundle: &Bundle, delay_ms: Option<u64>, parts: &Parts) -> Vec<(Url, Exchange)> {
     let mut ours = Vec::with_capacity(again.len());
     let mut session = None;
-    for url in again {
+    for wanted in again {
+        let Ok(url) = Url::parse(&wanted.url) else { continue };
         if parts.stopping.load(Ordering::Relaxed) {
             break;
         }
         // They asked the site last: its gap begins now, or after our own last answer.
-        parts.answered(url, bundle.pace, 0, None);
-        if parts.turn(url, bundle.pace, bundle.deadline_ms).await.is_err() {
+        parts.answered(&url, bundle.pace, 0, delay_ms);
+        if parts.turn(&url, bundle.pace, bundle.deadline_ms).await.is_err() {
             break;
         }
-        let session = session.get_or_insert_with(|| parts.fetcher.session(url));
-        let exchange = session.get(&Ask::new(url)).await;
-        parts.answered(url, bundle.pace, exchange.timings.total_ms.into(), None);
-        ours.push((url.clone(), exchange));
+        let session = session.get_or_insert_with(|| parts.fetcher.session(&url));
+        let ask =
+            Ask { etag: wanted.etag.as_deref(), last_modified: wanted.last_modified.as_deref(), ..Ask::new(&url) };
+        let exchange = session.get(&ask).await;
+        parts.answered(&url, bundle.pace, exchange.timings.total_ms.into(), delay_ms);
+        ours.push((url, exchange));
     }
     ours
 }

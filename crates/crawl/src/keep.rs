@@ -45,7 +45,17 @@ pub fn records(
     if let Digest::Sha1(bytes) = payload {
         visited.digest = Some(bytes);
     }
-    let dedupes = !request.private && !unwanted && exchange.truncated.is_none() && exchange.body_bytes() > 0;
+    // A page that one stranger alone has seen may be one of his own network: nobody is shown it before somebody else has seen it.
+    let alone = match &exchange.brought {
+        Some(brought)
+            if !brought.confirmed && !brought.seen_elsewhere && matches!(visited.outcome, Outcome(200..=299)) =>
+        {
+            previous.is_none() && parts.remembered.previous(url.as_str(), &url.key())?.is_none()
+        }
+        _ => false,
+    };
+    let private = request.private || alone;
+    let dedupes = !private && !unwanted && exchange.truncated.is_none() && exchange.body_bytes() > 0;
     let known = match (visited.outcome, previous) {
         (Outcome(304), Some(previous)) => {
             Some((Same::NotModified, previous.url.clone(), previous.time_ms, previous.digest))
@@ -112,6 +122,7 @@ pub fn records(
         },
         hands: exchange.brought.as_ref().map(|brought| brought.by.as_str()),
         sources: exchange.brought.as_ref().map(|brought| if brought.confirmed { "two" } else { "one" }),
+        vantages: &exchange.vantages,
         tls_fault: exchange.tls.as_ref().and_then(|tls| tls.fault.as_deref()),
         charset: page.map(|page| page.charset),
         title: page.and_then(|page| page.title.as_deref()),
@@ -132,7 +143,7 @@ pub fn records(
         key: &key,
         time_ms: visited.time_ms,
         request: Some(&request.bytes).filter(|bytes| !bytes.is_empty()).map(|bytes| &bytes[..]),
-        private: request.private,
+        private,
         answer: &answer,
         address: exchange.address.map(|address| address.ip()),
         protocols: &protocols,

@@ -64,6 +64,8 @@ pub struct Metadata<'a> {
     pub hands: Option<&'a str>,
     /// `one` where nobody else saw the same, `two` where somebody did; only for other hands than ours.
     pub sources: Option<&'a str>,
+    /// What others saw from elsewhere that differs by place: network, place, status, digest.
+    pub vantages: &'a [String],
     /// What was wrong with the certificate or the handshake.
     pub tls_fault: Option<&'a str>,
     /// The charset by which links were read.
@@ -113,6 +115,7 @@ impl Metadata<'_> {
         text("found", self.found);
         text("hands", self.hands);
         text("sources", self.sources);
+        self.vantages.iter().take(META_REPEATED_MAX).for_each(|vantage| text("vantage", Some(vantage)));
         text("tls-fault", self.tls_fault);
         text("charsetForLinkExtraction", self.charset);
         text("language", self.language);
@@ -234,6 +237,8 @@ pub struct Meta {
     pub hands: Option<String>,
     /// `one` or `two`: how many saw the same.
     pub sources: Option<String>,
+    /// What others saw from elsewhere that differs by place.
+    pub vantages: Vec<String>,
     /// What was wrong with the certificate or the handshake.
     pub tls_fault: Option<String>,
     /// The charset by which links were read.
@@ -337,6 +342,7 @@ impl Meta {
             "kind" => once(&mut self.kind),
             "hands" => once(&mut self.hands),
             "sources" => once(&mut self.sources),
+            "vantage" => more(&mut self.vantages),
             "tls-fault" => once(&mut self.tls_fault),
             "charsetForLinkExtraction" => once(&mut self.charset),
             "title" => once(&mut self.title),
@@ -435,6 +441,7 @@ mod tests {
             },
             hands: Some("contributor 7f3a"),
             sources: Some("one"),
+            vantages: &["AS64500 DE 451".to_owned()],
             tls_fault: Some("the certificate expired"),
             charset: Some("utf-8"),
             title: Some("Ein Käfer: Größe"),
@@ -462,6 +469,7 @@ mod tests {
             timings: metadata.timings,
             hands: Some("contributor 7f3a".into()),
             sources: Some("one".into()),
+            vantages: vec!["AS64500 DE 451".into()],
             tls_fault: Some("the certificate expired".into()),
             charset: Some("utf-8".into()),
             title: Some("Ein Käfer: Größe".into()),

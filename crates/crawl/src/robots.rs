@@ -277,6 +277,16 @@ async fn ask_once(
     Ok((Asked { status, body, retry_after_seconds, endless: false, step }, to))
 }
 
+/// What a robots.txt that others brought asks for between two requests.
+pub fn delay_in(exchange: &Exchange) -> Option<u64> {
+    let status = exchange.status().filter(|status| *status == 200)?;
+    let body = body(exchange);
+    let answer = Answer::Response { status, body: &body, retry_after_seconds: None, failing_for_seconds: 0 };
+    let policy = Policy::of(answer);
+    let delay = policy.robots().and_then(|robots| robots.crawl_delay(AGENT))?;
+    Some((delay.seconds * 1000.0) as u64)
+}
+
 /// The body of a robots.txt, decoded as far as it can be.
 fn body(exchange: &Exchange) -> Vec<u8> {
     let Some(head) = &exchange.head else { return Vec::new() };

@@ -43,6 +43,8 @@ pub enum Said {
     Placed(HostId, AddressKey),
     /// A bundle is over.
     Ended(bundle::Ended),
+    /// Only somebody saw these who has lied since: they are looked at again.
+    Doubted(Vec<String>),
     /// The network came or went.
     Network,
     /// An address turns us away; nothing when it answers again.
@@ -141,6 +143,8 @@ pub struct Parts {
     bytes: Arc<Semaphore>,
     suffixes: Suffixes,
     names_kept: RefCell<std::collections::HashSet<String>>,
+    /// Captures that were looked up for bundles which are with others; each is asked for once more when they are back.
+    looked_up: RefCell<std::collections::HashMap<String, Option<Previous>>>,
 }
 
 impl std::ops::Deref for Parts {
@@ -206,6 +210,7 @@ impl Parts {
             bytes: Arc::new(Semaphore::new(UNSYNCED_BYTES_MAX as usize)),
             suffixes: Suffixes::compiled(),
             names_kept: RefCell::default(),
+            looked_up: RefCell::default(),
             shared,
         })
     }
@@ -234,8 +239,26 @@ impl Parts {
 
     /// The last capture, where this pass asks conditionally.
     pub fn previous(&self, url: &Url) -> Option<Previous> {
+        if let Some(known) = self.looked_up.borrow_mut().remove(url.as_str()) {
+            return known;
+        }
         // A past that cannot be read is no reason not to look now.
         if self.again { self.remembered.previous(url.as_str(), &url.key()).ok().flatten() } else { None }
+    }
+
+    /// The same for a URL that others fetch now: it is known when they are back.
+    pub fn previous_of_offered(&self, url: &Url) -> Option<Previous> {
+        let previous = self.previous(url);
+        self.looked_up.borrow_mut().insert(url.as_str().to_owned(), previous.clone());
+        previous
+    }
+
+    /// The bundle is over.
+    pub fn forget_looked_up(&self, bundle: &Bundle) {
+        let mut looked_up = self.looked_up.borrow_mut();
+        if !looked_up.is_empty() {
+            bundle.urls.iter().for_each(|ask| drop(looked_up.remove(&ask.url)));
+        }
     }
 
     /// The host is the operator's own, and its robots.txt is to be ignored.

@@ -70,6 +70,8 @@ pub struct Exchange {
     pub cookie_is_theirs: bool,
     /// It was made by others, and brought here.
     pub brought: Option<Brought>,
+    /// What others saw from elsewhere that differs by place, a line each.
+    pub vantages: Vec<String>,
 }
 
 impl Exchange {
@@ -158,6 +160,8 @@ pub struct Brought {
     pub by: String,
     /// Others saw the same.
     pub confirmed: bool,
+    /// Somebody of another network found something there, the same or not.
+    pub seen_elsewhere: bool,
 }
 
 /// A request as it is kept.

@@ -77,6 +77,7 @@ pub fn routes() -> Router<Arc<Portal>> {
         .route("/api", get(|portal, request| respond(portal, request, api::page)))
         .route("/-/style.css", get(style))
         .route("/-/live.js", get(live_script))
+        .route("/-/board.js", get(board_script))
 }
 
 async fn respond(State(portal): State<Arc<Portal>>, request: Request<Body>, make: Make) -> Answer {
@@ -105,6 +106,10 @@ async fn style() -> Answer {
 
 async fn live_script() -> Answer {
     asset("text/javascript; charset=utf-8", include_str!("../assets/live.js"))
+}
+
+async fn board_script() -> Answer {
+    asset("text/javascript; charset=utf-8", include_str!("../assets/board.js"))
 }
 
 fn asset(media_type: &'static str, text: &'static str) -> Answer {

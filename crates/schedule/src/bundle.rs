@@ -83,10 +83,3 @@ pub enum Park {
     /// No time was named: 30 s, doubled each time up to an hour.
     Doubling,
 }
-
-/// Whoever fetches bundles: the local fetcher, a follower near the site, a contributor.
-/// `T` is a bundle with what they need to know besides.
-pub trait Hands<T = Bundle> {
-    /// Takes the bundle, or hands it back when there is no room.
-    fn give(&self, bundle: T) -> Result<(), T>;
-}

@@ -13,6 +13,7 @@
 //! - [`breaker`]: whether an address turns us away, whatever site of it we ask for
 //! - [`mirror`]: many sites at one address that show the same pages
 //! - [`bundle`]: what travels to whoever fetches, and back
+//! - [`hands`]: whoever fetches, where it is not this process, and what becomes of what they bring
 //!
 //! Never opens a socket. Never parses a page. Never keeps a URL: it counts them, the registry holds them.
 
@@ -20,6 +21,7 @@ pub mod beat;
 pub mod breaker;
 pub mod budget;
 pub mod bundle;
+pub mod hands;
 pub mod id;
 pub mod limits;
 pub mod mirror;
@@ -30,7 +32,8 @@ pub mod revisit;
 pub mod schedule;
 pub mod trap;
 
-pub use bundle::{Bundle, BundleReport, BundleUrl, Fault, Hands, Park};
+pub use bundle::{Bundle, BundleReport, BundleUrl, Fault, Park};
+pub use hands::Hands;
 pub use id::{AddressKey, HostId, LeaseId, SiteId};
 pub use pace::Pace;
 pub use schedule::{Config, Event, GaveUp, HostView, Order, Overview, Schedule, Standing};

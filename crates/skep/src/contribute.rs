@@ -1,6 +1,7 @@
 //! `skep contribute`: lends bandwidth to a node, within the limits of whoever owns this machine.
 
 use crate::amount;
+use crate::contribute_screen::Screen;
 use crate::failure::{Failure, Result, output, printable, say};
 use crate::job::Exit;
 use crate::owner::Place;
@@ -30,7 +31,7 @@ Examples:
   skep contribute https://node.example --rate 2MB/s --month 50GB --hours 22-06
   skep contribute --status; skep contribute --pause; skep contribute --finish-and-stop
   skep contribute https://node.example --month 50GB --install > /etc/systemd/system/skep-contribute.service
-Exit code 0 if it finished, 3 if the node wants no more of it.")]
+Exit code 0 if it finished, 3 if the node wants no more of it, or does not answer while results wait for it.")]
 pub struct Typed {
     /// The node: https://…, or http:// on this machine
     #[arg(value_name = "URL")]
@@ -146,20 +147,28 @@ pub fn run(typed: Typed, place: &Place) -> Result<Exit> {
             || (),
         )?
     };
+    say(&format!("lending bandwidth to {}; Ctrl-C finishes and stops", settings.node));
+    let screen = std::rc::Rc::new(Screen::begin(settings.folder.clone()));
     let json = place.json;
+    let shown = screen.clone();
     let line: Box<dyn Fn(&str)> = Box::new(move |line| match json {
         true => {
             let mut out = std::io::stdout().lock();
             let _nobody_reads =
                 writeln!(out, "{}", serde_json::json!({ "event": "note", "text": line })).and_then(|()| out.flush());
         }
-        false => say(line),
+        false => shown.say(line),
     });
-    say(&format!("lending bandwidth to {}; Ctrl-C finishes and stops", settings.node));
-    match block_on(contributor::run(settings, line, std::future::pending())).map_err(failed)? {
+    let ended = block_on(contributor::run(settings, line, std::future::pending()));
+    drop(screen);
+    match ended.map_err(failed)? {
         Ending::Finished => {
             say("finished; thank you");
             Ok(Exit::Done)
+        }
+        Ending::Unreturned(bundles) => {
+            say(&format!("finished, but the node does not answer: {bundles} bundles are returned at the next start"));
+            Ok(Exit::Undone)
         }
         Ending::Stopped(why) => {
             say(&format!("the node wants no more: {why}"));

@@ -9,10 +9,7 @@ use serde::{Deserialize, Serialize};
 use serde_json::Value;
 use skep_archive::{Archive, Identity, system_clock};
 use skep_contribute::Node;
-use skep_contribute::message::Rules;
-use skep_contribute::node::{self, Known};
 use skep_crawl::hands;
-use skep_schedule::Hands;
 use std::sync::{Arc, Mutex, PoisonError};
 
 /// Who lends bandwidth to this archive, how much each is believed, and who is not
@@ -127,61 +124,7 @@ impl Contributors {
     }
 }
 
-/// Leads bundles of a crawl to contributors.
-struct Lead(Arc<Node>);
-
 /// Who fetches besides this process. `only`: nobody but contributors.
 pub fn others(owned: &Owned, only: bool) -> Result<hands::Others> {
-    Ok(hands::Others { hands: Arc::new(Lead(owned.contributors.node(&owned.archive)?)), only })
-}
-
-impl Hands<hands::Offer> for Lead {
-    fn give(&self, offer: hands::Offer) -> std::result::Result<(), hands::Offer> {
-        let hands::Offer { crawl, bundle, nonce, known, robots, user_agent, lease, only, back } = offer;
-        let back = Arc::new(Mutex::new(Some(back)));
-        let take = |back: &Mutex<Option<_>>| back.lock().unwrap_or_else(PoisonError::into_inner).take();
-        let (wanted, done) = (back.clone(), back.clone());
-        let offered = node::Offer {
-            bundle,
-            nonce,
-            known: known.iter().map(|known| known.as_ref().map(to_node)).collect(),
-            robots: robots.map(|rules| Rules {
-                crawl_delay_ms: rules.crawl_delay_ms.map(|ms| u32::try_from(ms).unwrap_or(u32::MAX)),
-            }),
-            lease,
-            only,
-            is_wanted: Box::new(move || {
-                let back = wanted.lock().unwrap_or_else(PoisonError::into_inner);
-                back.as_ref().is_some_and(|back: &tokio::sync::oneshot::Sender<hands::Back>| !back.is_closed())
-            }),
-            done: Box::new(move |came| {
-                if let Some(back) = take(&done) {
-                    // A crawl that has ended wants nothing any more.
-                    let _ended = back.send(match came {
-                        node::Back::Nobody => hands::Back::Nobody,
-                        node::Back::Brought(brought) => hands::Back::Brought(to_crawl(brought)),
-                    });
-                }
-            }),
-        };
-        let Err(refused) = self.0.offer(offered) else { return Ok(()) };
-        let bundle = refused.bundle;
-        match take(&back) {
-            Some(back) => Err(hands::Offer { crawl, bundle, nonce, known, robots, user_agent, lease, only, back }),
-            None => Ok(()),
-        }
-    }
-}
-
-fn to_node(known: &hands::Known) -> Known {
-    Known { digest: known.digest, keyed: known.keyed, is_old: known.is_old }
-}
-
-fn to_crawl(brought: node::Brought) -> hands::Brought {
-    let node::Brought { exchanges, again, judge } = brought;
-    let judge: hands::Judge = Box::new(move |theirs, ours| match judge(theirs, ours) {
-        node::Round::Over(believed) => hands::Round::Over(believed),
-        node::Round::Again(more) => hands::Round::Again(to_crawl(more)),
-    });
-    hands::Brought { exchanges, again, judge }
+    Ok(hands::Others { hands: owned.contributors.node(&owned.archive)?, only })
 }

@@ -8,6 +8,7 @@ mod changes;
 mod check;
 mod checked;
 mod contribute;
+mod contribute_screen;
 mod contributors;
 mod crawl;
 mod crawls;

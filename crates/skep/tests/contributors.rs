@@ -3,6 +3,8 @@
 #[path = "site/portal.rs"]
 mod portal;
 mod site;
+#[path = "site/volunteers.rs"]
+mod volunteers;
 #[path = "site/web.rs"]
 mod web;
 
@@ -10,163 +12,68 @@ use portal::Portal;
 use serde_json::Value;
 use site::Site;
 use skep_testweb::{Content, HostPlan, Plan, Request, Shape, Web};
-use std::collections::BTreeSet;
 use std::io::{BufRead, BufReader, Write};
-use std::path::PathBuf;
-use std::process::{Child, Stdio};
+use std::process::Stdio;
 use std::time::{Duration, Instant};
-
-/// How long anything here may take before it counts as a hang.
-const PATIENCE: Duration = Duration::from_secs(240);
-
-/// A contributor that was typed. It ends with this.
-struct Contributor {
-    child: Child,
-    folder: PathBuf,
-    said: BufReader<std::process::ChildStderr>,
-}
-
-impl Contributor {
-    fn begin(site: &Site, number: u32, node: &str, web: Option<&Web>, more: &[&str]) -> Contributor {
-        let folder = site.path(&format!("contributor-{number}"));
-        let from = format!("127.0.{}.1", 10 + number);
-        let mut typed = vec!["contribute".to_owned(), format!("http://{node}"), "--allow-private".into()];
-        typed.extend(["--page", "no", "--from", &from, "--dir"].map(str::to_owned));
-        typed.push(folder.display().to_string());
-        for place in web.iter().flat_map(|web| &web.map().hosts) {
-            typed.extend(place.resolve.iter().flat_map(|resolve| ["--resolve".to_owned(), resolve.clone()]));
-        }
-        typed.extend(more.iter().map(|word| (*word).to_owned()));
-        let typed: Vec<&str> = typed.iter().map(String::as_str).collect();
-        let mut child = site.command(&typed).stdout(Stdio::null()).stderr(Stdio::piped()).spawn().expect("skep starts");
-        let said = BufReader::new(child.stderr.take().expect("its talk"));
-        Contributor { child, folder, said }
-    }
-
-    /// Reads what it says until this is said.
-    fn until_said(&mut self, what: &str) -> String {
-        let mut all = String::new();
-        while !all.contains(what) {
-            let read = self.said.read_line(&mut all).expect("its talk can be read");
-            assert!(read > 0, "it never said {what:?}: {all}");
-        }
-        all
-    }
-
-    fn told(&self, site: &Site, word: &str) -> Value {
-        let folder = self.folder.display().to_string();
-        let told = site.skep(&["contribute", word, "--dir", &folder, "--json"]).exits(0);
-        told.json().pop().expect("how it stands")
-    }
-
-    /// Asks how it stands until it stands so.
-    fn until(&self, site: &Site, what: &str, is_so: impl Fn(&Value) -> bool) -> Value {
-        let since = Instant::now();
-        loop {
-            // It answers once its socket is there.
-            let status = if self.folder.join("control").exists() { self.told(site, "--status") } else { Value::Null };
-            if is_so(&status) {
-                return status;
-            }
-            assert!(since.elapsed() < PATIENCE, "never {what}: {status}");
-            std::thread::sleep(Duration::from_millis(50));
-        }
-    }
-
-    fn kill(mut self) {
-        self.child.kill().expect("it can be killed");
-        self.child.wait().expect("it ends");
-    }
-}
-
-impl Drop for Contributor {
-    fn drop(&mut self) {
-        let _ended_already = self.child.kill();
-        let _reaped = self.child.wait();
-    }
-}
+use volunteers::{Contributor, Ground, crawl, kept, lines, words};
 
 /// Frozen hosts, each a site of its own.
 fn hosts(count: u32, pages: u32) -> Web {
-    let host = |number| HostPlan::generated(&format!("bees{number}.test"), Shape::pages(pages).frozen());
+    hosts_at(&Ground::Loopback, count, pages)
+}
+
+fn hosts_at(ground: &Ground, count: u32, pages: u32) -> Web {
+    let host =
+        |number| HostPlan::generated(&format!("bees{number}.test"), Shape::pages(pages).frozen()).on(&[ground.here()]);
     web::start((0..count).fold(Plan::new(11), |plan, number| plan.host(host(number))))
 }
 
-/// A crawl of all hosts of a web at the usual pace.
-fn crawl(web: &Web, more: &[&str]) -> Vec<String> {
-    let mut typed = vec!["crawl".to_owned()];
-    typed.extend(web.map().hosts.iter().map(|place| format!("http://{}/", place.host)));
-    typed.extend(["--name", "bees", "--allow-private", "--patience", "1"].map(str::to_owned));
-    for place in &web.map().hosts {
-        typed.extend(place.resolve.iter().flat_map(|resolve| ["--resolve".to_owned(), resolve.clone()]));
-    }
-    typed.extend(more.iter().map(|word| (*word).to_owned()));
-    typed
-}
-
-fn words(typed: &[String]) -> Vec<&str> {
-    typed.iter().map(String::as_str).collect()
-}
-
-/// What an archive has of a web: URL, status, digest.
-fn kept(site: &Site, web: &Web) -> BTreeSet<(String, String, String)> {
-    let mut kept = BTreeSet::new();
-    for place in &web.map().hosts {
-        let listed = site.skep(&["captures", &place.host, "--match", "host", "--json"]).exits(0);
-        kept.extend(listed.json().into_iter().map(|capture| {
-            let text = |name: &str| capture[name].as_str().map_or_else(|| capture[name].to_string(), str::to_owned);
-            (text("url"), text("status"), text("digest"))
-        }));
-    }
-    kept
-}
-
-/// Records that say whose hands fetched them.
-fn lines(site: &Site, beginning: &str) -> usize {
-    let grep = format!(
-        "find archive/segments -name '*.warc.gz' -exec zcat {{}} + 2>/dev/null | grep -ac '^{beginning}' || true"
-    );
-    site.shell(&grep).text().trim().parse().expect("a number")
+/// A number of the soaks, or what a test takes.
+fn asked(name: &str, usual: u32) -> u32 {
+    std::env::var(name).ok().and_then(|text| text.parse().ok()).unwrap_or(usual)
 }
 
 #[test]
 fn six_contributors_make_the_archive_that_we_would_have_made_and_killing_them_loses_nothing() {
-    let (alone, ours) = (Site::new(), hosts(6, 8));
+    let (count, pages) = (asked("SKEP_CONTRIBUTORS", 6), asked("SKEP_PAGES", 8));
+    let (alone, ours) = (Site::new(), hosts(count, pages));
     alone.skep(&words(&crawl(&ours, &[]))).exits(0);
-    let (site, web) = (Site::filled(), hosts(6, 8));
-    let portal = Portal::begin(&site, &["--contributors"]);
-    let mut contributors: Vec<Contributor> = (0..6)
-        .map(|number| Contributor::begin(&site, number, &portal.address, Some(&web), &["--connections", "2"]))
-        .collect();
+    let ground = Ground::new(count);
+    let (site, web) = (Site::filled(), hosts_at(&ground, count, pages));
+    let (_portal, node) = ground.portal(&site);
+    let begin = |number: u32| ground.begin(&site, number, &node, Some(&web), &["--connections", "2"]);
+    let mut contributors: Vec<Contributor> = (0..count).map(begin).collect();
     for contributor in &mut contributors {
         contributor.until_said("welcome at");
     }
     let mut command = site.command(&words(&crawl(&web, &["--by-contributors", "--json"])));
     let mut running = command.stdout(Stdio::piped()).stderr(Stdio::null()).spawn().expect("skep starts");
-    let mut events = BufReader::new(running.stdout.take().expect("its output")).lines();
-    // After some visits, again and again, one is killed in the middle of whatever it does, and begins anew.
-    let mut visited = 0;
-    for line in events.by_ref() {
+    let events = BufReader::new(running.stdout.take().expect("its output")).lines();
+    // After some visits, again and again, one is killed in the middle of whatever it does, and begins anew where it was killed: what it
+    // had finished is still there.
+    let (mut visited, mut killed, mut longest, mut last) = (0u64, 0u32, Duration::ZERO, Instant::now());
+    for line in events {
         let event: Value = serde_json::from_str(&line.expect("its output can be read")).expect("an event");
-        visited += u64::from(event["event"] == "visited");
-        if event["event"] == "visited" && visited % 9 == 0 && visited <= 36 {
-            let number = (visited / 9) as u32;
-            let old = std::mem::replace(
-                &mut contributors[number as usize],
-                Contributor::begin(&site, 20 + number, &portal.address, Some(&web), &["--connections", "2"]),
-            );
-            let folder = old.folder.clone();
-            old.kill();
-            // The same volunteer starts again where it was killed: what it had finished is still there.
-            let again = Contributor::begin(&site, number, &portal.address, Some(&web), &["--connections", "2"]);
-            assert_eq!(again.folder, folder);
-            contributors.push(again);
+        if event["event"] == "visited" {
+            visited += 1;
+            (longest, last) = (longest.max(last.elapsed()), Instant::now());
+            if visited % 9 == 0 && visited <= u64::from(9 * (count - 2)) {
+                let number = killed.wrapping_mul(2_654_435_761) % count;
+                killed += 1;
+                contributors[number as usize].kill_now();
+                contributors[number as usize] = begin(number);
+            }
         }
         if event["event"] == "ended" {
             assert_eq!(event["ending"], "finished", "{event}");
         }
     }
     assert!(running.wait().expect("it ends").success());
+    let where_they_stood = if matches!(ground, Ground::Namespaces(_)) { "namespaces" } else { "loopback addresses" };
+    println!(
+        "{count} contributors in {where_they_stood}, {killed} SIGKILLs, {visited} visits, at most {longest:.1?} between two"
+    );
+    assert!(killed > 0);
     assert_eq!(kept(&site, &web), kept(&alone, &ours), "the same archive, whoever's hands");
     let report = web.report();
     assert!(report.polite(), "{}", report.table());
@@ -174,12 +81,30 @@ fn six_contributors_make_the_archive_that_we_would_have_made_and_killing_them_lo
     assert!(theirs * 2 > all, "{theirs} of {all} records by contributors");
     assert_eq!(lines(&site, "sources: "), theirs, "each says how many saw it");
     let known = site.skep(&["contributors", "--json"]).exits(0).json();
-    assert!(known.len() >= 6 && known.iter().all(|one| one["lies"] == 0), "{known:?}");
+    assert!(known.len() >= count as usize && known.iter().all(|one| one["lies"] == 0), "{known:?}");
     let confirmed: u64 = known.iter().filter_map(|one| one["confirmed"].as_u64()).sum();
     assert!(confirmed > 0, "newcomers are checked, and were right: {known:?}");
-    let (status, page) = portal.get("/contributors");
-    assert!(status == 200 && page.contains(known[0]["name"].as_str().expect("a name")), "{page}");
     site.is_sound();
+}
+
+#[test]
+fn a_contributor_that_is_to_finish_ends_though_its_node_is_gone() {
+    let (site, web) = (Site::filled(), hosts(1, 40));
+    let portal = Portal::begin(&site, &["--contributors"]);
+    let mut command = site.command(&words(&crawl(&web, &["--by-contributors"])));
+    let mut running = command.stdout(Stdio::null()).stderr(Stdio::null()).spawn().expect("skep starts");
+    let mut worker = Contributor::begin(&site, 1, &portal.address, Some(&web), &["--team", "bees"]);
+    worker.until(&site, "at work", |status| status["pages"].as_u64() > Some(1));
+    let (status, page) = portal.get("/contributors");
+    assert!(status == 200 && page.contains("id=\"board\"") && page.contains("<td>bees</td>"), "{page}");
+    assert_eq!(portal.get("/-/board.js").0, 200);
+    drop(portal);
+    running.kill().expect("it can be killed");
+    running.wait().expect("it ends");
+    worker.told(&site, "--finish-and-stop");
+    worker.until_said("returned at the next start");
+    assert_eq!(worker.child.wait().expect("it ends").code(), Some(3));
+    assert!(std::fs::read_dir(worker.folder.join("work")).expect("a folder").count() > 0, "what it has stays");
 }
 
 #[test]
@@ -347,13 +272,16 @@ fn flow(requests: &[Request], span_us: u64) -> (u64, usize) {
 #[test]
 fn rate_connections_and_quota_hold_as_seen_from_outside() {
     const RATE: u64 = 200_000;
-    const QUOTA: u64 = 6_000_000;
-    const FILE: usize = 40_000;
+    const FILE: usize = 100_000;
+    const HOSTS: u32 = 5;
+    // Three quarters of what the rate allows: sites rest between two requests.
+    let quota = RATE * u64::from(asked("SKEP_SECONDS", 40)) * 3 / 4;
+    let files = quota as u32 / FILE as u32 / HOSTS + 10;
     let site = Site::filled();
     let mut plan = Plan::new(5);
-    for number in 0..5 {
+    for number in 0..HOSTS {
         let mut links = String::from("<title>files</title>");
-        for file in 0..40u32 {
+        for file in 0..files {
             links.push_str(&format!("<a href='{file}.txt'>{file}</a>\n"));
             let text: String = (0..FILE / 8)
                 .map(|n| format!("{:07x} ", (n as u32 ^ file << 9 ^ number << 20).wrapping_mul(2_654_435_761) >> 4))
@@ -368,12 +296,13 @@ fn rate_connections_and_quota_hold_as_seen_from_outside() {
     let portal = Portal::begin(&site, &["--contributors"]);
     let mut command = site.command(&words(&crawl(&web, &["--by-contributors"])));
     let mut running = command.stdout(Stdio::null()).stderr(Stdio::null()).spawn().expect("skep starts");
-    let more = ["--rate", "200kB/s", "--connections", "2", "--month", "6MB"];
+    let month = quota.to_string();
+    let more = ["--rate", "200kB/s", "--connections", "2", "--month", &month];
     let contributor = Contributor::begin(&site, 1, &portal.address, Some(&web), &more);
     let status = contributor.until(&site, "out of bytes", |status| {
         status["why-not-more"].as_str().is_some_and(|why| why.contains("of this month are used"))
     });
-    assert!(status["month-bytes"].as_u64().is_some_and(|bytes| bytes <= QUOTA), "{status}");
+    assert!(status["month-bytes"].as_u64().is_some_and(|bytes| bytes <= quota), "{status}");
     // Answers under way are cut off; then nothing more.
     std::thread::sleep(Duration::from_secs(2));
     let theirs = || -> Vec<Request> {
@@ -383,12 +312,13 @@ fn rate_connections_and_quota_hold_as_seen_from_outside() {
     std::thread::sleep(Duration::from_secs(3));
     assert_eq!(theirs().len(), before.len(), "it has stopped");
     let total: u64 = before.iter().map(|request| request.bytes).sum();
-    assert!(total <= QUOTA && total > QUOTA / 4, "{total}");
+    assert!(total <= quota && total > quota / 4, "{total}");
     let span_seconds = 10;
     let (most, at_once) = flow(&before, span_seconds * 1_000_000);
     // What was sent before a span and ended in it: a file for each connection.
     assert!(most <= RATE * span_seconds + 2 * FILE as u64, "{most} bytes in {span_seconds} s");
     assert!(at_once <= 2, "{at_once} at once");
+    println!("{total} bytes of {quota}, at most {most} in {span_seconds} s, at most {at_once} connections at once");
     running.kill().expect("it can be killed");
     running.wait().expect("it ends");
 }

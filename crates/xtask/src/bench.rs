@@ -1,6 +1,7 @@
 //! `cargo xtask bench NAME`: our figures beside those of peers, on the same input, with the peers' versions. CPU time is what
 //! is compared, because it is what the machine's other work disturbs least.
 
+mod contributors;
 mod crawl;
 mod forward;
 mod freshness;
@@ -59,6 +60,16 @@ pub const ALL: &[Entry] = &[
         name: "forward",
         what: "bytes and CPU time per link that goes to another node, on the links of a crawl of real pages",
         run: forward::run,
+    },
+    Entry {
+        name: "bandwidth",
+        what: "bytes that a daily scan costs a node, beside those that its contributors fetch",
+        run: contributors::bandwidth,
+    },
+    Entry {
+        name: "dispatch",
+        what: "URLs that a node hands out and takes back per second; a contributor's CPU time per page beside a crawl's",
+        run: contributors::dispatch,
     },
     Entry { name: "cdx", what: "look-ups per second over HTTP, beside pywb", run: replay::index },
     Entry {

@@ -108,6 +108,22 @@ pub const CRAWL_KILLS: u64 = 50;
 /// Over so many pages.
 pub const CRAWL_KILL_PAGES: u64 = 20_000;
 
+/// Contributors of their soak, and hosts that they visit, unless `--count` says otherwise.
+pub const CONTRIBUTORS: u64 = 20;
+/// Pages of each of those hosts.
+pub const CONTRIBUTORS_PAGES: u64 = 20;
+/// How long a contributor's limits are looked at, unless `--minutes` says otherwise.
+pub const CONTRIBUTOR_LIMITS_MINUTES: f64 = 10.0;
+/// Hosts of the bench of a node's bytes, unless `--count` says otherwise.
+pub const BANDWIDTH_HOSTS: u64 = 40;
+/// Pages of each: a full bundle.
+pub const BANDWIDTH_PAGES: u64 = 100;
+/// Pages of each host where processor time is compared.
+pub const CONTRIBUTOR_CPU_PAGES: u64 = 50;
+/// Hosts of the bench of handing out, unless `--count` says otherwise.
+pub const DISPATCH_HOSTS: u64 = 400;
+/// Pages of each: a full bundle.
+pub const DISPATCH_PAGES: u64 = 100;
 /// Worlds in which contributors lie.
 pub const LIARS_SEEDS: u64 = 100;
 /// URLs that a crawl knows when it is killed and begun again, unless `--count` says otherwise.

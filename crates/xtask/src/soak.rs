@@ -1,5 +1,6 @@
 //! `cargo xtask soak NAME`: what needs hours or gigabytes to show. A soak fails like a test does.
 
+mod contributors;
 mod crawl_kill;
 mod fuzz;
 mod history;
@@ -18,6 +19,11 @@ use crate::long::Entry;
 
 /// Every soak.
 pub const ALL: &[Entry] = &[
+    Entry {
+        name: "contributors",
+        what: "20 contributors in namespaces of their own, killed at random: the archive is that of a local crawl, no site is hurried",
+        run: contributors::many,
+    },
     Entry {
         name: "crawl-kill",
         what: "50 SIGKILLs of a crawl of 20,000 pages: nothing acknowledged is lost or fetched again",
@@ -43,6 +49,11 @@ pub const ALL: &[Entry] = &[
         name: "liars",
         what: "100 worlds in which one contributor in ten lies: they are caught, and nothing altered is confirmed",
         run: liars::run,
+    },
+    Entry {
+        name: "limits",
+        what: "ten minutes of a contributor with 200 kB/s and two connections: it exceeds neither, as the web sees it",
+        run: contributors::limits,
     },
     Entry {
         name: "mirror",

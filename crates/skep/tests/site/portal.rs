@@ -17,7 +17,12 @@ pub struct Portal {
 
 impl Portal {
     pub fn begin(site: &Site, more: &[&str]) -> Portal {
-        let typed = [["serve", "--listen", "127.0.0.1:0"].as_slice(), more].concat();
+        Portal::begin_at(site, &[["--listen", "127.0.0.1:0"].as_slice(), more].concat())
+    }
+
+    /// Where `more` says.
+    pub fn begin_at(site: &Site, more: &[&str]) -> Portal {
+        let typed = [["serve"].as_slice(), more].concat();
         // A file takes lines whether or not somebody reads them.
         let log = tempfile::tempfile_in(site.root()).expect("a file");
         let lines = log.try_clone().expect("the same file");
@@ -28,6 +33,7 @@ impl Portal {
         let address = line
             .trim()
             .strip_prefix("serving http://")
+            .or_else(|| line.trim().strip_prefix("serving https://"))
             .unwrap_or_else(|| panic!("{line}"))
             .trim_end_matches('/')
             .to_owned();

@@ -91,6 +91,7 @@ const HEARTS: &[(&str, &[Outside])] = &[
     ("crates/ring/src/view.rs", &[Clock, Socket, Spawn, Chance]),
     ("crates/ring/src/watch.rs", &[Clock, Socket, Spawn, Chance]),
     ("crates/contribute/src/dispatch.rs", &[Clock, Socket, Spawn, Chance]),
+    ("crates/contribute/src/known_pages.rs", &[Clock, Socket, Spawn, Chance]),
     ("crates/contribute/src/message.rs", &[Clock, Socket, Spawn, Chance]),
     ("crates/contribute/src/meter.rs", &[Clock, Socket, Spawn, Chance]),
     ("crates/contribute/src/networks.rs", &[Clock, Socket, Spawn, Chance]),

@@ -1,0 +1,247 @@
+//! How a case begins: what came of a bundle is put in order, and it is drawn what is looked at a second time.
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::sync::Arc;
+
+use skep_fetch::Brought as Source;
+use skep_schedule::BundleUrl;
+use skep_url::Url;
+
+use crate::coming::{Held, Purpose};
+use crate::judge::Case;
+use crate::known_pages;
+use crate::limits::{ALIKE_HOSTS, OURS_MAX};
+use crate::message::{self, Digest, Fetched, ROBOTS};
+use crate::node::{Node, State, hash};
+use crate::seen;
+use crate::trust::{Key, Network, Place, View};
+
+/// Who looked, and from where.
+#[derive(Clone, Debug)]
+pub struct Hand {
+    /// Its key.
+    pub key: Key,
+    /// Its network.
+    pub network: Network,
+    /// Where that is.
+    pub place: Place,
+    /// URLs and bytes of what it looked at.
+    pub looked: (u64, u64),
+}
+
+impl Hand {
+    /// What it saw, as a line of a record. A network that no table names is not named here either: its number would tell its address.
+    pub fn saw(&self, view: &View) -> String {
+        let network = if self.network >> 63 == 0 { format!("AS{}", self.network) } else { "-".into() };
+        let place = if self.place.is_known() { self.place.to_string() } else { "-".into() };
+        match view.digest {
+            Digest::Plain(digest) => {
+                format!("{network} {place} {} {}", view.status, skep_archive::Digest::Sha1(digest))
+            }
+            Digest::None | Digest::Keyed(_) => format!("{network} {place} {}", view.status),
+        }
+    }
+}
+
+/// What somebody said he saw at a URL.
+#[derive(Clone, Debug)]
+pub struct Said {
+    /// What it comes to.
+    pub view: View,
+    /// The digest that one who has the bytes would give under the nonce, where we can tell.
+    pub keyed: Option<[u8; 32]>,
+    /// It is what the archive has.
+    pub unchanged: bool,
+    /// What the archive has.
+    pub known: Option<[u8; 20]>,
+    /// When, by our clock.
+    pub time_ms: i64,
+    /// How it is asked for a second time: conditionally, where the first one was told that nothing changed.
+    pub ask: BundleUrl,
+}
+
+impl Said {
+    /// What another one saw, in the terms of this.
+    pub fn as_seen(&self, fetched: &Fetched) -> View {
+        // No payload has this digest, as far as anybody knows.
+        const OTHER: Digest = Digest::Plain([0xff; 20]);
+        let view = View { status: fetched.status, digest: fetched.digest, text: fetched.text, links: fetched.links };
+        match (fetched.status, fetched.digest, self.known) {
+            (304, _, Some(known)) => View { status: 200, digest: Digest::Plain(known), text: 0, links: 0 },
+            (_, Digest::Keyed(digest), _) if self.keyed == Some(digest) => View { digest: self.view.digest, ..view },
+            (_, Digest::Keyed(_), _) => View { digest: OTHER, ..view },
+            _ => view,
+        }
+    }
+}
+
+/// A case that has begun, with what is to be drawn and remembered where everybody can see it.
+pub struct Opened {
+    /// The case.
+    pub case: Box<Case>,
+    /// URLs that contributors could not take: hashes.
+    ours: Vec<u64>,
+    /// Pages of which one body for many hosts would be odd: URL and digest.
+    pages: Vec<(String, [u8; 20])>,
+    /// URLs that are looked at in any case.
+    odd: Vec<String>,
+}
+
+impl Opened {
+    /// Puts in order what came. Pages are taken apart here, before anybody has to wait for it.
+    pub(crate) fn new(node: &Arc<Node>, held: Held, first: Hand) -> Opened {
+        let now_ms = node.now_ms();
+        let by = format!("contributor {}", node.pseudonym(&first.key));
+        let known_page = held.known_page();
+        let pages = held.fetched.keys().filter(|number| **number < ROBOTS && Some(**number) != known_page).count();
+        let asked = held.bundle.urls.len() - usize::from(known_page.is_some());
+        let case = Case {
+            node: node.clone(),
+            second: None,
+            nonce: held.nonce,
+            robots: held.robots,
+            lease_ms: held.lease_ms,
+            done: None,
+            is_wanted: None,
+            exchanges: Vec::with_capacity(held.fetched.len()),
+            said: BTreeMap::new(),
+            checks: BTreeSet::new(),
+            asked: Vec::new(),
+            rest_ms: rest_ms(&held),
+            seconds: BTreeMap::new(),
+            ours: BTreeMap::new(),
+            confirmed: BTreeSet::new(),
+            by_node: BTreeSet::new(),
+            seen_elsewhere: BTreeSet::new(),
+            vantages: BTreeMap::new(),
+            is_partial: pages < asked,
+            urls: held.fetched.len() as u64,
+            bytes: held.fetched.values().map(|fetched| fetched.length).sum(),
+            bundle: held.bundle.clone(),
+            first,
+        };
+        let mut opened = Opened { case: Box::new(case), ours: Vec::new(), pages: Vec::new(), odd: Vec::new() };
+        // The way to robots.txt first: that is what a visit asks for first.
+        let (pages, robots): (Vec<&Fetched>, Vec<&Fetched>) = held.fetched.values().partition(|f| f.number < ROBOTS);
+        for fetched in robots.into_iter().chain(pages) {
+            match &held.secret {
+                Some(secret) if known_page == Some(fetched.number) => opened.take_known(&held, fetched, secret, now_ms),
+                _ => opened.take(&held, fetched, &by, now_ms),
+            }
+        }
+        if let Purpose::Work(done) = held.purpose {
+            opened.case.done = Some(done);
+        }
+        opened.case.is_wanted = Some(held.is_wanted);
+        opened
+    }
+
+    fn take(&mut self, held: &Held, fetched: &Fetched, by: &str, now_ms: i64) {
+        let number = usize::from(fetched.number);
+        let asked = held.bundle.urls.get(number);
+        let Ok(url) = Url::parse(asked.map_or(&fetched.url, |ask| &ask.url)) else { return };
+        // What its machine or its owner's rules kept it from says nothing about the page: we look ourselves.
+        let fault = skep_fetch::Fault::named(&fetched.fault, "").map(|fault| fault.class());
+        let kept_from = matches!(fault, Some(skep_fetch::Class::Local | skep_fetch::Class::Refused));
+        if fetched.too_large || kept_from {
+            self.ours.push(hash(url.as_str()));
+            return;
+        }
+        let unchanged = held.is_unchanged(fetched);
+        let whole = held.wholes.get(&fetched.number);
+        let exchange = match whole {
+            Some(whole) => seen::exchange(whole),
+            None => seen::bare(fetched, unchanged),
+        };
+        let Some(mut exchange) = exchange else { return };
+        let known = held.known.get(number).and_then(Option::as_ref);
+        let mut view =
+            View { status: fetched.status, digest: fetched.digest, text: fetched.text, links: fetched.links };
+        let mut keyed = known.filter(|_| unchanged).and_then(|known| known.keyed);
+        if let Some(known) = known.filter(|_| unchanged) {
+            (view.status, view.digest) = (200, Digest::Plain(known.digest));
+        }
+        if let Some(whole) = whole.filter(|_| !unchanged) {
+            let (seen, digest) = seen::look(&url, &exchange, None);
+            (view.digest, view.text, view.links) = (digest, seen.text, seen.links);
+            let body = whole.response.get(whole.head_bytes as usize..).unwrap_or_default();
+            keyed = Some(message::keyed(&held.nonce, &seen::payload(exchange.head.as_ref(), body)));
+        }
+        let name = url.as_str().to_owned();
+        if let (200, Digest::Plain(digest)) = (fetched.status, view.digest)
+            && fetched.mime.contains("html")
+            && !unchanged
+            && fetched.number < ROBOTS
+        {
+            self.pages.push((name.clone(), digest));
+        }
+        // Its network may be in trouble, and not the host. And what the archive has not is shown to nobody before another has seen it.
+        if fetched.status == 0 || known.is_none() && (200..300).contains(&fetched.status) {
+            self.odd.push(name.clone());
+        }
+        // A clock that is off moves nothing out of the time in which it can have been.
+        let time_ms = fetched.time_ms.clamp(held.given_ms.min(now_ms), now_ms);
+        let validators = asked.filter(|_| fetched.status == 304);
+        let ask = BundleUrl {
+            url: name.clone(),
+            etag: validators.and_then(|ask| ask.etag.clone()),
+            last_modified: validators.and_then(|ask| ask.last_modified.clone()),
+            ..BundleUrl::default()
+        };
+        let said = Said { view, keyed, unchanged, known: known.map(|known| known.digest), time_ms, ask };
+        self.case.said.insert(name, said);
+        exchange.brought = Some(Source { time_ms, by: by.to_owned(), confirmed: false, seen_elsewhere: false });
+        self.case.exchanges.push((url, exchange));
+    }
+
+    /// A known page: whoever says something else than what must stand there is looked at.
+    fn take_known(&mut self, held: &Held, fetched: &Fetched, secret: &str, now_ms: i64) {
+        let Some(ask) = held.bundle.urls.get(usize::from(fetched.number)) else { return };
+        if fetched.status != 200 || known_pages::is_right(secret, &fetched.digest, &held.nonce, now_ms) {
+            return;
+        }
+        let view = View { status: 200, digest: Digest::Plain([0xff; 20]), text: fetched.text, links: fetched.links };
+        let ask = BundleUrl { url: ask.url.clone(), ..BundleUrl::default() };
+        self.odd.push(ask.url.clone());
+        let said = Said { view, keyed: None, unchanged: false, known: None, time_ms: now_ms, ask };
+        self.case.said.insert(said.ask.url.clone(), said);
+    }
+
+    /// Draws what is looked at a second time.
+    pub(crate) fn draw(mut self, state: &mut State) -> Box<Case> {
+        if state.ours.len() + self.ours.len() > OURS_MAX {
+            state.ours.clear();
+        }
+        state.ours.extend(self.ours);
+        let site = self.case.bundle.site.clone();
+        for (url, digest) in self.pages {
+            let hosts = state.alike.entry(digest).or_default();
+            if hosts.len() <= ALIKE_HOSTS {
+                hosts.insert(site.clone());
+            }
+            if hosts.len() >= ALIKE_HOSTS {
+                self.odd.push(url); // one page for many sites: a portal's, perhaps
+            }
+        }
+        let mut numbers = Vec::new();
+        (0..256).for_each(|_| numbers.push(state.draw()));
+        let mut drawn = numbers.into_iter().cycle();
+        let exchanges = &self.case.exchanges;
+        let checks = state.trust.checks(&self.case.first.key, exchanges.len(), &mut || drawn.next().unwrap_or(0));
+        let checks: BTreeSet<String> =
+            checks.into_iter().map(|at| exchanges[at].0.as_str().to_owned()).chain(self.odd).collect();
+        self.case.checks = checks;
+        self.case
+    }
+}
+
+/// How long the site rests after the last one who asked it.
+fn rest_ms(held: &Held) -> u64 {
+    let robots = held.fetched.keys().rev().take_while(|number| **number >= ROBOTS).find_map(|number| {
+        let exchange = seen::exchange(held.wholes.get(number)?)?;
+        crate::fetcher::rules(&exchange, &[]).crawl_delay_ms
+    });
+    let delay_ms = held.robots.and_then(|rules| rules.crawl_delay_ms).or(robots);
+    let took_ms = held.fetched.values().map(|fetched| fetched.took_ms).max().unwrap_or(0);
+    skep_schedule::pace::gap_ms(&held.bundle.pace, delay_ms, took_ms.into()).max(crate::limits::OWN_GAP_MS)
+}

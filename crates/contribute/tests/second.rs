@@ -1,0 +1,435 @@
+//! What one contributor brings is held against what another one and the node see: the real node, spoken to as contributors speak.
+
+use std::collections::BTreeMap;
+use std::net::IpAddr;
+use std::sync::mpsc::{Receiver, channel};
+use std::sync::{Arc, Mutex};
+use std::time::{Duration, Instant};
+
+use skep_archive::Identity;
+use skep_contribute::Node;
+use skep_contribute::message::{self, Answer, Bundle, Fetched, Request, VERSION, Whole};
+use skep_contribute::{known_pages, seen};
+use skep_fetch::Exchange;
+use skep_schedule::hands::{Back, Believed, Brought, Known, Offer, Round, Rules};
+use skep_schedule::{Bundle as Leased, BundleUrl, Hands, LeaseId, Pace};
+use skep_url::Url;
+
+/// What stands where; what is not named is not there.
+type Pages = BTreeMap<String, String>;
+
+const PATIENCE: Duration = Duration::from_secs(30);
+const NOW_MS: i64 = 1_790_000_000_000;
+
+struct World {
+    folder: tempfile::TempDir,
+    node: Arc<Node>,
+    truth: Pages,
+}
+
+fn url(name: &str) -> String {
+    format!("http://a.test/{name}")
+}
+
+impl World {
+    fn new(settings: &[(&str, &str)]) -> World {
+        let folder = tempfile::tempdir().expect("a folder");
+        for (name, text) in settings {
+            std::fs::write(folder.path().join(name), text).expect("a table");
+        }
+        let node = Node::start(folder.path(), Identity::from_secret([9; 32]), Arc::new(|| NOW_MS)).expect("a node");
+        let truth = (0..8).map(|n| (url(&n.to_string()), format!("<p>This is page {n}"))).collect();
+        World { folder, node, truth }
+    }
+
+    /// Offers these pages. `known`: the archive has them as they are.
+    fn offer(&self, names: &[&str], known: bool) -> Receiver<Back<Exchange>> {
+        let urls: Vec<BundleUrl> =
+            names.iter().map(|name| BundleUrl { url: url(name), ..BundleUrl::default() }).collect();
+        let known = urls.iter().map(|ask| {
+            let body = self.truth.get(&ask.url).filter(|_| known)?;
+            Some(Known { digest: seen::sha1(body.as_bytes()), keyed: None, is_old: false })
+        });
+        let (told, came) = channel();
+        let told = Mutex::new(told);
+        let offer = Offer {
+            known: known.collect(),
+            bundle: Leased {
+                lease: LeaseId(1),
+                host: "a.test:80".into(),
+                site: "a.test".into(),
+                urls,
+                pace: Pace::None,
+                not_before_ms: 0,
+                deadline_ms: 0,
+            },
+            nonce: [3; 16],
+            robots: Some(Rules::default()),
+            lease: Duration::from_secs(540),
+            only: true,
+            is_wanted: Box::new(|| true),
+            done: Box::new(move |back| drop(told.lock().expect("no panic").send(back))),
+        };
+        assert!(self.node.give(offer).is_ok(), "it is taken");
+        came
+    }
+
+    fn volunteer(&self, number: u8, address: &str) -> Volunteer {
+        let volunteer = Volunteer {
+            node: self.node.clone(),
+            identity: Identity::from_secret([number; 32]),
+            address: address.parse().expect("an address"),
+        };
+        let mut proof = 0;
+        loop {
+            let hello = Request::Hello { version: VERSION, proof, holds: Vec::new(), team: "bees".into() };
+            match volunteer.say(&hello) {
+                Answer::Welcome { .. } => return volunteer,
+                Answer::Work { bits, seed } => proof = message::prove(&seed, &volunteer.identity.public(), bits),
+                other => panic!("{other:?}"),
+            }
+        }
+    }
+
+    /// One whom a person vouches for, so that he checks others.
+    fn proven(&self, number: u8, address: &str) -> Volunteer {
+        let volunteer = self.volunteer(number, address);
+        self.node.decide(&hex(&volunteer.identity.public()), true).expect("known");
+        assert!(volunteer.ask().is_none(), "there, and nothing to do");
+        volunteer
+    }
+
+    fn standing(&self, who: &Volunteer, name: &str) -> serde_json::Value {
+        let key = hex(&who.identity.public());
+        let report = self.node.report();
+        let list = report["contributors"].as_array().expect("a list");
+        list.iter().find(|one| one["key"] == key.as_str()).expect("known")[name].clone()
+    }
+
+    /// The node looks at what it is to look at, as often as it is asked to.
+    fn judged(&self, mut brought: Brought<Exchange>) -> (Believed<Exchange>, Vec<String>) {
+        let mut looked = Vec::new();
+        loop {
+            let asked: Vec<Url> = brought.again.iter().map(|ask| Url::parse(&ask.url).expect("a URL")).collect();
+            looked.extend(asked.iter().map(|url| url.as_str().to_owned()));
+            let ours = asked.into_iter().map(|url| (url.clone(), exchange(&self.truth, url.as_str()))).collect();
+            match (brought.judge)(brought.exchanges, ours) {
+                Round::Over(believed) => return (believed, looked),
+                Round::Again(more) => brought = more,
+                Round::Later(later) => match skep_contribute::block_on(async { Ok(later.await) }) {
+                    Ok(Round::Over(believed)) => return (believed, looked),
+                    _ => panic!("it is over after that"),
+                },
+            }
+        }
+    }
+}
+
+fn hex(bytes: &[u8]) -> String {
+    bytes.iter().map(|byte| format!("{byte:02x}")).collect()
+}
+
+fn exchange(pages: &Pages, url: &str) -> Exchange {
+    seen::exchange(&whole(pages, url)).expect("an exchange")
+}
+
+fn whole(pages: &Pages, url: &str) -> Whole {
+    let (status, body) = match pages.get(url).map(String::as_str) {
+        Some("") => ("451 No", ""),
+        Some(body) => ("200 OK", body),
+        None => ("404 Not Found", "<p>Nothing"),
+    };
+    let head = format!("HTTP/1.1 {status}\r\nContent-Type: text/html\r\nContent-Length: {}\r\n\r\n", body.len());
+    let response = format!("{head}{body}").into_bytes();
+    Whole { response, head_bytes: head.len() as u32, ..Whole::default() }
+}
+
+struct Volunteer {
+    node: Arc<Node>,
+    identity: Identity,
+    address: IpAddr,
+}
+
+impl Volunteer {
+    fn say(&self, request: &Request) -> Answer {
+        let sealed = message::seal_request(request, &self.node.key(), &self.identity, NOW_MS);
+        let answer = self.node.handle(self.address, &sealed);
+        message::open_answer(&answer, &message::signature_of(&sealed)).expect("an answer").message
+    }
+
+    fn ask(&self) -> Option<Bundle> {
+        match self.say(&Request::Ask { bundles: 1 }) {
+            Answer::Bundles(mut bundles) => bundles.pop(),
+            Answer::Later { .. } => None,
+            other => panic!("{other:?}"),
+        }
+    }
+
+    /// Asks until there is something to do, for it or for the node.
+    fn wait(&self, came: &Receiver<Back<Exchange>>) -> Result<Bundle, Back<Exchange>> {
+        let since = Instant::now();
+        loop {
+            if let Some(bundle) = self.ask() {
+                return Ok(bundle);
+            }
+            if let Ok(back) = came.recv_timeout(Duration::from_millis(20)) {
+                return Err(back);
+            }
+            assert!(since.elapsed() < PATIENCE, "nothing came");
+        }
+    }
+
+    /// Fetches a bundle from a web of its own, and returns it.
+    fn bring(&self, bundle: &Bundle, pages: &Pages) {
+        let wholes: Vec<Whole> = bundle.urls.iter().map(|task| whole(pages, &task.url)).collect();
+        let tasks = bundle.urls.iter().zip(&wholes).enumerate();
+        let results: Vec<Fetched> = tasks
+            .map(|(number, (task, whole))| {
+                let url = Url::parse(&task.url).expect("a URL");
+                let made = seen::exchange(whole).expect("an exchange");
+                let nonce = task.keyed.then_some(&bundle.nonce);
+                Fetched { time_ms: NOW_MS, ..seen::fetched(number as u16, &url, &made, nonce) }
+            })
+            .collect();
+        loop {
+            match self.say(&Request::Results { bundle: bundle.id, results: results.clone(), cpu_ms: 0 }) {
+                Answer::Done { .. } => return,
+                Answer::Want { bodies, .. } => {
+                    for (number, offset) in bodies {
+                        let bytes = message::pack(&wholes[usize::from(number)]);
+                        let total = bytes.len() as u64;
+                        let body = Request::Body { bundle: bundle.id, number, offset, total, bytes };
+                        match self.say(&body) {
+                            Answer::Taken { offset } => assert_eq!(offset, total),
+                            Answer::Done { .. } => return,
+                            other => panic!("{other:?}"),
+                        }
+                    }
+                }
+                other => panic!("{other:?}"),
+            }
+        }
+    }
+}
+
+fn brought(came: &Receiver<Back<Exchange>>) -> Brought<Exchange> {
+    match came.recv_timeout(PATIENCE).expect("something comes back") {
+        Back::Brought(brought) => brought,
+        Back::Nobody => panic!("somebody came back"),
+    }
+}
+
+/// `first` brings what it sees of these pages, `second` checks it; the node looks at some bundles itself, so it is done until it does not.
+fn checked(
+    world: &World,
+    (first, theirs): (&Volunteer, &Pages),
+    (second, seconds): (&Volunteer, &Pages),
+    names: &[&str],
+) -> Brought<Exchange> {
+    loop {
+        let came = world.offer(names, false);
+        first.bring(&first.ask().expect("a bundle"), theirs);
+        match second.wait(&came) {
+            Ok(check) => {
+                assert_eq!(check.urls.len(), names.len(), "a newcomer, and pages that nobody has seen");
+                assert!(first.ask().is_none(), "nobody checks himself");
+                second.bring(&check, seconds);
+                return brought(&came);
+            }
+            Err(Back::Brought(ours)) => {
+                assert_eq!(ours.again.len(), names.len(), "the node looks itself");
+                world.judged(ours);
+            }
+            Err(Back::Nobody) => panic!("somebody came back"),
+        }
+    }
+}
+
+#[test]
+fn another_network_confirms_and_the_node_need_not_look() {
+    let world = World::new(&[]);
+    let second = world.proven(2, "192.0.2.1");
+    let first = world.volunteer(1, "198.51.100.1");
+    let brought = checked(&world, (&first, &world.truth), (&second, &world.truth), &["0", "1", "2"]);
+    let (believed, looked) = world.judged(brought);
+    assert!(looked.is_empty(), "{looked:?}");
+    assert_eq!(believed.exchanges.len(), 3);
+    for (url, exchange) in &believed.exchanges {
+        let source = exchange.brought.as_ref().expect("by others");
+        assert!(source.confirmed && source.seen_elsewhere && source.by.starts_with("contributor "), "{url}");
+    }
+    assert!(world.standing(&first, "credit").as_u64() >= Some(3), "confirmed and wanted");
+    assert!(world.standing(&second, "checks").as_u64() >= Some(3));
+    assert_eq!(world.node.report()["teams"][0]["members"], 2);
+}
+
+#[test]
+fn one_of_the_same_network_and_a_newcomer_check_nobody() {
+    let world = World::new(&[]);
+    let same = world.proven(2, "198.51.100.9");
+    let other = world.volunteer(3, "192.0.2.1");
+    assert!(other.ask().is_none());
+    let first = world.volunteer(1, "198.51.100.1");
+    let came = world.offer(&["0", "1"], false);
+    first.bring(&first.ask().expect("a bundle"), &world.truth);
+    let brought = brought(&came);
+    assert_eq!(brought.again.len(), 2, "the node looks itself");
+    assert!(same.ask().is_none() && other.ask().is_none());
+}
+
+#[test]
+fn one_lie_suspends_and_sends_for_what_nobody_else_saw() {
+    let world = World::new(&[]);
+    let liar = world.proven(1, "198.51.100.1");
+    // What it brought before, of pages that the archive has, was checked by nobody: at 2 % of URLs that is nearly always so.
+    let mut unchecked = Vec::new();
+    for name in ["5", "6", "7"] {
+        let came = world.offer(&[name], true);
+        liar.bring(&liar.ask().expect("a bundle"), &world.truth);
+        let brought = brought(&came);
+        if brought.again.is_empty() {
+            unchecked.push(url(name));
+        }
+        world.judged(brought);
+    }
+    let second = world.proven(2, "192.0.2.1");
+    let mut altered = world.truth.clone();
+    altered.insert(url("1"), "<p>Buy this".into());
+    let brought = checked(&world, (&liar, &altered), (&second, &world.truth), &["0", "1", "2"]);
+    assert_eq!(brought.again.iter().map(|ask| ask.url.clone()).collect::<Vec<_>>(), [url("1")], "where they differ");
+    let (believed, looked) = world.judged(brought);
+    assert_eq!(looked, [url("1"), url("1")], "the node looks, and looks again");
+    assert_eq!(believed.again, unchecked, "what nobody else saw is fetched again");
+    let kept: Vec<&str> = believed.exchanges.iter().map(|(url, _)| url.as_str()).collect();
+    assert_eq!(kept, [url("1")], "of a liar only what the node saw is kept");
+    assert!(believed.exchanges[0].1.brought.is_none());
+    assert_eq!(world.standing(&liar, "trust"), "suspended");
+    assert_eq!((world.standing(&liar, "lies"), world.standing(&second, "lies")), (1.into(), 0.into()));
+    assert!(matches!(liar.say(&Request::Ask { bundles: 1 }), Answer::Stop { .. }));
+    drop(world.folder);
+}
+
+#[test]
+fn one_who_checks_and_lies_is_found() {
+    let world = World::new(&[]);
+    let second = world.proven(2, "192.0.2.1");
+    let first = world.volunteer(1, "198.51.100.1");
+    let mut altered = world.truth.clone();
+    altered.insert(url("1"), "<p>Something else".into());
+    let brought = checked(&world, (&first, &world.truth), (&second, &altered), &["0", "1"]);
+    let (believed, _) = world.judged(brought);
+    assert_eq!(believed.exchanges.len(), 2, "the first one was right");
+    assert_eq!(world.standing(&second, "trust"), "suspended");
+    assert_eq!(world.standing(&first, "lies"), 0);
+}
+
+#[test]
+fn what_differs_by_place_is_kept_as_such() {
+    let table = "198.51.100.0/24 64500 DE\n203.0.113.0/24 64501 DE\n192.0.2.0/24 64502 US\n";
+    let world = World::new(&[("networks.txt", table)]);
+    let mut walled = world.truth.clone();
+    walled.insert(url("1"), "<p>Nicht in Ihrem Land".into());
+    walled.insert(url("2"), String::new());
+    let neighbour = world.volunteer(3, "203.0.113.1");
+    assert!(neighbour.ask().is_none(), "there");
+    let first = world.volunteer(1, "198.51.100.1");
+    let came = world.offer(&["0", "1", "2"], false);
+    first.bring(&first.ask().expect("a bundle"), &walled);
+    let brought = brought(&came);
+    // Somebody of the same place is asked, and says the same.
+    let (believed, _) = std::thread::scope(|scope| {
+        let judged = scope.spawn(|| world.judged(brought));
+        let since = Instant::now();
+        let opinion = loop {
+            if let Some(bundle) = neighbour.ask() {
+                break bundle;
+            }
+            assert!(since.elapsed() < PATIENCE, "nobody asks it");
+            std::thread::sleep(Duration::from_millis(20));
+        };
+        assert_eq!(opinion.urls.len(), 1);
+        neighbour.bring(&opinion, &walled);
+        judged.join().expect("it is judged")
+    });
+    assert_eq!(world.standing(&first, "lies"), 0);
+    let vantages: BTreeMap<&str, &Vec<String>> =
+        believed.exchanges.iter().map(|(url, exchange)| (url.as_str(), &exchange.vantages)).collect();
+    assert!(vantages[url("0").as_str()].is_empty());
+    let of = |name: &str| vantages[url(name).as_str()].clone();
+    assert!(of("1").iter().any(|line| line.starts_with("AS64500 DE 200 sha1:")), "{vantages:?}");
+    assert!(of("1").iter().any(|line| line.starts_with("AS64501 DE 200 sha1:")), "{vantages:?}");
+    assert_eq!(of("2").len(), 1);
+    assert!(of("2")[0].starts_with("AS64500 DE 451"), "{vantages:?}");
+    // Of the page itself the node's own look is kept.
+    let kept = believed.exchanges.iter().find(|(found, _)| found.as_str() == url("1")).expect("kept");
+    assert!(kept.1.brought.is_none());
+}
+
+#[test]
+fn alone_in_its_place_it_is_neither_believed_nor_called_a_liar() {
+    let world = World::new(&[("networks.txt", "198.51.100.0/24 64500 DE\n")]);
+    let first = world.proven(1, "198.51.100.1");
+    let mut walled = world.truth.clone();
+    walled.insert(url("1"), "<p>Nicht in Ihrem Land".into());
+    let came = world.offer(&["0", "1"], false);
+    first.bring(&first.ask().expect("a bundle"), &walled);
+    let (believed, _) = world.judged(brought(&came));
+    assert_eq!(believed.exchanges.len(), 1, "what the node saw");
+    assert_eq!((world.standing(&first, "lies"), world.standing(&first, "trust")), (0.into(), "new".into()));
+}
+
+#[test]
+fn a_page_that_only_it_can_see_stays_with_one_source() {
+    let world = World::new(&[]);
+    let first = world.volunteer(1, "198.51.100.1");
+    let mut own = world.truth.clone();
+    own.insert(url("printer"), "<p>Paper jam".into());
+    let came = world.offer(&["0", "printer"], false);
+    first.bring(&first.ask().expect("a bundle"), &own);
+    let mut brought = brought(&came);
+    assert_eq!(brought.again.len(), 2);
+    // From here the host does not answer at all.
+    brought.again.clear();
+    let (believed, _) = world.judged(brought);
+    for (_, exchange) in &believed.exchanges {
+        let source = exchange.brought.as_ref().expect("by others");
+        assert!(!source.confirmed && !source.seen_elsewhere);
+    }
+}
+
+#[test]
+fn whoever_does_not_look_does_not_know_a_known_page() {
+    let secret = "correct-horse-battery";
+    let table = format!("{} {secret}\n", url("known.txt"));
+    let mut world = World::new(&[("known-pages.txt", &table)]);
+    let stands = known_pages::token(secret, NOW_MS / 3_600_000);
+    world.truth.insert(url("known.txt"), stands);
+    let (honest, liar) = (world.proven(1, "198.51.100.1"), world.proven(2, "192.0.2.1"));
+    let mut stale = world.truth.clone();
+    stale.insert(url("known.txt"), known_pages::token(secret, NOW_MS / 3_600_000 - 5));
+    let mut given = 0;
+    while world.standing(&liar, "lies") == 0 {
+        for (who, pages) in [(&honest, &world.truth), (&liar, &stale)] {
+            let came = world.offer(&["0"], true);
+            let bundle = who.ask().expect("a bundle");
+            given += usize::from(bundle.urls.len() == 2);
+            who.bring(&bundle, pages);
+            // A check may be given to the other one, who looks.
+            let brought = loop {
+                match came.recv_timeout(Duration::from_millis(10)) {
+                    Ok(Back::Brought(brought)) => break brought,
+                    Ok(Back::Nobody) => panic!("somebody came back"),
+                    Err(_) => {
+                        for checker in [&honest, &liar] {
+                            checker.ask().into_iter().for_each(|check| checker.bring(&check, &world.truth));
+                        }
+                    }
+                }
+            };
+            world.judged(brought);
+        }
+        assert!(given < 200, "it is never found");
+    }
+    assert!(given > 0);
+    assert_eq!(world.standing(&honest, "lies"), 0);
+}

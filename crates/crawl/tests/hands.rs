@@ -1,0 +1,139 @@
+//! Other hands than our own, and what becomes of what they bring: kept for nobody's eyes before two have seen it, and fetched again where
+//! they have lied.
+
+mod web;
+
+use skep_crawl::hands::Others;
+use skep_crawl::{Control, Ending, Event, Run, run};
+use skep_fetch::{Brought as Source, Exchange, Spool};
+use skep_schedule::Hands;
+use skep_schedule::hands::{Back, Believed, Brought, Offer, Round};
+use skep_testweb::{HostPlan, Plan, Settings as WebSettings, Shape, Web, World};
+use skep_url::Url;
+use skep_warc::http::{Head, Parsed};
+use std::collections::BTreeMap;
+use std::io::{Read, Write};
+use std::net::TcpStream;
+use std::sync::{Arc, Mutex};
+
+/// Fetches what it is offered at once; `judged` says what may be believed of it.
+struct Theirs {
+    web: Arc<Web>,
+    judged: Box<dyn Fn(Vec<(Url, Exchange)>) -> Believed<Exchange> + Send + Sync>,
+}
+
+impl Theirs {
+    fn fetch(&self, url: &Url) -> Exchange {
+        let address = self.web.address(url.host_name()).expect("it is there");
+        let mut stream = TcpStream::connect(address).expect("a connection");
+        let target =
+            url.as_str().split_once("://").and_then(|(_, rest)| rest.split_once('/')).map_or("", |(_, path)| path);
+        let request = format!("GET /{target} HTTP/1.1\r\nHost: {}\r\nConnection: close\r\n\r\n", url.host_name());
+        stream.write_all(request.as_bytes()).expect("it is sent");
+        let mut response = Vec::new();
+        stream.read_to_end(&mut response).expect("an answer");
+        let mut head = Head::new();
+        let Parsed::Complete { body } = head.parse_response(&response, true) else { panic!("no head") };
+        let time_ms = skep_archive::system_clock();
+        Exchange {
+            request: request.into_bytes(),
+            head: Some(head),
+            head_bytes: body,
+            response: Spool::Memory(response),
+            brought: Some(Source { time_ms, by: "contributor 1".into(), confirmed: false, seen_elsewhere: false }),
+            ..Exchange::default()
+        }
+    }
+}
+
+impl Hands<Offer<Exchange>> for Theirs {
+    fn give(&self, offer: Offer<Exchange>) -> Result<(), Offer<Exchange>> {
+        let asks = offer.bundle.urls.iter().filter_map(|ask| Url::parse(&ask.url).ok());
+        let exchanges: Vec<(Url, Exchange)> = asks.map(|url| (url.clone(), self.fetch(&url))).collect();
+        let believed = (self.judged)(exchanges);
+        let judge = Box::new(move |_, _| Round::Later(Box::pin(async move { Round::Over(believed) })));
+        (offer.done)(Back::Brought(Brought { exchanges: Vec::new(), again: Vec::new(), judge }));
+        Ok(())
+    }
+}
+
+fn crawled(
+    judged: impl Fn(Vec<(Url, Exchange)>) -> Believed<Exchange> + Send + Sync + 'static,
+) -> (tempfile::TempDir, Arc<skep_archive::Archive>, BTreeMap<String, usize>) {
+    let host = HostPlan::generated("bees.test", Shape::pages(12).frozen());
+    let world = World::build(Plan::new(5).host(host)).expect("a world");
+    let theirs = Arc::new(Web::start(world, WebSettings::default()).expect("a web"));
+    let folder = tempfile::tempdir().expect("a folder");
+    let archive = web::archive(folder.path());
+    let others = Others { hands: Arc::new(Theirs { web: theirs.clone(), judged: Box::new(judged) }), only: true };
+    let run_of = Run {
+        settings: web::hurried(&theirs),
+        fetch: web::fetch(&theirs),
+        cookies: Default::default(),
+        workers: 1,
+        patience: Default::default(),
+        watch: false,
+        judges: None,
+        others: Some(others),
+        share: None,
+    };
+    let mut visits: BTreeMap<String, usize> = BTreeMap::new();
+    let ending = run(&archive, run_of, &Control::default(), &mut |event| {
+        if let Event::Visited { url, .. } = event {
+            *visits.entry(url).or_default() += 1;
+        }
+    });
+    assert_eq!(ending.expect("a crawl"), Ending::Finished);
+    web::is_sound(&archive);
+    (folder, archive, visits)
+}
+
+#[test]
+fn what_one_alone_has_seen_is_private_and_what_two_have_seen_is_not() {
+    let (_folder, archive, _) = crawled(|mut exchanges| {
+        for (url, exchange) in &mut exchanges {
+            let two = url.as_str().len().is_multiple_of(2);
+            exchange.brought.as_mut().expect("by others").seen_elsewhere = two;
+        }
+        Believed { exchanges, again: Vec::new() }
+    });
+    let captures = web::captures(&archive);
+    let pages: Vec<_> = captures.values().flatten().filter(|capture| capture.status == 200).collect();
+    for capture in &pages {
+        assert_eq!(capture.is_private(), !capture.url.len().is_multiple_of(2), "{}", capture.url);
+    }
+    assert!(pages.iter().any(|capture| capture.is_private()) && pages.iter().any(|capture| !capture.is_private()));
+    let others = captures.values().flatten().filter(|capture| capture.status != 200);
+    assert!(
+        others.into_iter().all(|capture| !capture.is_private()),
+        "a page that is not there says nothing of anybody"
+    );
+}
+
+#[test]
+fn what_only_a_liar_has_seen_is_fetched_again_once() {
+    let first: Mutex<Option<String>> = Mutex::default();
+    let doubted: Arc<Mutex<Option<String>>> = Arc::default();
+    let told = doubted.clone();
+    let (_folder, _archive, visits) = crawled(move |exchanges| {
+        let mut first = first.lock().expect("no panic");
+        let mut doubted = told.lock().expect("no panic");
+        let again = match &*first {
+            // A later bundle: whoever brought the first one is found to have lied.
+            Some(url) if doubted.is_none() => {
+                *doubted = Some(url.clone());
+                vec![url.clone(), "http://elsewhere.test/".to_owned()]
+            }
+            Some(_) => Vec::new(),
+            None => {
+                *first = exchanges.first().map(|(url, _)| url.as_str().to_owned());
+                Vec::new()
+            }
+        };
+        Believed { exchanges, again }
+    });
+    let doubted = doubted.lock().expect("no panic").clone().expect("a later bundle");
+    assert_eq!(visits[&doubted], 2, "{visits:?}");
+    let pages = visits.iter().filter(|(url, _)| !url.ends_with("/robots.txt"));
+    assert!(pages.filter(|(url, _)| **url != doubted).all(|(_, count)| *count == 1), "{visits:?}");
+}
