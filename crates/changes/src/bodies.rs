@@ -7,10 +7,11 @@ use skep_page::Input;
 use skep_page::version::Version;
 use skep_url::Url;
 use skep_warc::coding::{self, Bounds};
+use skep_warc::date;
 use skep_warc::http::{Head, Parsed};
 
-use crate::error::Result;
-use crate::event::Why;
+use crate::error::{Error, Result};
+use crate::event::{Estimate, Rate, Why};
 use crate::limits::{BODY_BYTES_MAX, DECODE_RATIO_MAX, ORIGINALS_MAX, RATIO_FROM_BYTES, VISIT_BYTES_MAX};
 use crate::settings::Settings;
 
@@ -25,20 +26,36 @@ pub struct Body {
     pub bytes: Vec<u8>,
 }
 
+/// What is noted of a visit.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct Noted {
+    /// What became of it, in a word.
+    pub verdict: String,
+    /// Why it was made.
+    pub why: Option<Why>,
+    /// What was believed of the page then.
+    pub est: Option<Estimate>,
+}
+
 /// Where bodies are.
 pub trait Bodies {
     /// The body that a record holds; `None` if it cannot be read: removed, damaged, not there.
     fn at(&self, position: Position) -> Result<Option<Body>>;
     /// The body of a capture; that of a revisit is the one it stands for.
     fn of(&self, capture: &Capture) -> Result<Option<Body>>;
-    /// Why the visit was made that brought a capture, as far as its records say so.
-    fn why(&self, capture: &Capture) -> Result<Option<Why>>;
+    /// What is noted of the visit that brought a capture, as far as its records say so.
+    fn noted(&self, capture: &Capture) -> Result<Noted>;
 }
 
 impl Bodies for Archive {
     fn at(&self, position: Position) -> Result<Option<Body>> {
-        // A record that cannot be read is for `skep check` to report; the stream goes on.
-        Ok(read(self, position).ok())
+        match read(self, position) {
+            Ok(body) => Ok(Some(body)),
+            // What is judged now is judged once: who has no descriptor left tries again, instead of telling of a page that it was not there.
+            Err(error) if is_passing(&error) => Err(error),
+            // A record that cannot be read is for `skep check` to report; the stream goes on.
+            Err(_) => Ok(None),
+        }
     }
 
     fn of(&self, capture: &Capture) -> Result<Option<Body>> {
@@ -54,15 +71,15 @@ impl Bodies for Archive {
         Ok(None)
     }
 
-    fn why(&self, capture: &Capture) -> Result<Option<Why>> {
-        // What is noted of a visit stands behind what came of it.
-        let noted = Position { record: capture.position.record.saturating_add(1), ..capture.position };
-        Ok(why(self, noted, capture).ok().flatten())
+    fn noted(&self, capture: &Capture) -> Result<Noted> {
+        Ok(noted(self, capture).ok().flatten().unwrap_or_default())
     }
 }
 
-fn why(archive: &Archive, noted: Position, capture: &Capture) -> Result<Option<Why>> {
-    let mut stored = archive.read(noted)?;
+fn noted(archive: &Archive, capture: &Capture) -> Result<Option<Noted>> {
+    // What is noted of a visit stands behind what came of it.
+    let position = Position { record: capture.position.record.saturating_add(1), ..capture.position };
+    let mut stored = archive.read(position)?;
     let mut record = stored.record()?;
     let head = record.head();
     let of_it = head.target_uri().is_some_and(|uri| uri == capture.url.as_bytes())
@@ -73,7 +90,8 @@ fn why(archive: &Archive, noted: Position, capture: &Capture) -> Result<Option<W
     }
     let mut block = Vec::new();
     let _as_far_as_it_goes = (&mut record as &mut dyn BufRead).take(VISIT_BYTES_MAX).read_to_end(&mut block);
-    let mut why = Why::default();
+    let (mut noted, mut why) = (Noted::default(), Why::default());
+    let (mut rate, mut every_ms) = (None, None);
     for line in String::from_utf8_lossy(&block).lines() {
         let Some((name, value)) = line.split_once(": ") else { continue };
         let field = match name {
@@ -81,13 +99,38 @@ fn why(archive: &Archive, noted: Position, capture: &Capture) -> Result<Option<W
             "due" => &mut why.due_reason,
             "via" => &mut why.via,
             "kind" => &mut why.kind,
+            "verdict" => {
+                value.clone_into(&mut noted.verdict);
+                continue;
+            }
+            "changes-per-day" => {
+                rate = Rate::read(value);
+                continue;
+            }
+            "every-s" => {
+                every_ms = value.parse::<u32>().ok().map(|seconds| i64::from(seconds) * 1_000);
+                continue;
+            }
             // Links may be many, and stand behind all of these.
             "outlink" => break,
             _ => continue,
         };
         field.get_or_insert_with(|| value.to_owned());
     }
-    Ok((why != Why::default()).then_some(why))
+    noted.why = (why != Why::default()).then_some(why);
+    noted.est = rate.zip(every_ms).map(|(rate_per_day, every_ms)| Estimate {
+        rate_per_day,
+        next_due: date::rfc3339(capture.time_ms.saturating_add(every_ms)),
+    });
+    Ok(Some(noted))
+}
+
+/// What this process is short of says nothing of a record: Linux's ENOMEM, ENFILE and EMFILE.
+const SHORT_OF: [i32; 3] = [12, 23, 24];
+
+fn is_passing(error: &Error) -> bool {
+    let Error::Archive(skep_archive::Error::Io { source, .. }) = error else { return false };
+    source.raw_os_error().is_some_and(|code| SHORT_OF.contains(&code))
 }
 
 fn read(archive: &Archive, position: Position) -> Result<Body> {

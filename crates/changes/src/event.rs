@@ -98,6 +98,42 @@ pub struct Details {
     /// Why it was visited, where the records say so.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub why: Option<Why>,
+    /// What was believed of the page when it was visited again.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub est: Option<Estimate>,
+}
+
+/// What was believed of a page when it was visited again.
+#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Estimate {
+    /// How often it changes.
+    pub rate_per_day: Rate,
+    /// When it would be looked at next, by the price of then.
+    pub next_due: String,
+}
+
+/// Changes a day, exact in millionths.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub struct Rate(pub u64);
+
+impl Rate {
+    /// As records have it.
+    pub fn read(text: &str) -> Option<Rate> {
+        let rate = text.parse::<f64>().ok().filter(|rate| rate.is_finite() && *rate >= 0.0)?;
+        Some(Rate((rate * 1e6).round() as u64))
+    }
+}
+
+impl Serialize for Rate {
+    fn serialize<S: serde::Serializer>(&self, out: S) -> Result<S::Ok, S::Error> {
+        out.serialize_f64(self.0 as f64 / 1e6)
+    }
+}
+
+impl<'de> Deserialize<'de> for Rate {
+    fn deserialize<D: serde::Deserializer<'de>>(from: D) -> Result<Rate, D::Error> {
+        Ok(Rate((f64::deserialize(from)?.max(0.0) * 1e6).round() as u64))
+    }
 }
 
 /// Why a page was visited: what the crawler wrote down about it.
@@ -390,6 +426,12 @@ impl<'v> Kept<'v> {
             self.key_text(),
             self.details,
         );
+    }
+
+    /// For which crawl or watch its page was visited, as the details name it: a name has nothing in it that JSON would write otherwise.
+    pub fn watch(&self) -> Option<&str> {
+        let (_, rest) = self.details.split_once("\"why\":{\"crawl\":\"")?;
+        rest.split_once('"').map(|(watch, _)| watch)
     }
 
     /// The host that it is about: as the details name it, whose texts hold no bare quotation mark.

@@ -18,6 +18,8 @@ pub struct Filter {
     pub share_min: u16,
     /// Of this media type; `image/*` for all of a kind.
     pub mime: Option<String>,
+    /// Of pages that were visited for this crawl or watch.
+    pub watch: Option<String>,
     /// Seen at this time or later.
     pub since_ms: Option<i64>,
 }
@@ -50,6 +52,7 @@ impl Filter {
             && (event.share >= self.share_min || event.classes.meets(whole) || of_host)
             && self.mime.as_deref().is_none_or(|mime| is_type(event.mime, mime))
             && self.since_ms.is_none_or(|since_ms| event.time_ms >= since_ms)
+            && self.watch.as_deref().is_none_or(|watch| event.watch() == Some(watch))
             && self.prefix.as_deref().is_none_or(|prefix| begins(event.url, prefix))
             && self.host.as_deref().is_none_or(|wanted| match host {
                 Some(host) => is_host(host, wanted),
@@ -94,7 +97,7 @@ mod tests {
             time_ms: 5,
             mime: "text/html",
             url: "http://www.example.org/a/b",
-            details: "",
+            details: r#"{"host":"a","why":{"crawl":"news"}}"#,
             value: b"",
         };
         let admits = |filter: Filter| filter.admits(&event);
@@ -128,6 +131,8 @@ mod tests {
             Filter { share_min: 101, ..Filter::default() }.admits(&Kept { classes: Classes::of(Class::Gone), ..event })
         );
         assert!(!admits(Filter { since_ms: Some(6), ..Filter::default() }));
+        assert!(admits(Filter { watch: Some("news".into()), ..Filter::default() }));
+        assert!(!admits(Filter { watch: Some("new".into()), ..Filter::default() }));
         assert!(!admits(Filter { classes: Classes::from_name("links"), ..Filter::default() }));
         assert!(admits(Filter { classes: Classes::from_name("text"), ..Filter::default() }));
     }

@@ -3,7 +3,8 @@
 //! ```text
 //!   200, same bytes, 304, revisit of the same     same          the window moves on
 //!   200, other bytes                              content       the ladder of `skep_page::compare`
-//!   200, but no page: a challenge, a shell        suspect       told once, never compared, never remembered
+//!   200, but no page: a challenge, a shell, what  suspect       told once, never compared, never remembered
+//!        the host shows for what is not there
 //!   301, 308                                      moved
 //!   404, 410                                      failed        gone when confirmed
 //!   anything else                                 suspect
@@ -16,7 +17,7 @@ use skep_url::Url;
 use skep_warc::date;
 use xxhash_rust::xxh3::xxh3_64;
 
-use crate::bodies::{Bodies, Body};
+use crate::bodies::{Bodies, Body, Noted};
 use crate::error::Result;
 use crate::event::{Details, Event, Fact, Hash, Http, Links, Magnitude, Meta, Place, Previous, Text, names};
 use crate::limits::{
@@ -24,6 +25,10 @@ use crate::limits::{
 };
 use crate::settings::{Death, Settings};
 use crate::state::{Good, Health, State};
+
+/// Verdicts of visits that brought no page, whatever the server said.
+const PROBE: &str = "probe";
+const SOFT_MISSING: &str = "soft-404";
 
 /// Judges captures.
 pub struct Judge<'j> {
@@ -64,12 +69,25 @@ impl Judge<'_> {
         if let (Some(good), Some(checked_ms)) = (&mut state.good, checked_ms) {
             good.same_ms = good.same_ms.max(checked_ms);
         }
+        let before = state.clone();
         let mut told = self.judged(state, capture)?;
-        if let Some(Told { event, .. }) = &mut told {
-            about_host(event);
-            if !event.classes.is_silent() {
-                event.details.why = self.bodies.why(capture)?;
+        let Some(Told { event, .. }) = &mut told else { return Ok(None) };
+        about_host(event);
+        if event.classes.is_silent() {
+            return Ok(told);
+        }
+        let Noted { verdict, why, est } = self.bodies.noted(capture)?;
+        match verdict.as_str() {
+            // Nobody wanted to have that page: it was asked for to see what a host shows for what is not there.
+            PROBE => {
+                *state = State { newest: state.newest, ..before };
+                return Ok(None);
             }
+            SOFT_MISSING => {
+                *state = State { newest: state.newest, ..before };
+                return Ok(self.suspect(state, capture, "soft-404", 0).map(Told::from));
+            }
+            _ => (event.details.why, event.details.est) = (why, est),
         }
         Ok(told)
     }

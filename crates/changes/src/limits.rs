@@ -3,6 +3,12 @@
 /// Captures judged in one batch, which becomes visible as a whole.
 pub const BATCH_CAPTURES_MAX: usize = 4_096;
 
+/// URLs that a thread takes at once to judge them.
+pub const JUDGED_AT_ONCE: usize = 16;
+
+/// Threads that judge.
+pub const JUDGING_THREADS_MAX: usize = 16;
+
 /// Check lines taken in in one batch.
 pub const BATCH_LINES_MAX: usize = 16_384;
 

@@ -7,6 +7,8 @@
 //!  keyspace view-changes-marks  | writer 4 BE | number 4 BE |            ─▶  | 1 | generation 4 | records 4 | sidecar 8 |
 //!  keyspace view-changes-log    "born"                                   ─▶  | ms since 1970 8 BE |
 //!                               "next"                                   ─▶  | number 8 BE |
+//!                               "latest"                                 ─▶  | ms since 1970 8 BE |       of all events so far
+//!  keyspace view-changes-times  | number / 1,024 8 BE |                   ─▶  | ms since 1970 8 BE |       of all events up to the end of these
 //! ```
 
 use std::ops::ControlFlow;
@@ -25,6 +27,9 @@ pub(crate) const KEYS: &str = "changes-keys";
 pub(crate) const URLS: &str = "changes-urls";
 pub(crate) const MARKS: &str = "changes-marks";
 const LOG: &str = "changes-log";
+const TIMES: &str = "changes-times";
+/// Events that are passed over at once by who wants those of a time.
+const TIMED_EVENTS: u64 = 1_024;
 
 /// The changes view of an archive. Whoever owns the archive has one.
 pub struct Changes {
@@ -77,7 +82,7 @@ impl Changes {
         filter: &Filter,
         mut each: impl FnMut(&Cursor, &Kept<'_>) -> ControlFlow<()>,
     ) -> Result<Cursor> {
-        let mut cursor = self.place(archive, from)?;
+        let mut cursor = self.first(archive, from, filter)?;
         let events = archive.views().keyspace(EVENTS)?;
         for item in events.range((cursor.number + 1).to_be_bytes()..) {
             let (key, value) = item.into_inner().map_err(skep_archive::Error::from)?;
@@ -94,6 +99,21 @@ impl Changes {
     /// Where reading would begin, or why it cannot.
     pub fn check(&self, archive: &Archive, from: &From) -> Result<Cursor> {
         self.place(archive, from)
+    }
+
+    /// The same for who wants such events: what was seen too early for them is passed over, as far as that can be told without looking.
+    pub fn first(&self, archive: &Archive, from: &From, filter: &Filter) -> Result<Cursor> {
+        let mut cursor = self.place(archive, from)?;
+        let Some(since_ms) = filter.since_ms else { return Ok(cursor) };
+        // The latest time so far only ever grows: the first part in which it is late enough has the first event that is.
+        let (mut low, mut high) = (0, next(archive)? / TIMED_EVENTS);
+        while low < high {
+            let middle = low + (high - low) / 2;
+            let latest_ms = archive.views().get(TIMES, &middle.to_be_bytes())?.map_or(i64::MAX, time_of);
+            (low, high) = if latest_ms >= since_ms { (low, middle) } else { (middle + 1, high) };
+        }
+        cursor.number = cursor.number.max((low * TIMED_EVENTS).saturating_sub(1));
+        Ok(cursor)
     }
 
     fn place(&self, archive: &Archive, from: &From) -> Result<Cursor> {
@@ -154,15 +174,28 @@ fn next(archive: &Archive) -> Result<u64> {
     Ok(archive.views().get(LOG, b"next")?.and_then(|value| value.try_into().ok()).map_or(1, u64::from_be_bytes))
 }
 
+/// A time as it is kept; what was not kept is as late as can be, so that nothing is passed over for it.
+fn time_of(value: Vec<u8>) -> i64 {
+    value.try_into().map_or(i64::MAX, i64::from_be_bytes)
+}
+
 /// Events on their way into the log, in one batch with everything that follows from them.
 pub(crate) struct Telling {
     next: u64,
+    latest_ms: i64,
 }
 
 impl Telling {
     /// Goes on behind the newest event.
     pub fn begin(archive: &Archive) -> Result<Telling> {
-        Ok(Telling { next: next(archive)? })
+        let next = next(archive)?;
+        let latest_ms = match archive.views().get(LOG, b"latest")? {
+            Some(value) => time_of(value),
+            None if next == 1 => i64::MIN,
+            // A log that was begun before times were kept.
+            None => i64::MAX,
+        };
+        Ok(Telling { next, latest_ms })
     }
 
     /// Tells an event, unless it was told just so before. Says whether it did.
@@ -173,6 +206,10 @@ impl Telling {
         }
         batch.put(EVENTS, &self.next.to_be_bytes(), &value);
         batch.put(KEYS, &position_key(event.key), &self.next.to_be_bytes());
+        self.latest_ms = self.latest_ms.max(event.time_ms);
+        if self.next % TIMED_EVENTS == TIMED_EVENTS - 1 {
+            batch.put(TIMES, &(self.next / TIMED_EVENTS).to_be_bytes(), &self.latest_ms.to_be_bytes());
+        }
         self.next += 1;
         Ok(true)
     }
@@ -180,6 +217,7 @@ impl Telling {
     /// Says how far the log got.
     pub fn end(self, batch: &mut Batch<'_>) {
         batch.put(LOG, b"next", &self.next.to_be_bytes());
+        batch.put(LOG, b"latest", &self.latest_ms.to_be_bytes());
     }
 }
 

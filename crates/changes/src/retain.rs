@@ -20,6 +20,7 @@ use std::ops::ControlFlow;
 use serde::Deserialize;
 use skep_archive::{Archive, Capture, CaptureKind, Digest, Position};
 
+use crate::decided::{self, Decided};
 use crate::error::{Error, Result};
 use crate::event::Kept;
 use crate::judge::is_judged;
@@ -27,19 +28,17 @@ use crate::limits::{REFOLDED_CAPTURES_MAX, RETENTION_RULES_MAX};
 use crate::log::Changes;
 
 const FILE: &str = "retention.toml";
-const VERSION: u32 = 1;
 const REASON: &str = "retention";
 
 /// What is kept.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct Retention {
-    rules: Vec<Rule>,
+    rules: Decided<Rule>,
     pinned: BTreeSet<Position>,
 }
 
 #[derive(Debug, Clone, PartialEq, Eq)]
 struct Rule {
-    matching: String,
     keep: Keep,
     /// Older than the first, one in each stretch of the second, in milliseconds; the oldest age first.
     thin: Vec<(i64, i64)>,
@@ -118,19 +117,15 @@ pub struct Retained {
 impl Retention {
     /// What was decided for this archive; nothing if nothing was.
     pub fn of(archive: &Archive) -> Result<Option<Retention>> {
-        let path = archive.layout().settings().join(FILE);
-        skep_archive::settings::load::<Typed>(&path, VERSION)?.map(Retention::meant).transpose()
+        decided::load(archive, FILE)?.map(Retention::meant).transpose()
     }
 
     /// The same from text.
     pub fn read(text: &str) -> Result<Retention> {
-        Retention::meant(toml::from_str(text).map_err(|error| Error::Retention(error.to_string()))?)
+        Retention::meant(decided::read(text, Error::Retention)?)
     }
 
     fn meant(typed: Typed) -> Result<Retention> {
-        if typed.rule.len() > RETENTION_RULES_MAX {
-            return Err(Error::Retention(format!("there are more than {RETENTION_RULES_MAX} rules")));
-        }
         let mut rules = Vec::new();
         for TypedRule { matching, keep, thin } in typed.rule {
             let wrong = |what: String| Error::Retention(format!("for {matching:?}, {what}"));
@@ -153,9 +148,9 @@ impl Retention {
                 ages.push((span(after)?, span(every)?));
             }
             ages.sort_by_key(|(after_ms, _)| std::cmp::Reverse(*after_ms));
-            rules.push(Rule { matching, keep, thin: ages });
+            rules.push((matching, Rule { keep, thin: ages }));
         }
-        rules.sort_by_key(|rule| std::cmp::Reverse(rule.matching.len()));
+        let rules = Decided::new(rules, RETENTION_RULES_MAX).map_err(Error::Retention)?;
         let pin = |text: &String| {
             text.parse()
                 .map_err(|_| Error::Retention(format!("pinned: {text:?} is not a position such as c41f22ab:1:17")))
@@ -163,19 +158,9 @@ impl Retention {
         Ok(Retention { rules, pinned: typed.pinned.iter().map(pin).collect::<Result<_>>()? })
     }
 
-    fn rule(&self, url: &str) -> Option<&Rule> {
-        let plain = url.split_once("://").map_or(url, |(_, rest)| rest);
-        let fits = |rule: &&Rule| match rule.matching.as_str() {
-            "" => true,
-            matching if matching.contains("://") => url.starts_with(matching),
-            host => plain.strip_prefix(host).is_some_and(|rest| rest.is_empty() || rest.starts_with(['/', ':', '?'])),
-        };
-        self.rules.iter().find(fits)
-    }
-
     /// Of the captures of a URL, in the order of time, those that go.
     pub fn goes(&self, url: &str, versions: &[Version], now_ms: i64) -> Vec<Position> {
-        let Some(rule) = self.rule(url) else { return Vec::new() };
+        let Some(rule) = self.rules.of(url) else { return Vec::new() };
         let good: Vec<&Version> = versions.iter().filter(|version| version.good).collect();
         let first_and_last: [Option<Position>; 3] = [
             good.first().map(|version| version.position),
@@ -282,7 +267,7 @@ impl Changes {
         for (url, mut captures) in urls {
             // A URL with very many is thinned from its newest ones on; the next time goes further.
             captures.sort_by_key(|capture| (capture.time_ms, capture.position));
-            if retention.rule(&url).is_none() || captures.len() > REFOLDED_CAPTURES_MAX * 16 {
+            if retention.rules.of(&url).is_none() || captures.len() > REFOLDED_CAPTURES_MAX * 16 {
                 continue;
             }
             let mut versions = Vec::with_capacity(captures.len());

@@ -12,17 +12,19 @@
 //! ignore-text = ['Visitor \d+']        # nor does text like this
 //! ```
 
-use serde::Deserialize;
+use std::path::Path;
+
+use serde::{Deserialize, Serialize};
 use skep_archive::Archive;
 use skep_page::version::Rules;
 use skep_url::Url;
 use xxhash_rust::xxh3::xxh3_64;
 
+use crate::decided::{self, Decided};
 use crate::error::{Error, Result};
 use crate::limits::{HOST_DOWN_MS, SITES_MAX};
 
 const FILE: &str = "changes.toml";
-const VERSION: u32 = 1;
 
 /// What was decided.
 #[derive(Debug, Clone)]
@@ -31,7 +33,7 @@ pub struct Settings {
     pub death: Death,
     /// A host that nobody could reach for so many milliseconds is down.
     pub host_down_ms: i64,
-    sites: Vec<Site>,
+    sites: Decided<Site>,
     none: Rules,
 }
 
@@ -50,7 +52,7 @@ pub enum Death {
 
 #[derive(Debug, Clone)]
 struct Site {
-    matching: String,
+    said: SiteRules,
     rules: Rules,
     /// Tells these rules from others.
     digest: u64,
@@ -65,67 +67,107 @@ struct Typed {
     death: Death,
     host_down_days: Option<u16>,
     #[serde(default)]
-    site: Vec<TypedSite>,
+    site: Vec<SiteRules>,
 }
 
-#[derive(Deserialize)]
+/// The rules of a site, as people said them.
+#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case", deny_unknown_fields)]
-struct TypedSite {
+pub struct SiteRules {
+    /// What they are about: a URL prefix, or a host.
     #[serde(rename = "match")]
-    matching: String,
-    #[serde(default)]
-    keep: Vec<String>,
-    #[serde(default)]
-    ignore: Vec<String>,
-    #[serde(default)]
-    ignore_text: Vec<String>,
+    pub about: String,
+    /// Only these parts of a page count.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub keep: Vec<String>,
+    /// These do not.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub ignore: Vec<String>,
+    /// Nor does text like this.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub ignore_text: Vec<String>,
+}
+
+impl SiteRules {
+    fn rules(&self) -> Result<Rules> {
+        Rules::read(&self.keep, &self.ignore, &self.ignore_text)
+            .map_err(|error| Error::Rules(format!("for {:?}, {error}", self.about)))
+    }
+
+    /// Adds what others say about the same.
+    fn join(&mut self, other: &SiteRules) {
+        let lists = [(&mut self.keep, &other.keep), (&mut self.ignore, &other.ignore)];
+        for (list, more) in lists.into_iter().chain([(&mut self.ignore_text, &other.ignore_text)]) {
+            let new: Vec<String> = more.iter().filter(|one| !list.contains(one)).cloned().collect();
+            list.extend(new);
+        }
+    }
 }
 
 impl Default for Settings {
     fn default() -> Settings {
-        Settings { death: Death::default(), host_down_ms: HOST_DOWN_MS, sites: Vec::new(), none: Rules::default() }
+        Settings {
+            death: Death::default(),
+            host_down_ms: HOST_DOWN_MS,
+            sites: Decided::default(),
+            none: Rules::default(),
+        }
     }
 }
 
 impl Settings {
     /// What was decided for this archive.
     pub fn of(archive: &Archive) -> Result<Settings> {
-        let path = archive.layout().settings().join(FILE);
-        match skep_archive::settings::load::<Typed>(&path, VERSION)? {
-            None => Ok(Settings::default()),
-            Some(typed) => Settings::meant(typed),
-        }
+        decided::load(archive, FILE)?.map_or_else(|| Ok(Settings::default()), Settings::meant)
     }
 
     /// The same from text.
     pub fn read(text: &str) -> Result<Settings> {
-        Settings::meant(toml::from_str(text).map_err(|error| Error::Rules(error.to_string()))?)
+        Settings::meant(decided::read(text, Error::Rules)?)
     }
 
     fn meant(typed: Typed) -> Result<Settings> {
-        if typed.site.len() > SITES_MAX {
-            return Err(Error::Rules(format!("there are more than {SITES_MAX} sites")));
-        }
         let mut sites = Vec::new();
-        for TypedSite { matching, keep, ignore, ignore_text } in typed.site {
-            let rules = Rules::read(&keep, &ignore, &ignore_text)
-                .map_err(|error| Error::Rules(format!("for {matching:?}, {error}")))?;
-            let digest = xxh3_64(format!("{keep:?}{ignore:?}{ignore_text:?}").as_bytes());
-            sites.push(Site { matching, rules, digest });
+        for said in typed.site {
+            let rules = said.rules()?;
+            let digest = xxh3_64(format!("{:?}{:?}{:?}", said.keep, said.ignore, said.ignore_text).as_bytes());
+            sites.push((said.about.clone(), Site { said, rules, digest }));
         }
-        // The longest name that fits is the most particular.
-        sites.sort_by_key(|site| std::cmp::Reverse(site.matching.len()));
+        let sites = Decided::new(sites, SITES_MAX).map_err(Error::Rules)?;
         let host_down_ms = typed.host_down_days.map_or(HOST_DOWN_MS, |days| i64::from(days) * 86_400_000);
         Ok(Settings { death: typed.death, host_down_ms, sites, none: Rules::default() })
     }
 
+    /// Every rule as it was said, the most particular first.
+    pub fn said(&self) -> impl Iterator<Item = &SiteRules> {
+        self.sites.iter().map(|(_, site)| &site.said)
+    }
+
+    /// Adds rules to those of the archive whose settings are in this folder. What is said there already stays.
+    pub fn add(folder: &Path, rules: &[SiteRules]) -> Result<()> {
+        let path = folder.join(FILE);
+        let mut file: toml::Table = skep_archive::settings::load(&path, decided::VERSION)?.unwrap_or_default();
+        let version = toml::Value::Integer(decided::VERSION.into());
+        file.entry("version").or_insert(version);
+        let known = file.get("site").cloned().map_or(Ok(Vec::new()), Vec::<SiteRules>::deserialize);
+        let mut known = known.map_err(|error| Error::Rules(error.to_string()))?;
+        for said in rules {
+            said.rules()?;
+            match known.iter_mut().find(|one| one.about == said.about) {
+                Some(one) => one.join(said),
+                None => known.push(said.clone()),
+            }
+        }
+        let sites = toml::Value::try_from(&known).map_err(|error| Error::Rules(error.to_string()))?;
+        file.insert("site".into(), sites);
+        // Nothing is written that would not be read.
+        Settings::read(&toml::to_string(&file).map_err(|error| Error::Rules(error.to_string()))?)?;
+        Ok(skep_archive::settings::store(&path, &file, 0o600)?)
+    }
+
     /// The rules for a URL, and a number that tells them from others.
     pub fn rules(&self, url: &Url) -> (&Rules, u64) {
-        let fits = |site: &&Site| match site.matching.contains("://") {
-            true => url.as_str().starts_with(&site.matching),
-            false => url.host_name() == site.matching,
-        };
-        self.sites.iter().find(fits).map_or((&self.none, 0), |site| (&site.rules, site.digest))
+        self.sites.of(url.as_str()).map_or((&self.none, 0), |site| (&site.rules, site.digest))
     }
 }
 
@@ -145,6 +187,30 @@ mod tests {
         assert!(host != 0 && news != 0 && host != news);
         assert_eq!((ruled("https://www.example.org/"), ruled("http://example.org/news/1")), (0, host));
         assert_eq!(settings.death, Death::Confirmed);
+    }
+
+    #[test]
+    fn rules_are_added_to_what_is_there() {
+        let folder = tempfile::tempdir().unwrap();
+        let said = |about: &str, ignore: &str| SiteRules {
+            about: about.into(),
+            ignore: vec![ignore.into()],
+            ..SiteRules::default()
+        };
+        std::fs::write(folder.path().join(FILE), "version = 1\ndeath = \"at-once\"\n").unwrap();
+        Settings::add(folder.path(), &[said("example.org", "#clock"), said("http://a.test/", ".ad")]).unwrap();
+        Settings::add(folder.path(), &[said("example.org", ".ad"), said("example.org", "#clock")]).unwrap();
+        assert_eq!(Settings::add(folder.path(), &[said("b.test", "a > b")]).unwrap_err().id(), "rules");
+        let read = Settings::read(&std::fs::read_to_string(folder.path().join(FILE)).unwrap()).unwrap();
+        let all: Vec<(&str, &[String])> = read.said().map(|said| (said.about.as_str(), &said.ignore[..])).collect();
+        assert_eq!(read.death, Death::AtOnce);
+        assert_eq!(
+            all,
+            [
+                ("http://a.test/", &[".ad".to_owned()][..]),
+                ("example.org", &["#clock".to_owned(), ".ad".to_owned()][..])
+            ]
+        );
     }
 
     #[test]

@@ -13,8 +13,10 @@ use support::*;
 
 const PAGES: usize = 160;
 const VISITS: usize = 40;
-/// What rotates is learned from visits. So many belong to the learning: they are counted, but held to a wider bound.
+/// What rotates is learned from visits. What it comes to after so many is told beside; the bound holds from the first.
 const LEARNING_VISITS: i64 = 16;
+/// False `text.*` events in a thousand fetches of unchanged pages.
+const FALSE_MAX: f64 = 5.0;
 
 /// A page and its noise.
 struct Page {
@@ -129,11 +131,14 @@ struct Told {
     large: (u32, u32),
 }
 
-/// Draws that nothing was tuned on: the first was looked at while the rules were made, and is not among them.
+/// Draws that nothing was tuned on.
 #[test]
 fn noise_is_told_rarely_and_changes_are_missed_hardly_ever() {
     let mut all = Told::default();
-    for seed in [101, 102] {
+    let typed: Vec<u64> = std::env::var("SKEP_NOISE_SEEDS")
+        .map(|text| text.split(',').filter_map(|seed| seed.parse().ok()).collect())
+        .unwrap_or_default();
+    for seed in if typed.is_empty() { vec![101, 102] } else { typed } {
         let told = noise(seed);
         all.quiet += told.quiet;
         all.wrong += told.wrong;
@@ -150,8 +155,7 @@ fn noise_is_told_rarely_and_changes_are_missed_hardly_ever() {
         "all draws: {wrong} false text events in {quiet} fetches of unchanged pages, {from_the_first:.2} in a thousand; {learned:.2} after {LEARNING_VISITS} visits"
     );
     assert!(quiet_learned > 5_000 && small.0 > 200 && large.0 > 200, "{quiet_learned} {small:?} {large:?}");
-    assert!(learned <= 5.0, "{learned}");
-    assert!(from_the_first <= 8.0, "{from_the_first}");
+    assert!(from_the_first <= FALSE_MAX, "{from_the_first}");
     assert!(f64::from(small.1) <= f64::from(small.0) * 0.02 && f64::from(large.1) <= f64::from(large.0) * 0.001);
 }
 

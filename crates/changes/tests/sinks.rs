@@ -34,6 +34,8 @@ struct House {
     changes: Arc<Changes>,
     sinks: Sinks,
     rounds: AtomicI64,
+    /// Every page is one that always changes.
+    noise: AtomicBool,
 }
 
 impl House {
@@ -51,6 +53,7 @@ impl House {
             archive,
             changes,
             rounds: AtomicI64::new(0),
+            noise: AtomicBool::new(false),
         }
     }
 
@@ -61,7 +64,7 @@ impl House {
         let record = |page: usize| {
             let url = format!("http://example.org/{page}");
             // Another part of the page each time; one that always changes is noise, and some pages have no other.
-            let parts = if page % 50 == 49 { 1 } else { PARTS };
+            let parts = if page % 50 == 49 || self.noise.load(Ordering::SeqCst) { 1 } else { PARTS };
             let version = |part: i64| round - (round - part).rem_euclid(parts);
             let part = |part: i64| format!("<p>{}</p>", words(page as u64 * 1000 + version(part).max(0) as u64, 20));
             let text: String = (0..parts).map(part).collect();
@@ -184,6 +187,44 @@ fn postgres_stopped_under_load_has_every_event_once() {
     house.sinks.once(Some("db")).unwrap();
     assert!(is_done(&house.standing("db")), "{:?}", house.standing("db"));
     assert_eq!(server.ask("SELECT key FROM changes").into_iter().collect::<BTreeSet<_>>(), house.keys(true));
+}
+
+#[test]
+fn a_stream_of_nothing_but_noise_reaches_who_wants_it_and_passes_the_others_by() {
+    let mut server = Postgres::start(&["fsync=off"]);
+    let receiver = Receiver::start(|number, _| Answer::Status(if number % 3 == 1 { 500 } else { 204 }, ""));
+    let house = House::new();
+    house.noise.store(true, Ordering::SeqCst);
+    house.add("db", postgres(server.url()));
+    house.add("hook", webhook(receiver.url("/")));
+    {
+        let _running = house.sinks.begin().unwrap();
+        house.under_load(PAGES, || {
+            for _ in 0..2 {
+                let before = house.standing("db").state.delivered;
+                house.wait("db", |standing| standing.state.delivered >= before + 5 * PAGES as u64);
+                server.kill();
+                house.wait("db", |standing| standing.state.failures > 0);
+                server.up();
+            }
+        });
+        house.wait("db", is_done);
+        house.wait("hook", is_done);
+    }
+    let (told, loud) = (house.keys(true), house.keys(false));
+    assert!(told.len() > 4 * loud.len(), "{} of {} are no noise", loud.len(), told.len());
+    let keys: BTreeSet<String> = server.ask("SELECT key FROM changes").into_iter().collect();
+    let (lost, more): (Vec<_>, Vec<_>) = (told.difference(&keys).collect(), keys.difference(&told).collect());
+    assert!(lost.is_empty() && more.is_empty(), "lost {lost:?}, more {more:?}");
+    assert_eq!(receiver.keys().into_iter().collect::<BTreeSet<_>>(), loud);
+    // A log that is built again says the same, whatever was judged in whichever portions.
+    let House { folder, archive, changes, sinks, .. } = house;
+    drop((sinks, changes));
+    Arc::try_unwrap(archive).ok().expect("nobody else has it").close().unwrap();
+    Archive::rebuild(folder.path(), options(), false).unwrap().close().unwrap();
+    let house = House::at(folder);
+    follow(&house.changes, &house.archive);
+    assert_eq!((house.keys(true), house.keys(false)), (told, loud));
 }
 
 #[test]

@@ -548,3 +548,36 @@ fn what_is_not_to_be_kept_goes_and_what_a_revisit_stands_for_stays() {
     assert_eq!(loud(&changes), before, "nobody hears of it");
     assert_eq!(changes.retain(&archive, &retention, day(10), false).unwrap().removed, 0, "twice is once");
 }
+
+#[test]
+fn who_wants_events_of_a_time_begins_where_they_begin() {
+    let folder = tempfile::tempdir().unwrap();
+    let archive = open(folder.path());
+    let changes = Changes::default();
+    // Not in the order of time: some became known late.
+    for (part, day) in [5_i64, 2, 7, 6, 9].into_iter().enumerate() {
+        let page = |n: usize| {
+            let url = format!("http://example.org/{part}/{n}");
+            answer(&url, START_MS + day * DAY_MS + n as i64, 200, "", "<p>a page</p>")
+        };
+        append(&archive, "http://example.org/", (0..900).map(page).collect());
+        follow(&changes, &archive);
+    }
+    let all = events(&changes, &archive, &From::Start);
+    assert_eq!(all.len(), 4_500);
+    let mut begun = Vec::new();
+    for hour in 0..12 * 24 {
+        let since_ms = START_MS + hour * 3_600_000;
+        let filter = Filter { since_ms: Some(since_ms), ..Filter::default() };
+        let mut found = Vec::new();
+        let reached = changes.read(&archive, &From::Start, &filter, |cursor, _| {
+            found.push(cursor.number);
+            ControlFlow::Continue(())
+        });
+        let wanted: Vec<u64> =
+            all.iter().filter(|(_, event)| event.time_ms >= since_ms).map(|(cursor, _)| cursor.number).collect();
+        assert_eq!((found, reached.unwrap().number), (wanted, 4_500), "hour {hour}");
+        begun.push(changes.first(&archive, &From::Start, &filter).unwrap().number);
+    }
+    assert!(begun.is_sorted() && begun[0] == 0 && begun[begun.len() - 1] >= 4_000, "{begun:?}");
+}

@@ -145,6 +145,21 @@ async fn through(
             skipped.push(ask.entry);
             continue;
         }
+        let is_allowed = |url: &Url| rules.as_ref().is_none_or(|rules| rules.decide(AGENT, url.as_str()).allowed);
+        // What a page that died shows instead is known before one is looked at again.
+        let unasked = ask.due.is_some()
+            && skipped.is_none()
+            && parts.soft.is_unasked(crate::rules::origin(url.as_str()), parts.now_ms());
+        if let Some(nowhere) = unasked.then(|| soft::nowhere(&url, parts)).flatten().filter(is_allowed) {
+            match ask_nowhere(&nowhere, bundle, &mut session, report, parts).await {
+                Ok(None) => {}
+                Ok(Some(park_ms)) => {
+                    give_up(report, Outcome::PROBE, None, Some(park_ms), parts);
+                    return (number, Some(Outcome::PROBE));
+                }
+                Err(not_now) => return put_off(number, not_now, report, parts),
+            }
+        }
         let mut cookie = None;
         let step = loop {
             if let Err(not_now) = parts.turn_of(&session, &url, bundle.pace, bundle.deadline_ms).await {
@@ -175,21 +190,36 @@ async fn through(
             return (number + 1, Some(step.outcome));
         }
         let nowhere = step.suspect.then(|| soft::nowhere(&url, parts)).flatten();
-        let is_allowed = |url: &Url| rules.as_ref().is_none_or(|rules| rules.decide(AGENT, url.as_str()).allowed);
         if let Some(nowhere) = nowhere.filter(is_allowed) {
-            if let Err(not_now) = parts.turn(&nowhere, bundle.pace, bundle.deadline_ms).await {
-                return put_off(number + 1, not_now, report, parts);
-            }
-            let (answer_ms, park_ms) = soft::ask(&nowhere, bundle.lease, &mut session, parts).await;
-            parts.answered(&nowhere, bundle.pace, answer_ms, report.crawl_delay_ms);
-            answered(report, answer_ms, parts);
-            if give_up(report, step.outcome, None, park_ms, parts) {
-                parts.parked(&nowhere, park_ms.unwrap_or(0));
-                return (number + 1, Some(step.outcome));
+            match ask_nowhere(&nowhere, bundle, &mut session, report, parts).await {
+                Ok(None) => {}
+                Ok(Some(park_ms)) => {
+                    give_up(report, step.outcome, None, Some(park_ms), parts);
+                    return (number + 1, Some(step.outcome));
+                }
+                Err(not_now) => return put_off(number + 1, not_now, report, parts),
             }
         }
     }
     (bundle.urls.len(), None)
+}
+
+/// Asks for something that cannot be there, in its turn. Says for how long the host wants to be left alone, if it does.
+async fn ask_nowhere(
+    nowhere: &Url,
+    bundle: &Bundle,
+    session: &mut Session,
+    report: &mut BundleReport,
+    parts: &Parts,
+) -> Result<Option<u64>, NotNow> {
+    parts.turn(nowhere, bundle.pace, bundle.deadline_ms).await?;
+    let (answer_ms, park_ms) = soft::ask(nowhere, bundle.lease, session, parts).await;
+    parts.answered(nowhere, bundle.pace, answer_ms, report.crawl_delay_ms);
+    answered(report, answer_ms, parts);
+    if let Some(park_ms) = park_ms {
+        parts.parked(nowhere, park_ms);
+    }
+    Ok(park_ms)
 }
 
 /// There is no turn for the rest of the bundle: it goes back, and the schedule hears until when.

@@ -33,6 +33,7 @@ fn again(meta: &Meta) -> Meta {
         kind: meta.kind.as_deref(),
         verdict: &meta.verdict,
         found: meta.found.as_deref(),
+        due: None,
         timings: meta.timings,
         hands: meta.hands.as_deref(),
         sources: meta.sources.as_deref(),

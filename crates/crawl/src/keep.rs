@@ -113,6 +113,7 @@ pub fn records(
         kind: None,
         verdict: &verdict,
         found: Some(visited.found.id()).filter(|_| previous.is_some()),
+        due: visited.due,
         timings: Timings {
             resolve_ms: Some(exchange.timings.resolve_ms).filter(|_| !exchange.reused),
             connect_ms: Some(exchange.timings.connect_ms).filter(|_| !exchange.reused),
@@ -163,6 +164,16 @@ pub fn records(
     encoders
         .visit(&visit, &mut || parts.id())
         .map_err(|error| Error::Settings { what: format!("the record of {url} cannot be written: {error}") })
+}
+
+/// Whether an answer has the payload of the capture before.
+pub fn is_same(exchange: &Exchange, previous: &Previous) -> bool {
+    let block = match &exchange.response {
+        Spool::Memory(bytes) => Block::Memory(bytes),
+        Spool::File { file, length } => Block::File(file, *length),
+    };
+    let answer = Answer::read(block, exchange.head.as_ref(), exchange.head_bytes);
+    answer.is_ok_and(|answer| previous.digest == Some(answer.payload()))
 }
 
 /// What an answer with other bytes is beside the capture before. Where nobody judges, other bytes are another page.

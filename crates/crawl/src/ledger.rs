@@ -356,6 +356,7 @@ impl Ledger {
             mime: answer.mime.clone(),
             robots_line: 0,
             found: found(meta.found.as_deref(), answer),
+            due: None,
             hints: Vec::new(),
             position: Some(position),
         };

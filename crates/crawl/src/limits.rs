@@ -34,6 +34,12 @@ pub const ROBOTS_CACHED_HOSTS_MAX: usize = 20_000;
 pub const SOFT_ALIKE: u8 = 5;
 /// Hosts remembered in this respect, per run.
 pub const SOFT_HOSTS_MAX: usize = 20_000;
+
+/// A watch asks a host again for something that cannot be there after so many milliseconds.
+pub const SOFT_ASKED_MS: i64 = 30 * 86_400_000;
+
+/// A page whose words differ from those of the page for what is not there in no more than so many bits of 64 is such a page.
+pub const SOFT_BITS_MAX: u32 = 6;
 /// A robots.txt is read to here; RFC 9309 asks for 500 KiB.
 pub const ROBOTS_BYTES_MAX: u64 = 512 << 10;
 /// Hosts whose place in the scope is kept in memory.
@@ -158,6 +164,8 @@ pub const BLOCKS_AT_ONCE: u32 = 64;
 pub const SCHEDULE_URLS_MAX: usize = 100;
 /// Pages by which the freshness of a watch is reckoned.
 pub const FRESH_SAMPLE: usize = 4_096;
+/// Seeds of a watch that are told with how it stands.
+pub const TOLD_SEEDS_MAX: usize = 100;
 
 // What is written can be read, and what a sidecar should repeat is not too long for it.
 const _: () = assert!(LINK_LINES_BYTES_MAX + 3 * META_REPEATED_MAX * 2 * META_VALUE_BYTES_MAX < META_BYTES_MAX);

@@ -6,6 +6,9 @@
 //! depth: 2                                 links from a seed
 //! via: https://example.org/                the page it was heard on
 //! verdict: kept
+//! due: price                               why it was looked at again, and what was believed of it then:
+//! changes-per-day: 0.142857
+//! every-s: 86400                           looked at every so many seconds
 //! fetchTimeMs: 184
 //! timings: resolve=3 connect=12 tls=25 first-byte=110
 //! charsetForLinkExtraction: utf-8
@@ -17,6 +20,7 @@
 
 use std::fmt;
 
+use skep_schedule::revisit::Due;
 use skep_warc::date::{parse_ms, rfc3339};
 
 use crate::limits::{LINKS_MAX, META_BYTES_MAX, META_REPEATED_MAX, META_VALUE_BYTES_MAX, TITLE_BYTES_MAX};
@@ -58,6 +62,8 @@ pub struct Metadata<'a> {
     pub verdict: &'a str,
     /// What it is beside the capture before, in a word.
     pub found: Option<&'a str>,
+    /// Why it was looked at again.
+    pub due: Option<Due>,
     /// How long it took.
     pub timings: Timings,
     /// Whose hands fetched it, where they were not ours.
@@ -113,6 +119,11 @@ impl Metadata<'_> {
         text("kind", self.kind);
         text("verdict", Some(self.verdict));
         text("found", self.found);
+        if let Some(Due { why, changes_per_day_millionths: rate, every_s }) = self.due {
+            text("due", Some(why.id()));
+            text("changes-per-day", Some(&format!("{}.{:06}", rate / 1_000_000, rate % 1_000_000)));
+            text("every-s", Some(&every_s.to_string()));
+        }
         text("hands", self.hands);
         text("sources", self.sources);
         self.vantages.iter().take(META_REPEATED_MAX).for_each(|vantage| text("vantage", Some(vantage)));

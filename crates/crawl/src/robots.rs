@@ -263,6 +263,7 @@ async fn ask_once(
             mime: std::mem::take(&mut judged.mime),
             robots_line: 0,
             found: Finding::First,
+            due: None,
             hints: Vec::new(),
             position: None,
         };

@@ -5,20 +5,24 @@
 //!      another answer, or an error:  the host is honest, and is not asked again
 //!      the same text with a 200:     that text means "not there", here and from now on
 //! ```
-//! Nobody is asked who gives no cause: a host whose pages differ never sees the question.
+//! In a crawl nobody is asked who gives no cause: a host whose pages differ never sees the question. A watch asks every host before it looks
+//! at one of its pages again, and once a month from then on: what a page that died shows instead is then known beforehand. Pages for what
+//! is not there often name what was asked for; those that differ in little else are such pages, too.
 
 use std::collections::HashMap;
 use std::sync::{Mutex, PoisonError};
 
-use skep_fetch::{Ask, Session};
+use skep_fetch::{Ask, Exchange, Session};
+use skep_page::Input;
 use skep_schedule::LeaseId;
 use skep_url::Url;
 use skep_warc::http::Head;
+use xxhash_rust::xxh3::xxh3_64;
 
 use crate::hops::Hops;
 use crate::judge::{self, Judgement};
 use crate::keep;
-use crate::limits::{SOFT_ALIKE, SOFT_HOSTS_MAX};
+use crate::limits::{SOFT_ALIKE, SOFT_ASKED_MS, SOFT_BITS_MAX, SOFT_HOSTS_MAX};
 use crate::outcome::Outcome;
 use crate::visit::Visited;
 use crate::worker::Parts;
@@ -27,6 +31,8 @@ use crate::worker::Parts;
 #[derive(Default)]
 pub struct Soft {
     hosts: Mutex<HashMap<Box<str>, Host>>,
+    /// When hosts were asked, in milliseconds since 1970.
+    asked: Mutex<HashMap<Box<str>, i64>>,
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -36,14 +42,35 @@ enum Host {
     /// It was asked, or is being asked, and is taken to be honest.
     Honest,
     /// The text of its page for what is not there, and the bytes of that page.
-    Soft { text: u64, bytes: u64 },
+    Soft { text: u64, bytes: u64, words: u64 },
 }
 
 impl Soft {
     /// A page came: does it say that nothing is there?
     pub fn is_missing(&self, origin: &str, digest: u64) -> bool {
         let hosts = self.hosts.lock().unwrap_or_else(PoisonError::into_inner);
-        matches!(hosts.get(origin), Some(Host::Soft { text, bytes }) if *text == digest || *bytes == digest)
+        matches!(hosts.get(origin), Some(Host::Soft { text, bytes, .. }) if *text == digest || *bytes == digest)
+    }
+
+    /// The same by the words of the page, which are only read if its host is known to answer so.
+    pub fn is_much_like_missing(&self, origin: &str, words: impl FnOnce() -> u64) -> bool {
+        let hosts = self.hosts.lock().unwrap_or_else(PoisonError::into_inner);
+        let Some(Host::Soft { words: known, .. }) = hosts.get(origin).copied() else { return false };
+        drop(hosts);
+        known != 0 && (known ^ words()).count_ones() <= SOFT_BITS_MAX
+    }
+
+    /// A page of the host is looked at again: says, once in a while, that the host is to be asked before.
+    pub fn is_unasked(&self, origin: &str, now_ms: i64) -> bool {
+        let mut asked = self.asked.lock().unwrap_or_else(PoisonError::into_inner);
+        if asked.get(origin).is_some_and(|at_ms| now_ms.saturating_sub(*at_ms) < SOFT_ASKED_MS) {
+            return false;
+        }
+        if asked.len() >= SOFT_HOSTS_MAX {
+            asked.clear();
+        }
+        asked.insert(origin.into(), now_ms);
+        true
     }
 
     /// A page came. Says, once, that its host is to be asked for something that cannot be there.
@@ -71,19 +98,26 @@ impl Soft {
         suspect
     }
 
-    fn is_soft(&self, origin: &str, text: u64, bytes: u64) {
-        let mut hosts = self.hosts.lock().unwrap_or_else(PoisonError::into_inner);
-        hosts.insert(origin.into(), Host::Soft { text, bytes });
+    /// What it showed for something that cannot be there; nothing where it said honestly that nothing is.
+    fn answered(&self, origin: &str, shown: Option<[u64; 3]>) {
+        let host = shown.map_or(Host::Honest, |[text, bytes, words]| Host::Soft { text, bytes, words });
+        self.hosts.lock().unwrap_or_else(PoisonError::into_inner).insert(origin.into(), host);
     }
 }
 
-/// Looks at a page that came: it may be what its host shows for everything. Says whether the host is to be asked.
-pub fn look(judged: &mut Judgement, url: &Url, soft: &Soft) -> bool {
+/// Looks at a page that came: it may be what its host shows for everything. Says whether the host is to be asked. `same` says whether the page
+/// is as it was: one that always looked like that did not die, and its host has one page for everything.
+pub fn look(judged: &mut Judgement, url: &Url, exchange: &Exchange, same: impl FnOnce() -> bool, soft: &Soft) -> bool {
     if judged.outcome != Outcome(200) || judged.mime != "text/html" || judged.text_digest == 0 {
         return false;
     }
     let origin = crate::rules::origin(url.as_str());
-    if soft.is_missing(origin, judged.text_digest) {
+    let words = || exchange.head.as_ref().map_or(0, |head| words_of(url, head, exchange));
+    if soft.is_missing(origin, judged.text_digest) || soft.is_much_like_missing(origin, words) {
+        if same() {
+            soft.answered(origin, None);
+            return false;
+        }
         judged.outcome = Outcome::SOFT_MISSING;
         judged.follow = false;
         return false;
@@ -104,10 +138,13 @@ pub async fn ask(url: &Url, lease: LeaseId, session: &mut Session, parts: &Parts
     let exchange = session.get(&Ask::new(url)).await;
     let mut judged = judge::judge(&exchange, url, time_ms, true);
     let answer_ms = exchange.timings.total_ms.into();
-    if let (Outcome(200), Some(head)) = (judged.outcome, &exchange.head) {
-        let bytes = digest_of_bytes(head, &exchange);
-        parts.soft.is_soft(crate::rules::origin(url.as_str()), judged.text_digest, bytes);
-    }
+    let shown = match (judged.outcome, &exchange.head) {
+        (Outcome(200), Some(head)) => {
+            Some([judged.text_digest, digest_of_bytes(head, &exchange), words_of(url, head, &exchange)])
+        }
+        _ => None,
+    };
+    parts.soft.answered(crate::rules::origin(url.as_str()), shown);
     if exchange.response.is_empty() {
         return (answer_ms, judged.park_ms);
     }
@@ -133,8 +170,30 @@ pub async fn ask(url: &Url, lease: LeaseId, session: &mut Session, parts: &Parts
     (answer_ms, judged.park_ms)
 }
 
-fn digest_of_bytes(head: &Head, exchange: &skep_fetch::Exchange) -> u64 {
-    judge::decoded(head, exchange).map_or(0, |body| xxhash_rust::xxh3::xxh3_64(&body))
+fn digest_of_bytes(head: &Head, exchange: &Exchange) -> u64 {
+    judge::decoded(head, exchange).map_or(0, |body| xxh3_64(&body))
+}
+
+fn words_of(url: &Url, head: &Head, exchange: &Exchange) -> u64 {
+    let Ok(body) = judge::decoded(head, exchange) else { return 0 };
+    likeness(&skep_page::text(&Input { url, head: Some(head), body: &body }).text, url)
+}
+
+/// What the words of a text come to, but for those that its URL has too: texts that have most words in common differ in few bits
+/// (Charikar's simhash). 0 for a text without words.
+fn likeness(text: &str, url: &Url) -> u64 {
+    let split = |text: &str| -> Vec<String> {
+        text.split(|c: char| !c.is_alphanumeric()).filter(|word| !word.is_empty()).map(str::to_lowercase).collect()
+    };
+    let named = split(url.as_str());
+    let mut bits = [0_i32; 64];
+    for word in split(text).iter().filter(|word| !named.contains(word)) {
+        let digest = xxh3_64(word.as_bytes());
+        for (bit, sum) in bits.iter_mut().enumerate() {
+            *sum += if digest >> bit & 1 == 1 { 1 } else { -1 };
+        }
+    }
+    bits.iter().enumerate().fold(0, |all, (bit, sum)| all | u64::from(*sum > 0) << bit)
 }
 
 #[cfg(test)]
@@ -155,9 +214,36 @@ mod tests {
     fn only_what_looks_like_nothing_is_missing() {
         let soft = Soft::default();
         assert!(!soft.is_missing("http://a.test", 7));
-        soft.is_soft("http://a.test", 7, 8);
+        soft.answered("http://a.test", Some([7, 8, 0xff]));
+        assert!(soft.is_much_like_missing("http://a.test", || 0xf8));
+        assert!(!soft.is_much_like_missing("http://a.test", || 0xff00));
+        assert!(!soft.is_much_like_missing("http://b.test", || panic!("nobody reads pages of an honest host")));
         assert!(soft.is_missing("http://a.test", 7) && soft.is_missing("http://a.test", 8));
         assert!(!soft.is_missing("http://a.test", 9) && !soft.is_missing("http://b.test", 7));
+    }
+
+    #[test]
+    fn pages_that_differ_in_what_was_asked_for_are_alike() {
+        let of = |path: &str, text: &str| likeness(text, &Url::parse(&format!("http://a.test/{path}")).unwrap());
+        let missing = |path: &str| {
+            of(
+                path,
+                &format!(
+                    "Sorry, there is no page {path} on this server. Perhaps it was moved? Try the search instead."
+                ),
+            )
+        };
+        assert_eq!(missing("not-there-0ab"), missing("news/2026"));
+        let page = of("news/2026", "The town council has decided to build another bridge over the river next year.");
+        assert!((page ^ missing("x")).count_ones() > SOFT_BITS_MAX);
+        assert_eq!(of("a", ""), 0);
+    }
+
+    #[test]
+    fn a_host_is_asked_once_a_month_by_a_watch() {
+        let soft = Soft::default();
+        assert!(soft.is_unasked("http://a.test", 0) && !soft.is_unasked("http://a.test", SOFT_ASKED_MS - 1));
+        assert!(soft.is_unasked("http://b.test", 5) && soft.is_unasked("http://a.test", SOFT_ASKED_MS));
     }
 
     #[test]

@@ -8,6 +8,7 @@ use std::net::IpAddr;
 
 use skep_archive::Position;
 use skep_fetch::{Ask, Exchange, Session};
+use skep_schedule::revisit::Due;
 use skep_schedule::{BundleUrl, LeaseId};
 use skep_url::Url;
 
@@ -67,6 +68,8 @@ pub struct Visited {
     pub robots_line: u16,
     /// What it is beside the capture before.
     pub found: Finding,
+    /// Why it was looked at again.
+    pub due: Option<Due>,
     /// Dates at which pages changed, as a sitemap or a feed has them: URL, milliseconds since 1970.
     pub hints: Vec<(String, i64)>,
     /// The last of its records.
@@ -98,6 +101,7 @@ impl Visited {
             mime: String::new(),
             robots_line: 0,
             found: Finding::First,
+            due: None,
             hints: Vec::new(),
             position: None,
         }
@@ -151,7 +155,8 @@ pub async fn visit(
     let time_ms = exchange.brought.as_ref().map_or(time_ms, |brought| brought.time_ms);
     let mut judged = judge::judge(&exchange, url, time_ms, parts.ignores_robots(url));
     let answer = network::look(&mut judged, &Seen { url, exchange: &exchange, began_ms }, session, parts).await;
-    let suspect = soft::look(&mut judged, url, &parts.soft);
+    let same = || previous.as_ref().is_some_and(|previous| keep::is_same(&exchange, previous));
+    let suspect = soft::look(&mut judged, url, &exchange, same, &parts.soft);
     let wanted = if given.is_none() && cookie.is_none() { cookies::wanted_back(url, &exchange) } else { None };
     let mut visited = visited(ask, url, lease, &exchange, &mut judged, time_ms);
     let mut step = Step {
@@ -215,6 +220,7 @@ fn visited(
         mime: std::mem::take(&mut judged.mime),
         robots_line: 0,
         found: Finding::First,
+        due: ask.due,
         hints: std::mem::take(&mut judged.hints),
         position: None,
     }

@@ -13,7 +13,7 @@ use crate::answers::is_named;
 use crate::canonical::canonical;
 use crate::error::{Error, Result};
 use crate::ledger::Ledger;
-use crate::limits::{FRESH_SAMPLE, SCHEDULE_URLS_MAX};
+use crate::limits::{FRESH_SAMPLE, SCHEDULE_URLS_MAX, TOLD_SEEDS_MAX};
 use crate::registry::State;
 use crate::settings::{Settings, Watch};
 
@@ -36,6 +36,7 @@ pub fn standings(ledger: &mut Ledger, all: &[Settings]) -> Result<Vec<Value>> {
             "tags": watch.tags,
             "policy": told_policy(watch),
             "budget": told_budget(watch),
+            "seeds": settings.seeds.iter().take(TOLD_SEEDS_MAX).collect::<Vec<_>>(),
             "pages": standing.pages,
             "sampled": standing.sampled,
             "fresh": standing.fresh,

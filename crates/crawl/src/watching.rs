@@ -10,10 +10,11 @@
 //! of the day. A run recalls the memories of its crawl block by block while it works already.
 
 use std::collections::HashMap;
+use std::collections::hash_map::Entry;
 
 use skep_schedule::limits::{AUDIT_PERCENT, BLOCK_URLS, PRICE_SAMPLE};
 use skep_schedule::revisit::hint::{self, Trust};
-use skep_schedule::revisit::{Calendar, Found, Memory, Moment, Pool, Revisits, importance};
+use skep_schedule::revisit::{Calendar, Due, Found, Memory, Moment, Pool, Revisits, importance};
 use skep_schedule::{SiteId, retry};
 
 use crate::canonical::canonical;
@@ -23,7 +24,7 @@ use crate::hearing::site_id;
 use crate::ledger::{Ledger, name_of};
 use crate::limits::{BLOCKS_AT_ONCE, WATCHED_SITES_MAX};
 use crate::outcome::Outcome;
-use crate::registry::{HostId, State};
+use crate::registry::{HostId, Registry, State};
 use crate::settings::Watch;
 use crate::visit::Visited;
 
@@ -334,8 +335,9 @@ impl Ledger {
             match said {
                 Said::Found(found) if known => {
                     watching.revisits.visited(&mut memory, pool, found, now, chance);
-                    let trust = watching.trusts.entry(host).or_default();
-                    trust.observe(told, found != Found::Same, now);
+                    if live {
+                        self.believe(watching, host, told, found != Found::Same, now)?;
+                    }
                 }
                 Said::Found(_) => {}
                 Said::Missing => watching.revisits.failed(&mut memory, now),
@@ -349,6 +351,22 @@ impl Ledger {
         Ok(())
     }
 
+    /// A look showed whether a hint was right. What that comes to stays with the host.
+    fn believe(&mut self, watching: &mut Watching, host: HostId, told: bool, changed: bool, now: Moment) -> Result<()> {
+        let trust = trust_of(&mut watching.trusts, &mut self.registry, host)?;
+        trust.observe(told, changed, now);
+        let kept = trust.encode();
+        Ok(self.registry.update_host(host, |conduct| conduct.trust = kept)?)
+    }
+
+    /// Why a page that waits is looked at.
+    pub(crate) fn why_due(&mut self, entry: u64) -> Result<Option<Due>> {
+        let now = Moment::from_ms(skep_archive::system_clock());
+        let memory = self.registry.memory(entry)?;
+        let watching = self.watching.as_ref().filter(|_| memory.last().is_some());
+        Ok(watching.map(|watching| watching.revisits.why(&memory, now, watching.bundle_chance(entry, &memory))))
+    }
+
     /// A sitemap or a feed says when a page changed. Believed as far as what its host said was right before.
     pub(crate) fn told(&mut self, crawl: u16, url: &str, date_ms: i64, now: Moment) -> Result<()> {
         let Some(entry) = self.registry.known(crawl, &canonical(url))? else { return Ok(()) };
@@ -359,7 +377,7 @@ impl Ledger {
         }
         let host = self.registry.host_of(entry)?;
         let Some(watching) = &mut self.watching else { return Ok(()) };
-        let expected = watching.trusts.get(&host).copied().unwrap_or_default().expected_changes();
+        let expected = trust_of(&mut watching.trusts, &mut self.registry, host)?.expected_changes();
         let chance = watching.bundle_chance(entry, &memory);
         watching.revisits.told(&mut memory, expected, now, chance);
         self.registry.remember(entry, &memory)?;
@@ -542,6 +560,21 @@ impl Ledger {
             overdue,
             overdue_bundles,
         })
+    }
+}
+
+/// How far the hints of a host are believed; as it was, where somebody saw it before.
+fn trust_of<'t>(
+    trusts: &'t mut HashMap<HostId, Trust>,
+    registry: &mut Registry,
+    host: HostId,
+) -> Result<&'t mut Trust> {
+    if trusts.len() >= WATCHED_SITES_MAX && !trusts.contains_key(&host) {
+        trusts.clear();
+    }
+    match trusts.entry(host) {
+        Entry::Occupied(known) => Ok(known.into_mut()),
+        Entry::Vacant(new) => Ok(new.insert(Trust::decode(registry.host(host)?.conduct.trust))),
     }
 }
 

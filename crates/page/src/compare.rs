@@ -131,10 +131,11 @@ impl Difference {
         let sum = |version: &Version, blocks: &[usize]| blocks.iter().map(|at| version.blocks[*at].words).sum::<u32>();
         let seen: Vec<Seen> = changes
             .iter()
-            .map(|(place, removed, added, ..)| Seen {
+            .map(|(place, removed, added, gone, _)| Seen {
                 around: around(place),
                 shows: [content(&is[place.new.clone()]), content(&was[place.old.clone()])],
                 words: [sum(old, removed).max(sum(new, added)), old.print.words.max(new.print.words)],
+                turned: [sum(old, removed), sum(new, added), sum(old, removed).saturating_sub(*gone)],
             })
             .collect();
         let masked = mask.learn(&seen);
@@ -168,7 +169,7 @@ impl Difference {
     /// Links that change all the time while the text does not are a part that always changes.
     fn links_alone(&mut self, was: u64, is: u64, mask: &mut Mask) {
         let alone = self.classes == Classes::of(Class::Links);
-        if alone && mask.also(&Seen { around: ALL_LINKS, shows: [is, was], words: [0, 0] }) {
+        if alone && mask.also(&Seen { around: ALL_LINKS, shows: [is, was], words: [0, 0], turned: [0, 0, 0] }) {
             self.classes = Classes::default();
             self.masked += 1;
             self.links_added.clear();

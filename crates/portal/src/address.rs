@@ -3,6 +3,7 @@
 //! ```text
 //!  /web/20140126200624/http://example.org/a?b      a page in its frame        /web/2014/…: the capture nearest to the end of 2014
 //!  /web/20140126200624mp_/http://example.org/a?b   the page itself            if_ the same; im_ js_ cs_ and others: its parts
+//!  /web/20140126200624pk_/http://example.org/a?b   without its scripts, for choosing parts of it
 //!  /web/20140126200624id_/http://example.org/a?b   as it was fetched
 //!  /web/http://example.org/a?b                     a TimeGate; without Accept-Datetime the newest
 //!  /web/*/http://example.org/a?b                   which captures there are
@@ -161,7 +162,7 @@ pub fn url(text: &str) -> Result<String, Wrong> {
 
 /// Whether a modifier asks for a document: what can be navigated to. Others are parts of one.
 pub fn is_document(modifier: &str) -> bool {
-    matches!(modifier, "" | "mp_" | "if_" | "id_" | "fr_" | "tf_" | "bn_")
+    matches!(modifier, "" | "mp_" | "if_" | "id_" | "fr_" | "tf_" | "bn_" | "pk_")
 }
 
 #[cfg(test)]

@@ -23,7 +23,7 @@ use axum::extract::State;
 use axum::http::{HeaderMap, HeaderValue, Request, Response, StatusCode, header};
 use bytes::Bytes;
 use serde_json::json;
-use skep_archive::{Capture, CaptureKind, Key};
+use skep_archive::{Capture, CaptureKind, Key, Position};
 use skep_changes::{Changes, Cursor, Delta, Error, Filter, From, Kept, Settings};
 use skep_page::compare::{Class, Classes};
 use skep_warc::date;
@@ -36,7 +36,7 @@ use tokio::sync::{mpsc, watch};
 
 const LINES: &str = "application/x-ndjson";
 const EVENTS: &str = "text/event-stream";
-const NAMES: &[&str] = &["since", "host", "prefix", "class", "min_change", "mime", "delta", "limit"];
+const NAMES: &[&str] = &["since", "host", "prefix", "class", "min_change", "mime", "watch", "delta", "limit"];
 
 /// What those who stay share.
 pub struct Hub {
@@ -58,21 +58,55 @@ struct Recent {
     events: usize,
 }
 
-/// An event as all who stay get it: written once, however many they are.
+/// An event as all who stay get it: read and written once, however many they are.
 struct Frame {
     number: u64,
+    key: Position,
+    classes: Classes,
+    share: u16,
+    time_ms: i64,
+    mime: Box<str>,
+    url: Box<str>,
+    details: Box<str>,
     value: Box<[u8]>,
-    host: String,
+    host: Box<str>,
     /// As a server-sent event.
     text: String,
 }
 
 impl Frame {
     fn of(cursor: &Cursor, kept: &Kept<'_>) -> Frame {
-        let host = skep_url::Url::parse(kept.url).map(|url| url.host_name().to_owned()).unwrap_or_default();
+        let host = skep_url::Url::parse(kept.url).map(|url| url.host_name().into()).unwrap_or_default();
         let mut text = String::with_capacity(kept.value.len() + 512);
         frame(cursor, kept, None, &mut text);
-        Frame { number: cursor.number, value: kept.value.into(), host, text }
+        let Kept { key, classes, share, time_ms, mime, url, details, value } = *kept;
+        let (mime, url, details) = (mime.into(), url.into(), details.into());
+        Frame {
+            number: cursor.number,
+            key,
+            classes,
+            share,
+            time_ms,
+            mime,
+            url,
+            details,
+            value: value.into(),
+            host,
+            text,
+        }
+    }
+
+    fn kept(&self) -> Kept<'_> {
+        Kept {
+            key: self.key,
+            classes: self.classes,
+            share: self.share,
+            time_ms: self.time_ms,
+            mime: &self.mime,
+            url: &self.url,
+            details: &self.details,
+            value: &self.value,
+        }
     }
 }
 
@@ -247,6 +281,7 @@ pub fn filter(params: &Params) -> Result<Filter, Trouble> {
         host: params.get("host").map(str::to_ascii_lowercase),
         prefix: params.get("prefix").map(str::to_owned),
         mime: params.get("mime").filter(|mime| !mime.is_empty()).map(str::to_owned),
+        watch: params.get("watch").filter(|watch| !watch.is_empty()).map(str::to_owned),
         ..Filter::default()
     };
     for name in params.all("class").flat_map(|names| names.split(',')).filter(|name| !name.is_empty()) {
@@ -382,11 +417,11 @@ fn put(portal: &Portal, texts: Option<&Settings>, cursor: &Cursor, event: &Kept<
 /// What is there and what comes, as server-sent events.
 async fn stay(portal: Arc<Portal>, asked: Asked, may: May) -> Answer {
     let shared = portal.clone();
-    let from = asked.from.clone();
+    let (from, filter) = (asked.from.clone(), asked.filter.clone());
     let begun = tokio::task::spawn_blocking(move || {
         let changes = &shared.hub.changes;
         changes.follow(&shared.archive, shared.now_ms(), &mut |_| ())?;
-        changes.check(&shared.archive, &from)
+        changes.first(&shared.archive, &from, &filter)
     });
     let cursor = match begun.await {
         Ok(Ok(cursor)) => cursor,
@@ -440,7 +475,7 @@ impl Consumer {
             let now_ms = self.portal.now_ms();
             for told in &some[skip..] {
                 self.cursor.number = told.number;
-                let Some(event) = Kept::decode(&told.value) else { continue };
+                let event = told.kept();
                 if self.asked.filter.admits_of(&event, Some(&told.host))
                     && !self.portal.archive.views().is_hidden(event.record())
                     && may_see(&self.portal, self.may, now_ms, &event)

@@ -14,6 +14,10 @@ pub struct Watched {
     pub tags: Vec<String>,
     /// By what the next look is chosen.
     pub policy: String,
+    /// How much is spent on looking, in words.
+    pub budget: String,
+    /// Where it begins, or some of it.
+    pub seeds: Vec<String>,
     /// Pages that are looked at again.
     pub pages: u64,
     /// Of these, as many were reckoned with.

@@ -147,3 +147,15 @@ pub const HISTORY_LINKS_TOLD: usize = 50;
 const _: () = assert!(PAGE_ROWS <= PAGE_ROWS_MAX);
 const _: () = assert!(PIECE_BYTES <= WHOLE_BODY_BYTES_MAX);
 const _: () = assert!(HEADER_BYTES_MAX <= HEADERS_BYTES_MAX);
+
+/// Bytes of a rule for a site, as it is sent.
+pub const RULE_BYTES_MAX: usize = 16 << 10;
+
+/// Characters of one part of it.
+pub const RULE_CHARS_MAX: usize = 2_000;
+
+/// How long it may take to come.
+pub const RULE_MS: u64 = 10_000;
+
+/// Seeds that the page of a watch names; the others are counted.
+pub const SEEDS_SHOWN_MAX: usize = 50;

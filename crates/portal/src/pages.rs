@@ -13,6 +13,8 @@
 //!  /changes/feed.atom                 what happened last, for feed readers
 //!  /history?url=                      what changed of a URL, word by word
 //!  /freshness                         how well watches keep up
+//!  /watches?tag=                      what is watched, under which tags and by which rules
+//!  /watches/pick?url=                 parts of a page that count or do not, chosen by pointing at them
 //!  /contributors                      who lends bandwidth, and how much they are believed
 //!  /statistics                        counts and charts
 //!  /files  /files/FILE                the files of the archive, and what is in one
@@ -38,6 +40,7 @@ mod start;
 mod statistics;
 mod texts;
 mod url;
+mod watches;
 
 use crate::answer::{self, Answer};
 use crate::api::no_collection;
@@ -52,7 +55,7 @@ use axum::Router;
 use axum::body::Body;
 use axum::extract::State;
 use axum::http::{HeaderValue, Request, StatusCode, header};
-use axum::routing::get;
+use axum::routing::{get, post};
 use std::sync::Arc;
 
 type Make = fn(&Looking<'_>, &Params, &Visit) -> Result<Answer, Trouble>;
@@ -70,6 +73,9 @@ pub fn routes() -> Router<Arc<Portal>> {
         .route("/changes/feed.atom", get(|portal, request| respond(portal, request, feed::page)))
         .route("/history", get(|portal, request| respond(portal, request, history::page)))
         .route("/freshness", get(|portal, request| respond(portal, request, freshness::page)))
+        .route("/watches", get(|portal, request| respond(portal, request, watches::page)))
+        .route("/watches/pick", get(|portal, request| respond(portal, request, watches::pick)))
+        .route("/watches/rules", post(watches::add))
         .route("/contributors", get(|portal, request| respond(portal, request, contributors::page)))
         .route("/statistics", get(|portal, request| respond(portal, request, statistics::page)))
         .route("/files", get(|portal, request| respond(portal, request, files::list)))
@@ -78,6 +84,7 @@ pub fn routes() -> Router<Arc<Portal>> {
         .route("/-/style.css", get(style))
         .route("/-/live.js", get(live_script))
         .route("/-/board.js", get(board_script))
+        .route("/-/watches.js", get(watches_script))
 }
 
 async fn respond(State(portal): State<Arc<Portal>>, request: Request<Body>, make: Make) -> Answer {
@@ -110,6 +117,10 @@ async fn live_script() -> Answer {
 
 async fn board_script() -> Answer {
     asset("text/javascript; charset=utf-8", include_str!("../assets/board.js"))
+}
+
+async fn watches_script() -> Answer {
+    asset("text/javascript; charset=utf-8", include_str!("../assets/watches.js"))
 }
 
 fn asset(media_type: &'static str, text: &'static str) -> Answer {

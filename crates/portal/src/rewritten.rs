@@ -21,6 +21,10 @@ use skep_url::Url;
 use skep_warc::coding::{self, Bounds};
 use std::io::BufRead;
 
+/// The modifier of a page in which parts are chosen: none of its scripts run, and one of ours tells what was pointed at.
+pub const PICK: &str = "pk_";
+const PICK_SCRIPT: &str = include_str!("../assets/pick.js");
+
 /// Answers an address with any modifier but `id_`.
 pub fn page(look: &Looking<'_>, at: &At, visit: &Visit, reply: Reply) {
     let mut reply = Some(reply);
@@ -108,6 +112,22 @@ pub fn guard(portal: &Portal, base: &str, into: &mut HeaderMap) {
     into.insert("origin-agent-cluster", HeaderValue::from_static("?1"));
 }
 
+/// What a page may do in which parts are chosen: show itself, and run our script.
+fn picked(origin: &str, nonce: &str, into: &mut HeaderMap) {
+    let policy = format!(
+        "default-src {origin} data: blob: 'unsafe-inline'; script-src 'nonce-{nonce}'; connect-src 'none'; worker-src 'none'; frame-src 'none'; \
+         object-src 'none'; base-uri {origin}; form-action 'none'; webrtc 'block'; sandbox allow-scripts"
+    );
+    into.insert(header::CONTENT_SECURITY_POLICY, answer::value(&policy));
+}
+
+/// What no page of the past can have known.
+fn nonce() -> String {
+    use std::hash::BuildHasher;
+    let draw = |turn: u8| std::hash::RandomState::new().hash_one(turn);
+    format!("{:016x}{:016x}", draw(0), draw(1))
+}
+
 struct Rewriting<'a> {
     look: &'a Looking<'a>,
     at: &'a At,
@@ -136,7 +156,8 @@ impl Rewriting<'_> {
             Origin::Other { origin, .. } => origin,
         };
         let (prefix, time) = (format!("{origin}/{}/", self.look.scope.name()), self.time());
-        let place = Place { prefix: &prefix, time: &time, url: &own, scripts: self.look.portal.scripts };
+        let scripts = self.look.portal.scripts && self.at.modifier != PICK;
+        let place = Place { prefix: &prefix, time: &time, url: &own, scripts };
         if self.is_binary() {
             return self.unlinked(reply);
         }
@@ -156,9 +177,16 @@ impl Rewriting<'_> {
             let mut rewriter = Rewriter::new(kind, &place, charset);
             let mut out = Vec::with_capacity(whole.len() + whole.len() / 4);
             rewriter.write(&whole, &mut out);
-            let head = self.head(shown, kind, &place, false);
+            let mut head = self.head(shown, kind, &place, false);
             if all {
                 rewriter.end(&mut out);
+                if self.at.modifier == PICK {
+                    let nonce = nonce();
+                    picked(origin, &nonce, head.headers_mut());
+                    if kind == Kind::Html {
+                        out.extend(format!("<script nonce=\"{nonce}\">{PICK_SCRIPT}</script>").into_bytes());
+                    }
+                }
                 drop(decoded);
                 source.end()?;
                 tell(reply, self.whole(head, out));

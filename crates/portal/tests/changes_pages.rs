@@ -8,7 +8,7 @@ mod web;
 
 use driver::{Browser, pictures};
 use site::{Site, Warc, add};
-use skep_portal::{Settings, Watched};
+use skep_portal::{Access, Settings, Watched};
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 use web::Web;
@@ -129,6 +129,8 @@ fn freshness_is_what_the_watches_say() {
         name: name.into(),
         tags: vec!["<b>".into()],
         policy: "harmonic".into(),
+        budget: "5/s".into(),
+        seeds: vec![URL.into()],
         pages,
         sampled: pages.min(1_000),
         fresh,
@@ -237,4 +239,92 @@ fn the_difference_page_marks_exactly_the_edited_words() {
         browser.picture(&pictures().join(format!("changes-{name}-phone.png")));
         assert_eq!(fits, true, "{name}");
     }
+}
+
+const TOKEN: &str = "sesame";
+
+fn watched() -> Vec<Watched> {
+    let watch = |name: &str, tag: &str| Watched {
+        name: name.into(),
+        tags: vec![tag.into()],
+        policy: "harmonic".into(),
+        budget: "5/s".into(),
+        seeds: vec![URL.into()],
+        ..Watched::default()
+    };
+    vec![watch("press", "news"), watch("prices", "shop")]
+}
+
+fn watching(said: &str) -> Site {
+    let warc = page(Warc::new(), URL, "2024-01-01T00:00:00Z", said);
+    Site::with(&[("c", "a.warc.gz", warc.bytes)], |settings| {
+        let users = format!("[[token]]\nsha256 = \"{}\"\nmay = \"write\"\n", sha256(TOKEN));
+        let access = Access::default().with_users(&users).unwrap();
+        Settings { watches: Some(Arc::new(|| Ok(watched()))), access, ..settings }
+    })
+}
+
+/// As `sha256sum` has it.
+fn sha256(text: &str) -> String {
+    skep_warc::digest::Digest::of(skep_warc::digest::Algorithm::Sha256, text.as_bytes()).hex()
+}
+
+#[test]
+fn watches_are_listed_by_tag_and_rules_come_from_those_who_may_write() {
+    let site = watching(FIRST);
+    let html = site.get("/watches").is(200).text();
+    for told in [
+        "<h2 id=\"press\">press</h2>",
+        "href=\"/watches?tag=news\">news</a>",
+        "href=\"/changes/live?watch=press\"",
+        "href=\"/changes/feed.atom?watch=press\"",
+        "href=\"/watches/pick?url=http://example.org/news\"",
+        "There are none",
+    ] {
+        assert!(html.contains(told), "{told} in {html}");
+    }
+    let html = site.get("/watches?tag=shop").is(200).text();
+    assert!(html.contains("id=\"prices\"") && !html.contains("id=\"press\""), "{html}");
+
+    let form = [("content-type", "application/x-www-form-urlencoded")];
+    let (rule, bearer) = ("about=example.org&ignore=.clock", format!("Bearer {TOKEN}"));
+    let token = [form[0], ("authorization", bearer.as_str())];
+    site.ask("POST", "/watches/rules", &form, rule.as_bytes()).is(403);
+    site.ask("POST", "/watches/rules", &token, rule.as_bytes()).is(200);
+    let wrong = site.ask("POST", "/watches/rules", &token, b"about=example.org&keep=a+%3E+b").is(400).text();
+    assert!(wrong.contains("a > b"), "{wrong}");
+    for wrong in ["", "about=example.org", "keep=main", "about=a&keep="] {
+        site.ask("POST", "/watches/rules", &token, wrong.as_bytes()).is(400);
+    }
+    site.ask("POST", "/watches/rules", &token, &[b'a'; 100_000]).is(413);
+    let html = site.get("/watches").is(200).text();
+    assert!(html.contains("<td><code>example.org</code></td><td></td><td><code>.clock</code></td>"), "{html}");
+    site.get("/watches/pick?url=http://nobody.example/").is(404);
+    // A feed is that of its watch, and of nothing else.
+    assert!(!site.get("/changes/feed.atom?watch=press").is(200).text().contains("<entry>"));
+}
+
+#[test]
+fn parts_of_a_page_are_chosen_by_pointing_at_them() {
+    let web = Web::of(&[]);
+    let Some(browser) = Browser::start(web.port) else { return };
+    let said = "<div id=\"side\"><p class=\"clock\">noon</p></div><script>top.postMessage('hacked', '*'); document.title = 'ran'</script>";
+    let site = watching(said);
+    let portal = format!("http://127.0.0.1:{}", site.serving.address().port());
+    browser.go(&format!("{portal}/watches/pick?url={URL}"));
+    // What a hand does in the frame, whose page is a stranger to ours.
+    browser.enter(Some("#page"));
+    browser.click(".clock");
+    assert_ne!(browser.run("return document.title"), "ran", "none of its own scripts run");
+    browser.enter(None);
+    browser.until("document.querySelector('#rule [name=part]').value !== ''");
+    let chosen = browser.run("return document.querySelector('#rule [name=part]').value");
+    assert_eq!(chosen, "p.clock");
+    let toml = browser.run("return document.getElementById('toml').textContent");
+    assert!(toml.as_str().unwrap().contains("ignore = [\"p.clock\"]"), "{toml}");
+    browser.run(&format!("document.querySelector('#rule [name=token]').value = '{TOKEN}'"));
+    browser.click("#rule button");
+    browser.until("document.getElementById('told').textContent.startsWith('kept')");
+    browser.picture(&pictures().join("watches-pick.png"));
+    assert!(site.get("/watches").is(200).text().contains("<code>p.clock</code>"));
 }

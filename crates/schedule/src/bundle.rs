@@ -4,6 +4,7 @@ use serde::{Deserialize, Serialize};
 
 use crate::id::LeaseId;
 use crate::pace::Pace;
+use crate::revisit::Due;
 
 /// URLs of one host that travel together, under one lease.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
@@ -39,6 +40,9 @@ pub struct BundleUrl {
     pub failures: u8,
     /// The page it was first heard from.
     pub via: Option<String>,
+    /// Why it is looked at again; nothing for what was never seen.
+    #[serde(default)]
+    pub due: Option<Due>,
     /// `ETag` of the capture we hold.
     pub etag: Option<Vec<u8>>,
     /// `Last-Modified` of the capture we hold.

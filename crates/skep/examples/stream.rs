@@ -76,6 +76,11 @@ fn main() -> Result<()> {
     Ok(())
 }
 
+/// Says on the way what a part came to.
+fn came_to(told: &Value, name: &str) {
+    eprintln!("{name}: {}", told[name]);
+}
+
 fn record(number: u64, url: &str, time_ms: i64, body: &str) -> Result<Encoded> {
     let message = format!("HTTP/1.1 200 OK\r\nContent-Type: text/html\r\nContent-Length: {}\r\n\r\n{body}", body.len());
     let mut id = [3; 16];
@@ -120,6 +125,7 @@ fn captures(archive: &Archive, changes: &Changes, asked: &Asked, told: &mut Valu
         let began = Instant::now();
         let done = changes.follow(archive, START_MS, &mut |_| ())?;
         told[name] = json!({ "events": done.events, "seconds": began.elapsed().as_secs_f64() });
+        came_to(told, name);
     }
     Ok(())
 }
@@ -156,6 +162,7 @@ fn check_lines(archive: &Archive, changes: &Changes, asked: &Asked, told: &mut V
     let began = Instant::now();
     changes.follow(archive, START_MS, &mut |_| ())?;
     told["checks"] = json!({ "lines": asked.lines, "seconds": began.elapsed().as_secs_f64() });
+    came_to(told, "checks");
     Ok(())
 }
 
@@ -170,6 +177,7 @@ fn replay(archive: &Arc<Archive>, changes: &Arc<Changes>, told: &mut Value) -> R
         ControlFlow::Continue(())
     })?;
     told["replay"] = json!({ "events": events, "bytes": bytes, "seconds": began.elapsed().as_secs_f64() });
+    came_to(told, "replay");
     let serving = serve(archive.clone(), settings(changes))?;
     let mut stream = TcpStream::connect(serving.address())?;
     let began = Instant::now();
@@ -184,6 +192,7 @@ fn replay(archive: &Arc<Archive>, changes: &Arc<Changes>, told: &mut Value) -> R
         seconds = began.elapsed().as_secs_f64();
     }
     told["replay_http"] = json!({ "events": lines, "seconds": seconds });
+    came_to(told, "replay_http");
     serving.stopper().stop();
     serving.wait();
     Ok(())
@@ -222,6 +231,7 @@ fn live(archive: &Arc<Archive>, changes: &Arc<Changes>, asked: &Asked, told: &mu
     let seconds = began.elapsed().as_secs_f64();
     let heard: Value = serde_json::from_str(&lines.next().ok_or("the consumers said nothing")??)?;
     told["live"] = json!({ "appended": number, "seconds": seconds, "consumers": heard });
+    came_to(told, "live");
     consumers.wait()?;
     serving.stopper().stop();
     serving.wait();

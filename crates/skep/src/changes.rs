@@ -50,6 +50,9 @@ pub struct Typed {
     /// Only this media type; `image/*` for all of a kind
     #[arg(long, value_name = "TYPE")]
     mime: Option<String>,
+    /// Only pages that were visited for the watch or crawl of this name
+    #[arg(long, value_name = "NAME")]
+    watch: Option<String>,
     /// With each event, what leads from the text that was told before to the text now (in --json: `delta`)
     #[arg(long)]
     delta: bool,
@@ -70,6 +73,8 @@ pub struct Job {
     share_min: u16,
     #[serde(default)]
     mime: Option<String>,
+    #[serde(default)]
+    watch: Option<String>,
     #[serde(default)]
     delta: bool,
 }
@@ -122,6 +127,7 @@ impl Typed {
             classes,
             share_min: self.min_change.as_deref().map(share).transpose()?.unwrap_or(0),
             mime: self.mime,
+            watch: self.watch,
             delta: self.delta,
         })
     }
@@ -144,6 +150,7 @@ pub fn perform(owned: &Owned, job: &Job, tell: &mut dyn Tell) -> Result<Exit> {
         classes: job.classes.map(Classes),
         share_min: job.share_min,
         mime: job.mime.clone(),
+        watch: job.watch.clone(),
         since_ms: job.since_ms,
     };
     let filter = if job.delta { filter.with_text() } else { filter };

@@ -1,10 +1,12 @@
 //! `skep crawl`: archives a site, or a thousand.
 
+mod asked;
 mod drawn;
 mod job;
 mod live;
 mod wishes;
 
+pub use asked::Asked;
 pub use job::{Fetch, Hands, Job, user_agent};
 pub use live::{Live, Voice};
 pub use wishes::Wishes;
@@ -17,7 +19,6 @@ use crate::{report, search, signals};
 use clap::Args;
 use serde_json::{Value, json};
 use skep_crawl::{Ending, Event, Question, Run};
-use std::path::PathBuf;
 use std::sync::Arc;
 
 /// Crawl sites into the archive: politely, byte for byte, and again from where it stopped
@@ -43,29 +44,11 @@ While it runs, and after: skep queue, skep why URL, skep report.
 Exit code 0 if it finished, 3 if it was stopped, a budget is spent or sites asked to be left alone for long, 1 if nothing could be fetched at all.")]
 pub struct Typed {
     #[command(flatten)]
-    wishes: Wishes,
-    /// Take everything that no flag says from this TOML file
-    #[arg(long, value_name = "FILE")]
-    config: Option<PathBuf>,
-    /// Let contributors fetch what they have room for; `skep serve --contributors` hands it out
-    #[arg(long)]
-    contributors: bool,
-    /// Let contributors fetch all of it; this machine only checks
-    #[arg(long)]
-    by_contributors: bool,
-    /// Keep an index of the texts of all pages in the archive, for `skep search`
-    #[arg(long)]
-    text: bool,
+    asked: Asked,
 }
 
 pub fn run(typed: Typed, place: &Place) -> Result<Exit> {
-    let wishes = match &typed.config {
-        Some(path) => typed.wishes.over(Wishes::load(path)?),
-        None => typed.wishes,
-    };
-    let mut job = wishes.meant(&place.archive.join("settings"), place.json)?;
-    job.text = typed.text;
-    job.hands = Hands { contributors: typed.contributors || typed.by_contributors, only: typed.by_contributors };
+    let job = typed.asked.meant(place, None)?;
     let name = job.settings.name.clone();
     let mut live = Live::new(place.json);
     let _watch = {

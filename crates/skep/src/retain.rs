@@ -19,7 +19,7 @@ What is kept is said in settings/retention.toml in the archive's folder, for all
   keep = \"text\"                         # versions that changed the text; or \"all\"; or a number: the newest so many
   thin = [{ after = \"30d\", every = \"1d\" }, { after = \"1y\", every = \"30d\" }]
 The newest good version of a page always stays, captures that are named under `pinned` stay, and bodies that a revisit stands for.
-Removing is for ever: look first with --dry-run. Exit code 1 if nothing is to go.")]
+A watch that runs does the same every hour. Removing is for ever: look first with --dry-run. Exit code 1 if nothing is to go.")]
 pub struct Typed {
     /// Only say what would go
     #[arg(long)]

@@ -137,6 +137,14 @@ impl Job {
             contributors: false,
         })
     }
+
+    /// The same for those whom this file names.
+    pub fn admit(&mut self, file: &Path) -> Result<()> {
+        let text = std::fs::read_to_string(file).map_err(|error| Failure::reading(file, error))?;
+        access(Some(&text), None)?;
+        self.auth = Some(text);
+        Ok(())
+    }
 }
 
 fn unique() -> String {
@@ -251,6 +259,8 @@ fn watches(owned: &Owned) -> skep_portal::Tells {
             name: text(&watch["name"]),
             tags: watch["tags"].as_array().into_iter().flatten().map(text).collect(),
             policy: text(&watch["policy"]),
+            budget: text(&watch["budget"]),
+            seeds: watch["seeds"].as_array().into_iter().flatten().map(text).collect(),
             pages: number(watch, "pages"),
             sampled: number(watch, "sampled"),
             fresh: watch["fresh"].as_f64().unwrap_or(0.0),

@@ -160,6 +160,12 @@ struct Common {
     /// Only changes of at least this share of the words; what is born or dies is told all the same
     #[arg(long, value_name = "1%")]
     min_change: Option<String>,
+    /// Only this media type, as in text/html or image/*
+    #[arg(long, value_name = "TYPE")]
+    mime: Option<String>,
+    /// Only pages that were visited for the watch or crawl of this name
+    #[arg(long, value_name = "NAME")]
+    watch: Option<String>,
 }
 
 /// As meant.
@@ -315,12 +321,14 @@ impl Add {
             None if matches!(kind, Kind::Postgres { .. }) => From::Start,
             None => From::Now,
         };
-        let Common { name, host, prefix, classes, min_change, .. } = common;
+        let Common { name, host, prefix, classes, min_change, mime, watch, .. } = common;
         let wanted = Wanted {
             host: host.map(|host| host.to_ascii_lowercase()),
             prefix,
             class: classes,
             min_change: min_change.as_deref().map(share).transpose()?.unwrap_or(0),
+            mime,
+            watch,
         };
         wanted.filter()?;
         Ok(Job::Add { name, definition: Definition::new(kind, wanted), since })

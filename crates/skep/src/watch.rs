@@ -5,7 +5,7 @@ mod judged;
 
 pub use judged::Judged;
 
-use crate::crawl::{self, Live, Wishes};
+use crate::crawl::{self, Asked, Live};
 use crate::failure::{Failure, Result, say};
 use crate::job::{self as jobs, Exit, Tell};
 use crate::owner::{self, Owned, Place};
@@ -13,10 +13,11 @@ use crate::{amount, serve, show, signals};
 use clap::Args;
 use serde::{Deserialize, Serialize};
 use serde_json::{Value, json};
+use skep_changes::Retention;
 use skep_crawl::{Question, Rate, Settings, Watch};
 use std::path::PathBuf;
 use std::sync::{Condvar, Mutex, PoisonError};
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 /// Watch sites: crawl them, look again at the right moment, serve what was kept and what changed
 #[derive(Args)]
@@ -36,7 +37,7 @@ Examples:
 Then: skep changes --follow, skep schedule URL, skep diff URL, and the portal's pages about changes.")]
 pub struct Typed {
     #[command(flatten)]
-    wishes: Wishes,
+    asked: Asked,
     /// Look at every page again after so long, as in 10m, 2h or 1d
     #[arg(long, value_name = "DURATION", conflicts_with = "budget")]
     every: Option<String>,
@@ -52,24 +53,15 @@ pub struct Typed {
     /// Where the portal listens; port 0 takes a free one (by default 127.0.0.1:7070, or a free one where that is taken)
     #[arg(long, value_name = "ADDR:PORT")]
     listen: Option<String>,
+    /// Who may write to it and who may read, as `skep serve --auth` has it: needed to keep rules from the portal's page of watches
+    #[arg(long, value_name = "FILE")]
+    auth: Option<PathBuf>,
     /// Say what would be checked how often, how fresh copies would be, and how much traffic that is; do nothing
     #[arg(long)]
     plan: bool,
     /// Take over watches of changedetection.io (url-watches.json) or urlwatch (urls.yaml); says what cannot be, and begins nothing
     #[arg(long, value_name = "FILE", conflicts_with_all = ["plan", "seeds", "config"])]
     import: Option<PathBuf>,
-    /// Take everything that no flag says from this TOML file
-    #[arg(long, value_name = "FILE")]
-    config: Option<PathBuf>,
-    /// Let contributors fetch what they have room for; the portal of this watch hands it out
-    #[arg(long)]
-    contributors: bool,
-    /// Let contributors fetch all of it; this machine only checks
-    #[arg(long)]
-    by_contributors: bool,
-    /// Keep an index of the texts of all pages in the archive, for `skep search`
-    #[arg(long)]
-    text: bool,
 }
 
 /// What flags say about a watch.
@@ -124,31 +116,27 @@ impl Job {
     }
 }
 
+/// How often what the settings say about retention is applied.
+const RETAIN: Duration = Duration::from_secs(3_600);
+
 /// How often the stream of changes is brought up to date while nobody asks for it: what it learns of noise is used by the next visit.
 const FOLLOW: Duration = Duration::from_secs(1);
 
 pub fn run(typed: Typed, place: &Place) -> Result<Exit> {
-    let folder = place.archive.join("settings");
     let change = Change { every: typed.every, budget: typed.budget, policy: typed.policy, tags: typed.tag };
     if let Some(file) = &typed.import {
-        return import::run(file, typed.wishes.name(), change, place);
+        return import::run(file, typed.asked.name(), change, place);
     }
-    let mut wishes = match &typed.config {
-        Some(path) => typed.wishes.over(Wishes::load(path)?),
-        None => typed.wishes,
-    };
-    if wishes.is_nameless() {
-        wishes.call(only(&folder)?);
-    }
-    let mut crawl = wishes.meant(&folder, place.json)?;
-    crawl.text = typed.text;
-    let contributors = typed.contributors || typed.by_contributors;
-    crawl.hands = crawl::Hands { contributors, only: typed.by_contributors };
+    let mut crawl = typed.asked.meant(place, Some(&only))?;
     let watch = crawl.settings.watch.get_or_insert_default();
     change.apply(watch)?;
     let watch = watch.clone();
+    let contributors = crawl.hands.contributors;
     let mut job = Job::new(crawl, typed.listen.as_deref())?;
     job.portal.contributors = contributors;
+    if let Some(file) = &typed.auth {
+        job.portal.admit(file)?;
+    }
     if typed.plan {
         return plan(&job, &watch, place);
     }
@@ -246,6 +234,8 @@ pub fn perform(owned: &Owned, job: &Job, tell: &mut dyn Tell) -> Result<Exit> {
     if owned.crawls.running().as_deref() == Some(job.name()) {
         return change(owned, job, tell);
     }
+    // What makes no sense is told now, not when it should be applied.
+    Retention::of(&owned.archive)?;
     let portal = serve::Begun::begin(owned, &job.portal, job.anywhere)?;
     tell.line(portal.told.clone())?;
     let followed = Ending::default();
@@ -273,12 +263,24 @@ fn change(owned: &Owned, job: &Job, tell: &mut dyn Tell) -> Result<Exit> {
     Ok(Exit::Done)
 }
 
-/// Keeps the stream of changes near the records.
+/// Keeps the stream of changes near the records, and of each page the versions that are to be kept.
 fn follow(owned: &Owned, ending: &Ending) {
+    let mut retained: Option<Instant> = None;
     while !ending.within(FOLLOW) {
-        // What cannot be judged is told to whoever asks for it.
-        let _told_elsewhere = owned.changes.follow(&owned.archive, skep_archive::system_clock(), &mut |_| ());
+        // What cannot be judged is told to whoever asks for it; what cannot be removed now, to whoever asks `skep retain`.
+        let told = owned.changes.follow(&owned.archive, skep_archive::system_clock(), &mut |_| ());
+        if told.is_ok() && retained.is_none_or(|at| at.elapsed() >= RETAIN) {
+            retained = Some(Instant::now());
+            let _told_elsewhere = retain(owned);
+        }
     }
+}
+
+fn retain(owned: &Owned) -> Result<()> {
+    if let Some(retention) = Retention::of(&owned.archive)? {
+        owned.changes.retain(&owned.archive, &retention, skep_archive::system_clock(), false)?;
+    }
+    Ok(())
 }
 
 #[derive(Default)]

@@ -10,7 +10,7 @@ mod site;
 
 use portal::Portal;
 use receiver::{Answer, Receiver};
-use servers::Postgres;
+use servers::{Mail, Nats, Postgres, Shown};
 use site::Site;
 use site::files::{Warc, message};
 use std::collections::BTreeSet;
@@ -201,4 +201,63 @@ fn what_a_database_knows_of_urls_comes_back_into_the_registry() {
     empty.skep(&["rebuild"]).exits(0);
     assert_eq!(fate("http://example.org/3"), before);
     empty.is_sound();
+}
+
+#[test]
+fn sinks_speak_tls_and_check_who_answers() {
+    let Some(python) = std::env::var_os("SKEP_PYTHON") else {
+        eprintln!("third-party checks not run: SKEP_PYTHON is not set");
+        return;
+    };
+    let site = filled();
+    let authority = skep_testweb::Authority::new().expect("an authority");
+    let [certificate, key] = authority.for_server("localhost").expect("a certificate");
+    let (certificate, key) = (site.write("certificate.pem", certificate), site.write("key.pem", key));
+    site.write("authority.pem", authority.pem());
+    let shown = || Shown { certificate: certificate.clone(), key: key.clone() };
+    let (database, database_url) = Postgres::start_secure(&shown());
+    let nats = Nats::start_secure(shown());
+    let mail = Mail::start_secure(shown()).expect("the same environment");
+    let heard = site.path("heard");
+    std::fs::create_dir(&heard).expect("a folder");
+    let script = concat!(env!("CARGO_MANIFEST_DIR"), "/../changes/tests/python/hook.py");
+    let mut hook = std::process::Command::new(python);
+    hook.arg(script).args([&heard, &certificate, &key]).stdout(std::process::Stdio::piped());
+    let mut hook = Ended(hook.spawn().expect("the receiver starts"));
+    let mut port = String::new();
+    let said = hook.0.stdout.take().expect("its output");
+    std::io::BufRead::read_line(&mut std::io::BufReader::new(said), &mut port).expect("its port");
+    let hook_url = format!("https://localhost:{}/", port.trim());
+    for added in [
+        &["sink", "add", "webhook", &hook_url, "--since", "start"][..],
+        &["sink", "add", "nats", &nats.url(), "--since", "start"],
+        &["sink", "add", "smtp", &mail.url(), "--from", "a@example.org", "--to", "b@example.org", "--since", "start"],
+        &["sink", "add", "postgres", &database_url],
+    ] {
+        site.skep(added).exits(0);
+    }
+    // Nobody vouches for them.
+    let refused = site.skep(&["sink", "run", "--once", "--json"]).exits(3).json();
+    assert_eq!(refused.len(), 4);
+    for sink in &refused {
+        assert!(sink["delivered"] == 0 && sink["last_error"].is_string(), "{sink}");
+    }
+    let done = site.shell("SSL_CERT_FILE=authority.pem skep sink run --once --json").exits(0);
+    for sink in done.json() {
+        assert_eq!((&sink["delivered"], &sink["lag"]), (&20.into(), &0.into()), "{sink}");
+    }
+    assert_eq!(database.number("SELECT count(*) FROM changes"), 20);
+    assert_eq!(mail.mails()[0]["events"].as_array().map(Vec::len), Some(20));
+    let events = std::fs::read(heard.join("0.json")).expect("what was sent");
+    assert_eq!(serde_json::from_slice::<Vec<serde_json::Value>>(&events).expect("events").len(), 20);
+}
+
+/// Ends with the test.
+struct Ended(std::process::Child);
+
+impl Drop for Ended {
+    fn drop(&mut self) {
+        let _gone = self.0.kill();
+        let _code = self.0.wait();
+    }
 }

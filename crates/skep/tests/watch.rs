@@ -32,6 +32,12 @@ fn a_site_is_watched_served_and_asked_about() {
     watch.until_visited(|url, outcome| url.ends_with("/a.html") && outcome == "200");
     let changed = watch.until_found("/changes?class=text", "thirteen");
     assert!(changed.contains("text."), "{changed}");
+    let event: serde_json::Value = serde_json::from_str(changed.lines().last().expect("an event")).expect("JSON");
+    assert_eq!(event["data"]["why"]["due_reason"], "watch", "{event}");
+    assert!(event["data"]["est"]["rate_per_day"].as_f64().is_some_and(|rate| rate > 0.0), "{event}");
+    assert!(event["data"]["est"]["next_due"].is_string(), "{event}");
+    let (of_it, of_another) = ("/changes/feed.atom?watch=bees.test", "/changes/feed.atom?watch=wasps");
+    assert!(watch.get(of_it).1.contains("<entry>") && !watch.get(of_another).1.contains("<entry>"));
 
     let (status, fresh) = watch.get("/freshness");
     assert_eq!(status, 200);
@@ -61,6 +67,81 @@ fn a_site_is_watched_served_and_asked_about() {
     let listed = again.get(&format!("/cdx?url={HOME}a.html&output=json")).1;
     assert!(listed.lines().count() >= 2, "what was kept is served: {listed}");
     assert_eq!(again.end().0, 0);
+    // What is said about versions to keep is applied by the watch itself.
+    site.write("archive/settings/retention.toml", "version = 1\n[[rule]]\nkeep = 1\n");
+    let again = Watched::begin(&site, &resolved);
+    let address = format!("/cdx?url={HOME}a.html&output=json");
+    again.until(|watch| Some(()).filter(|()| watch.get(&address).1.lines().count() == 1));
+    assert_eq!(again.end().0, 0);
+    site.is_sound();
+    site.write("archive/settings/retention.toml", "version = 1\n[[rule]]\nkeep = 0\n");
+    let refused = site.skep(&resolved).exits(2);
+    assert!(refused.talk.contains("keep = 0"), "{}", refused.talk);
+}
+
+/// A host that answers 200 to everything: two pages, of which one dies, and for whatever is not there a page that says so and names it.
+fn everything_is_there(dead: std::sync::Arc<std::sync::atomic::AtomicBool>) -> String {
+    use std::io::{BufRead, BufReader, Write};
+    let listener = std::net::TcpListener::bind("127.0.0.1:0").expect("a port");
+    let address = listener.local_addr().expect("an address").to_string();
+    std::thread::spawn(move || {
+        for stream in listener.incoming().flatten() {
+            let dead = dead.clone();
+            std::thread::spawn(move || {
+                let mut reader = BufReader::new(stream);
+                loop {
+                    let mut path = String::new();
+                    let mut line = String::new();
+                    while reader.read_line(&mut line).is_ok_and(|count| count > 2) {
+                        if path.is_empty() {
+                            path = line.split(' ').nth(1).unwrap_or_default().to_owned();
+                        }
+                        line.clear();
+                    }
+                    if path.is_empty() {
+                        return;
+                    }
+                    let body = match path.as_str() {
+                        "/" => page("The hive stands in the garden, and the bees fly out to the linden trees."),
+                        "/a.html" if !dead.load(std::sync::atomic::Ordering::SeqCst) => {
+                            page("There are twelve hives in the valley of the bees, each with a keeper of its own.")
+                        }
+                        "/robots.txt" => "User-agent: *\nAllow: /\n".to_owned(),
+                        path => format!(
+                            "<title>Oh dear</title><h1>Sorry</h1><p>We looked everywhere but could not find {path} on this server. Perhaps try the search?</p>"
+                        ),
+                    };
+                    let kind = if path == "/robots.txt" { "text/plain" } else { "text/html" };
+                    let answer = format!(
+                        "HTTP/1.1 200 OK\r\nContent-Type: {kind}\r\nContent-Length: {}\r\n\r\n{body}",
+                        body.len()
+                    );
+                    if reader.get_mut().write_all(answer.as_bytes()).is_err() {
+                        return;
+                    }
+                }
+            });
+        }
+    });
+    address
+}
+
+#[test]
+fn a_page_that_dies_behind_a_friendly_answer_is_missing_and_not_changed() {
+    let site = Site::new();
+    let dead = std::sync::Arc::new(std::sync::atomic::AtomicBool::new(false));
+    let address = everything_is_there(dead.clone());
+    let resolve = format!("{HOST}={address}");
+    let typed = ["watch", HOME, "--every", "1s", "--pace", "none", "--own", HOST, "--resolve", &resolve];
+    let mut watch = Watched::begin(&site, &typed);
+    watch.until_visited(|url, _| url.contains("/not-there-0"));
+    watch.until_visited(|url, outcome| url.ends_with("/a.html") && outcome == "200");
+    dead.store(true, std::sync::atomic::Ordering::SeqCst);
+    watch.until_visited(|url, outcome| url.ends_with("/a.html") && outcome == "soft-404");
+    let told = watch.until_found("/changes?class=all", "soft-404");
+    assert!(!told.contains("text.major") && !told.contains("not-there-0"), "{told}");
+    assert_eq!(told.matches("page.suspect").count(), 1, "{told}");
+    assert_eq!(watch.end().0, 0);
 }
 
 #[test]

@@ -121,5 +121,6 @@ pub use proof::{Proof, WEB};
 pub use report::{Report, Visits};
 pub use robots::Robots;
 pub use server::{Map, Place, Settings, StartError, Web, free_port};
+pub use tls::Authority;
 pub use truth::Entry;
 pub use world::{Host, PlanError, World};

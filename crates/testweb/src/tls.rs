@@ -43,6 +43,14 @@ impl Authority {
         &self.pem
     }
 
+    /// A certificate for a server of this name, and its key, for programs that read both from files.
+    pub fn for_server(&self, name: &str) -> Result<[String; 2], rcgen::Error> {
+        let mut params = CertificateParams::new(vec![name.to_owned()])?;
+        params.use_authority_key_identifier_extension = true;
+        let certificate = params.signed_by(&self.host_key, &self.issuer)?;
+        Ok([certificate.pem(), self.host_key.serialize_pem()])
+    }
+
     fn certificate(&self, name: &str, fault: Option<Fault>) -> Option<CertifiedKey> {
         let names = match fault {
             Some(Fault::WrongHost) => vec!["another-host.test".to_string()],

@@ -3,15 +3,18 @@
 use std::ops::ControlFlow;
 
 use skep_archive::{Archive, Position};
-use skep_page::compare::Classes;
+use skep_page::compare::{Class, Classes};
+use skep_url::Url;
 
 use super::state::State;
+use crate::bodies::Bodies;
 use crate::cursor::Cursor;
 use crate::error::{Error, Result};
 use crate::event::{Details, Kept};
 use crate::filter::Filter;
 use crate::limits::SINK_OVERLAP_MS;
 use crate::log::{Changes, From};
+use crate::settings::Settings;
 
 /// An event on its way out.
 #[derive(Debug, Clone)]
@@ -27,6 +30,8 @@ pub struct Told {
     pub details: String,
     /// The whole event as told, in one line of JSON.
     pub line: String,
+    /// Where the page leads, if it is new and whoever carries it wants to know: its event does not say, because it is compared with nothing.
+    pub links: Vec<String>,
 }
 
 impl Told {
@@ -43,7 +48,19 @@ impl Told {
             url: kept.url.to_owned(),
             details: kept.details.to_owned(),
             line,
+            links: Vec::new(),
         }
+    }
+
+    /// Reads where a new page leads. One that cannot be read leads nowhere.
+    fn find_links(&mut self, archive: &Archive, settings: &Settings) -> Result<()> {
+        let Ok(url) = Url::parse(&self.url) else { return Ok(()) };
+        let place = self.read().archive;
+        let body = place.body.as_deref().and_then(|body| body.parse().ok()).unwrap_or(self.key);
+        if let Some(body) = archive.at(body)? {
+            self.links = body.version(&url, settings).links.into_iter().map(|link| link.url).collect();
+        }
+        Ok(())
     }
 
     /// The details, read.
@@ -68,11 +85,15 @@ pub struct Batch {
     pub more: bool,
 }
 
-/// How much at once.
+/// How much at once, and what else a carrier wants to know.
 #[derive(Debug, Clone, Copy)]
 pub struct Portion {
     pub events: usize,
     pub bytes: usize,
+    /// An event that comes a second time does no harm there, however much later.
+    pub idempotent: bool,
+    /// Where new pages lead is wanted.
+    pub links: bool,
 }
 
 /// Reads what comes behind the cursor. What has to be decided about a cursor that the log does not know is decided here, and
@@ -83,10 +104,9 @@ pub fn read(
     state: &mut State,
     filter: &Filter,
     takes_back: bool,
-    idempotent: bool,
     portion: Portion,
 ) -> Result<Batch> {
-    let from = place(archive, changes, state, idempotent)?;
+    let from = place(archive, changes, state, portion.idempotent)?;
     let mut batch = Batch { node: from.node.clone(), events: Vec::new(), upto: from.number, more: false };
     let (mut bytes, mut looked) = (0, from.number);
     let taken_back = Filter { classes: Classes::from_name("all"), share_min: 0, ..filter.clone() };
@@ -111,6 +131,12 @@ pub fn read(
         ControlFlow::Continue(())
     })?;
     batch.upto = if batch.more { looked } else { upto.number };
+    if portion.links {
+        let settings = Settings::of(archive)?;
+        for told in batch.events.iter_mut().filter(|told| told.classes.contains(Class::New)) {
+            told.find_links(archive, &settings)?;
+        }
+    }
     Ok(batch)
 }
 

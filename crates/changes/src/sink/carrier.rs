@@ -51,17 +51,14 @@ impl Carrier {
 
     /// How much it takes at once.
     pub fn portion(&self) -> Portion {
-        match self {
-            Carrier::Webhook(_) => Portion { events: WEBHOOK_BATCH_EVENTS, bytes: WEBHOOK_BATCH_BYTES },
-            Carrier::Smtp(_) => Portion { events: MAIL_EVENTS_MAX, bytes: MAIL_BYTES_MAX },
-            Carrier::Nats(_) => Portion { events: NATS_BATCH_EVENTS, bytes: NATS_BATCH_BYTES },
-            Carrier::Postgres(_) => Portion { events: POSTGRES_BATCH_EVENTS, bytes: POSTGRES_BATCH_BYTES },
-        }
-    }
-
-    /// Whether an event that comes a second time does no harm there, however much later.
-    pub fn is_idempotent(&self) -> bool {
-        matches!(self, Carrier::Postgres(_))
+        let (events, bytes) = match self {
+            Carrier::Webhook(_) => (WEBHOOK_BATCH_EVENTS, WEBHOOK_BATCH_BYTES),
+            Carrier::Smtp(_) => (MAIL_EVENTS_MAX, MAIL_BYTES_MAX),
+            Carrier::Nats(_) => (NATS_BATCH_EVENTS, NATS_BATCH_BYTES),
+            Carrier::Postgres(_) => (POSTGRES_BATCH_EVENTS, POSTGRES_BATCH_BYTES),
+        };
+        let is_database = matches!(self, Carrier::Postgres(_));
+        Portion { events, bytes, idempotent: is_database, links: is_database }
     }
 
     /// Carries some events of a batch; done when the other side has them for good.

@@ -96,6 +96,12 @@ pub struct Wanted {
     /// In which at least this share of the words changed, in ten thousandths.
     #[serde(default, skip_serializing_if = "is_zero")]
     pub min_change: u16,
+    /// Of this media type; `image/*` for all of a kind.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub mime: Option<String>,
+    /// Of pages that were visited for this crawl or watch.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub watch: Option<String>,
 }
 
 fn is_zero(number: &u16) -> bool {
@@ -117,7 +123,8 @@ impl Wanted {
             classes = Some(Classes(classes.map_or(0, |known: Classes| known.0) | named.0));
         }
         let (host, prefix) = (self.host.clone(), self.prefix.clone());
-        Ok(Filter { host, prefix, classes, share_min: self.min_change, ..Filter::default() })
+        let (mime, watch) = (self.mime.clone(), self.watch.clone());
+        Ok(Filter { host, prefix, classes, share_min: self.min_change, mime, watch, ..Filter::default() })
     }
 }
 
@@ -273,7 +280,13 @@ mod tests {
             Kind::Postgres { url: "postgresql://me:SECRET@db:5432/skep?password=SECRET".into(), schema: None },
         ];
         for kind in kinds {
-            let wanted = Wanted { host: Some("h".into()), class: vec!["text".into()], min_change: 7, prefix: None };
+            let wanted = Wanted {
+                host: Some("h".into()),
+                class: vec!["text".into()],
+                min_change: 7,
+                mime: Some("text/*".into()),
+                ..Wanted::default()
+            };
             let made = Definition::new(kind, wanted);
             let text = toml::to_string(&made).unwrap();
             assert_eq!(toml::from_str::<Definition>(&text).unwrap(), made, "{text}");

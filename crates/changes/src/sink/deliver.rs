@@ -130,8 +130,8 @@ impl AtWork {
 
     fn read(&mut self, delivery: &Delivery) -> Result<Batch> {
         let (filter, takes_back) = (delivery.definition.filter()?, delivery.definition.takes_back());
-        let (idempotent, portion) = (self.carrier.is_idempotent(), self.carrier.portion());
-        batch::read(&delivery.archive, &delivery.changes, &mut self.state, &filter, takes_back, idempotent, portion)
+        let portion = self.carrier.portion();
+        batch::read(&delivery.archive, &delivery.changes, &mut self.state, &filter, takes_back, portion)
     }
 
     /// Mails wait until there is something to put together; how long still.

@@ -1,10 +1,11 @@
-"""A mail server for tests: mailbox.py FOLDER PORT. Says its port, then puts each mail into FOLDER as JSON."""
+"""A mail server for tests: mailbox.py FOLDER PORT [CERTIFICATE KEY]. Says its port, then puts each mail into FOLDER as JSON."""
 
 import asyncio
 import email
 import email.policy
 import json
 import os
+import ssl
 import sys
 
 from aiosmtpd.smtp import SMTP
@@ -38,12 +39,16 @@ class Mailbox:
         return "250 kept"
 
 
-async def main(folder, port):
+async def main(folder, port, *shown):
     mailbox = Mailbox(folder)
     loop = asyncio.get_running_loop()
-    server = await loop.create_server(lambda: SMTP(mailbox, hostname="localhost"), "127.0.0.1", port)
+    secure = None
+    if shown:
+        secure = ssl.create_default_context(ssl.Purpose.CLIENT_AUTH)
+        secure.load_cert_chain(*shown)
+    server = await loop.create_server(lambda: SMTP(mailbox, hostname="localhost"), "127.0.0.1", port, ssl=secure)
     print(server.sockets[0].getsockname()[1], flush=True)
     await server.serve_forever()
 
 
-asyncio.run(main(sys.argv[1], int(sys.argv[2])))
+asyncio.run(main(sys.argv[1], int(sys.argv[2]), *sys.argv[3:]))

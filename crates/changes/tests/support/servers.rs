@@ -20,7 +20,48 @@ pub struct Postgres {
     child: Option<Child>,
 }
 
+/// Files that a server has to show who it is.
+pub struct Shown {
+    pub certificate: PathBuf,
+    pub key: PathBuf,
+}
+
+/// A port that nobody has at the moment.
+fn free_port() -> u16 {
+    let listener = std::net::TcpListener::bind(("127.0.0.1", 0)).expect("a port");
+    listener.local_addr().expect("an address").port()
+}
+
 impl Postgres {
+    /// One that speaks TLS on a port of this machine. Says how it is reached by name.
+    pub fn start_secure(shown: &Shown) -> (Postgres, String) {
+        let keys = tempfile::Builder::new().prefix("pgkeys").tempdir_in("/tmp").expect("a folder").keep();
+        let own = |from: &Path, name: &str| {
+            let path = keys.join(name);
+            std::fs::copy(from, &path).expect("a copy");
+            std::fs::set_permissions(&path, std::os::unix::fs::PermissionsExt::from_mode(0o600)).expect("its own");
+            if let Some((user, group)) = unprivileged() {
+                std::os::unix::fs::chown(&path, Some(user), Some(group)).expect("its own");
+                std::os::unix::fs::chown(&keys, Some(user), Some(group)).expect("its own");
+            }
+            path.display().to_string()
+        };
+        let (certificate, key) = (own(&shown.certificate, "certificate.pem"), own(&shown.key, "key.pem"));
+        let port = free_port();
+        let settings = [
+            "fsync=off".to_owned(),
+            "listen_addresses=127.0.0.1".to_owned(),
+            format!("port={port}"),
+            "ssl=on".to_owned(),
+            format!("ssl_cert_file={certificate}"),
+            format!("ssl_key_file={key}"),
+        ];
+        let settings: Vec<&str> = settings.iter().map(String::as_str).collect();
+        let server = Postgres::start(&settings);
+        let _read_at_its_start = std::fs::remove_dir_all(&keys);
+        (server, format!("postgresql://skep@localhost:{port}/postgres?sslmode=require"))
+    }
+
     pub fn start(settings: &[&str]) -> Postgres {
         let folder = tempfile::Builder::new().prefix("pg").tempdir_in("/tmp").expect("a folder");
         let programs = programs();
@@ -93,6 +134,9 @@ impl Postgres {
 
     fn psql(&self, statement: &str) -> Output {
         let mut psql = self.program("psql");
+        if let Some(port) = self.settings.iter().find_map(|setting| setting.strip_prefix("port=")) {
+            psql.args(["-p", port]);
+        }
         psql.arg("-h").arg(self.folder.path()).args([
             "-U",
             "skep",
@@ -165,13 +209,23 @@ fn succeeds(command: &mut Command) {
 pub struct Nats {
     folder: tempfile::TempDir,
     port: u16,
+    shown: Option<Shown>,
     child: Option<Child>,
 }
 
 impl Nats {
     pub fn start() -> Nats {
+        Nats::showing(None)
+    }
+
+    /// One that speaks nothing but TLS.
+    pub fn start_secure(shown: Shown) -> Nats {
+        Nats::showing(Some(shown))
+    }
+
+    fn showing(shown: Option<Shown>) -> Nats {
         let folder = tempfile::tempdir().expect("a folder");
-        let mut nats = Nats { folder, port: 0, child: None };
+        let mut nats = Nats { folder, port: 0, shown, child: None };
         nats.up();
         nats
     }
@@ -194,6 +248,9 @@ impl Nats {
         ]);
         server.arg("-sd").arg(self.folder.path().join("store")).arg("--ports_file_dir").arg(&ports);
         server.arg("-l").arg(self.folder.path().join("log"));
+        if let Some(Shown { certificate, key }) = &self.shown {
+            server.arg("--tls").arg("--tlscert").arg(certificate).arg("--tlskey").arg(key);
+        }
         self.child = Some(server.stdin(Stdio::null()).spawn().expect("nats-server starts"));
         let until = Instant::now() + UP_MAX;
         loop {
@@ -215,7 +272,10 @@ impl Nats {
     }
 
     pub fn url(&self) -> String {
-        format!("nats://127.0.0.1:{}", self.port)
+        match self.shown {
+            Some(_) => format!("tls://localhost:{}", self.port),
+            None => format!("nats://127.0.0.1:{}", self.port),
+        }
     }
 }
 
@@ -229,7 +289,8 @@ impl Drop for Nats {
 fn port_in(folder: &Path) -> Option<u16> {
     let file = std::fs::read_dir(folder).ok()?.flatten().next()?;
     let told: serde_json::Value = serde_json::from_slice(&std::fs::read(file.path()).ok()?).ok()?;
-    told["nats"][0].as_str()?.rsplit(':').next()?.parse().ok()
+    let listens = told["nats"].get(0).or(told["tls"].get(0))?;
+    listens.as_str()?.rsplit(':').next()?.parse().ok()
 }
 
 /// A mail server that puts each mail into a file of its folder: aiosmtpd, from the environment of the peers.
@@ -237,26 +298,40 @@ pub struct Mail {
     python: PathBuf,
     folder: tempfile::TempDir,
     port: u16,
+    shown: Option<Shown>,
     child: Option<Child>,
 }
 
 impl Mail {
     /// `None` with a word about it where there is no such environment.
     pub fn start() -> Option<Mail> {
+        Mail::showing(None)
+    }
+
+    /// One that speaks nothing but TLS.
+    pub fn start_secure(shown: Shown) -> Option<Mail> {
+        Mail::showing(Some(shown))
+    }
+
+    fn showing(shown: Option<Shown>) -> Option<Mail> {
         let Some(python) = std::env::var_os("SKEP_PYTHON").map(PathBuf::from) else {
             eprintln!("third-party checks not run: SKEP_PYTHON is not set");
             return None;
         };
         let folder = tempfile::tempdir().expect("a folder");
-        let mut mail = Mail { python, folder, port: 0, child: None };
+        let mut mail = Mail { python, folder, port: 0, shown, child: None };
         mail.up();
         Some(mail)
     }
 
     pub fn up(&mut self) {
-        let script = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/python/mailbox.py");
+        // The tests of other packages use it, too.
+        let script = Path::new(env!("CARGO_MANIFEST_DIR")).join("../changes/tests/python/mailbox.py");
         let mut server = Command::new(&self.python);
         server.arg(script).arg(self.folder.path()).arg(self.port.to_string());
+        if let Some(Shown { certificate, key }) = &self.shown {
+            server.arg(certificate).arg(key);
+        }
         let mut child = server.stdin(Stdio::null()).stdout(Stdio::piped()).spawn().expect("the mail server starts");
         // Its first line is its port.
         let (mut line, mut byte) = (String::new(), [0]);
@@ -275,7 +350,10 @@ impl Mail {
     }
 
     pub fn url(&self) -> String {
-        format!("smtp://127.0.0.1:{}", self.port)
+        match self.shown {
+            Some(_) => format!("smtps://localhost:{}", self.port),
+            None => format!("smtp://127.0.0.1:{}", self.port),
+        }
     }
 
     /// The mails it has, as the script tells them: one object each.

@@ -44,6 +44,10 @@ impl Engine<'_> {
         for taken in taken {
             let hops = Hops::unpack(taken.depth);
             let via = taken.via.map(|via| self.ledger.registry.url(via)).transpose()?;
+            let due = match taken.class {
+                registry::Class::Again => self.ledger.why_due(taken.entry)?,
+                _ => None,
+            };
             entries.insert(taken.entry, taken.class);
             urls.push(BundleUrl {
                 entry: taken.entry,
@@ -52,6 +56,7 @@ impl Engine<'_> {
                 hops: hops.redirects,
                 failures: taken.failures,
                 via,
+                due,
                 etag: None,
                 last_modified: None,
             });

@@ -1,11 +1,12 @@
 //! The hosts of the crawls: fixed-width records by number, and a log of their names.
 //!
 //! ```text
-//!   hosts   | crawl 2 | flags 1, 0 1 | failures 2 | last error 2 | pace 4 | crawl delay 4 | parked until 6 | last visit 6 |
+//!   hosts   | crawl 2 | flags 1, trust 1 | failures 2 | last error 2 | pace 4 | crawl delay 4 | parked until 6 | last visit 6 |
 //!           | retry due 6 | name: offset 6, length 2, 0 2 | waiting 4 | visited 4 | failed 4 | refused 4 | pages 4 | bytes 8 |
-//!           | queue 16 × 4 | slowest 4 | queue of what is looked at again 16 | 0 4 |                           25 to a page
+//!           | queue 16 × 4 | slowest 4 | queue of what is looked at again 16 | trust 4 |                       25 to a page
 //!   names   | key: length varint, bytes | site: length varint, bytes | checksum 4 |
 //!
+//!   trust   how often what its sitemaps say was right, as the schedule writes it: all zero at first
 //!   flags   bit 0 paused, bit 1 dropped.  Times are milliseconds since 1970; of pace and delay FFFFFFFF is none
 //! ```
 //! A host is looked up by the fingerprint of its crawl and key, in a seen-set of its own.
@@ -16,6 +17,7 @@ use super::error::{Error, Result};
 use super::pages::{CONTENT_BYTES, In, Pages};
 use super::queues::Queue;
 use super::states::{Class, Outcome};
+use skep_schedule::revisit::hint::Trust;
 use xxhash_rust::xxh3::xxh3_64;
 
 const RECORD_BYTES: usize = 160;
@@ -31,6 +33,7 @@ const REFUSED_AT: usize = 56;
 const QUEUES_AT: usize = 72;
 const SLOWEST_AT: usize = 136;
 const AGAIN_AT: usize = 140;
+const TRUST_AT: [usize; Trust::BYTES] = [3, 156, 157, 158, 159];
 const NO_MS: u64 = u32::MAX as u64;
 const TIME_MS_MAX: i64 = (1 << 48) - 1;
 
@@ -94,6 +97,8 @@ pub struct Conduct {
     pub bytes: u64,
     /// Its slowest answer, in milliseconds.
     pub slowest_ms: u32,
+    /// How often what its sitemaps and feeds say was right.
+    pub trust: [u8; Trust::BYTES],
 }
 
 /// The file of host records, seen through the cache of pages, and the log of names.
@@ -267,6 +272,7 @@ fn get_conduct(record: &[u8]) -> Conduct {
         pages: get(record, 60, 4) as u32,
         bytes: get(record, 64, 8),
         slowest_ms: get(record, SLOWEST_AT, 4) as u32,
+        trust: TRUST_AT.map(|at| record[at]),
     }
 }
 
@@ -281,4 +287,7 @@ fn put_conduct(record: &mut [u8], conduct: &Conduct) {
     set(record, 60, 4, conduct.pages.into());
     set(record, 64, 8, conduct.bytes);
     set(record, SLOWEST_AT, 4, conduct.slowest_ms.into());
+    for (at, byte) in TRUST_AT.into_iter().zip(conduct.trust) {
+        record[at] = byte;
+    }
 }

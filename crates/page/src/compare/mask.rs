@@ -4,7 +4,8 @@
 //! A place is known by the blocks around it, which both versions have, or by what it showed. For each place the last visits are
 //! remembered: did it change or not? It counts for nothing from then on when it changed at three of the last four, or when it
 //! changed at three of the last eight and showed twice something that it had shown before: an advertisement comes back, an edit
-//! does not. What changes once a week is not volatile for a visitor who comes every day.
+//! does not. A place that showed something else altogether twice within four visits is believed sooner: who edits a paragraph
+//! leaves most of it, or adds one. What changes once a week is not volatile for a visitor who comes every day.
 
 use xxhash_rust::xxh3::xxh3_64;
 
@@ -13,6 +14,10 @@ use crate::limits::SLOTS_MAX;
 /// Of the last four visits, and of the last eight, so many with a change make a place volatile.
 const CHANGES_MIN: u32 = 3;
 const LAST_FOUR: u8 = 0b1111;
+/// Of the last four visits, so many that replaced all of it do so, too.
+const REPLACED_MIN: u32 = 2;
+/// Something of fewer words than these is a number or a name, which may well be edited whole.
+const REPLACED_WORDS_MIN: u32 = 5;
 /// So many times it showed something again.
 const RETURNS_MIN: u8 = 2;
 /// What a place showed is remembered for so many changes.
@@ -35,6 +40,8 @@ struct Slot {
     visits: u8,
     /// How often it showed something again, as far as that matters.
     returns: u8,
+    /// All of it was replaced when it changed last.
+    replaced: bool,
     /// What it showed last, the newest first.
     shown: Vec<u32>,
 }
@@ -48,11 +55,19 @@ pub struct Seen {
     pub shows: [u64; 2],
     /// Words in it, and on the whole page.
     pub words: [u32; 2],
+    /// Words that it showed before, that it shows now, and that are among both.
+    pub turned: [u32; 3],
 }
 
 impl Seen {
     fn key(&self) -> u32 {
         short(xxh3_64(&self.around.map(u64::to_le_bytes).concat()))
+    }
+
+    /// Something stood there, something stands there, and they have no more than half in common.
+    fn is_replaced(&self) -> bool {
+        let [before, now, stayed] = self.turned;
+        before.min(now) >= REPLACED_WORDS_MIN && stayed <= before.max(now) / 2
     }
 }
 
@@ -89,10 +104,13 @@ impl Mask {
         let known = self.slots.iter().position(here).or_else(|| self.slots.iter().position(alike));
         let mut slot = match known {
             Some(at) => self.slots.remove(at),
-            None => Slot { around, visits: 0, returns: 0, shown: vec![before] },
+            None => Slot { around, visits: 0, returns: 0, replaced: false, shown: vec![before] },
         };
         slot.around = around;
         slot.visits |= 1;
+        let replaced = seen.is_replaced();
+        let swaps = replaced && slot.replaced && (slot.visits & LAST_FOUR).count_ones() >= REPLACED_MIN;
+        slot.replaced = replaced;
         if let Some(at) = slot.shown.iter().position(|shown| *shown == now) {
             slot.returns = (slot.returns + 1).min(RETURNS_MIN);
             slot.shown.remove(at);
@@ -104,15 +122,16 @@ impl Mask {
         self.slots.insert(0, slot);
         self.slots.truncate(SLOTS_MAX);
         let [words, of] = seen.words;
-        (often || flaps) && (words <= WORDS_FREE || words <= of / 4)
+        (often || flaps || swaps) && (words <= WORDS_FREE || words <= of / 4)
     }
 
-    /// As bytes: `| around 4 | visits 1 | returns in the high half, shown n in the low one 1 | shown 4 … |` for each place, little-endian.
+    /// As bytes: `| around 4 | visits 1 | replaced in the highest bit, returns in the next three, shown n in the low half 1 | shown 4 … |` for each
+    /// place, little-endian.
     pub fn encode(&self, out: &mut Vec<u8>) {
         for slot in &self.slots {
             out.extend_from_slice(&slot.around.to_le_bytes());
             out.push(slot.visits);
-            out.push(slot.returns << 4 | slot.shown.len() as u8);
+            out.push(u8::from(slot.replaced) << 7 | slot.returns << 4 | slot.shown.len() as u8);
             slot.shown.iter().for_each(|shown| out.extend_from_slice(&shown.to_le_bytes()));
         }
     }
@@ -123,14 +142,14 @@ impl Mask {
         while !bytes.is_empty() {
             let (head, rest) = bytes.split_first_chunk::<6>()?;
             let [a, b, c, d, visits, counts] = *head;
-            let (returns, count) = (counts >> 4, usize::from(counts & 15));
+            let (replaced, returns, count) = (counts >> 7 == 1, counts >> 4 & 7, usize::from(counts & 15));
             let (shown, rest) = rest.split_at_checked(count * 4)?;
             if slots.len() >= SLOTS_MAX || count > SHOWN_MAX || returns > RETURNS_MIN {
                 return None;
             }
             let four = |four: &[u8]| u32::from_le_bytes([four[0], four[1], four[2], four[3]]);
             let around = u32::from_le_bytes([a, b, c, d]);
-            slots.push(Slot { around, visits, returns, shown: shown.chunks_exact(4).map(four).collect() });
+            slots.push(Slot { around, visits, returns, replaced, shown: shown.chunks_exact(4).map(four).collect() });
             bytes = rest;
         }
         Some(Mask { slots })
@@ -142,7 +161,7 @@ mod tests {
     use super::*;
 
     fn seen(around: u64, before: u64, now: u64) -> Seen {
-        Seen { around: [around, around + 1], shows: [now, before], words: [5, 200] }
+        Seen { around: [around, around + 1], shows: [now, before], words: [5, 200], turned: [5, 5, 4] }
     }
 
     #[test]
@@ -173,6 +192,26 @@ mod tests {
     }
 
     #[test]
+    fn what_is_replaced_whole_twice_within_four_visits_rotates() {
+        let whole = |before, now| Seen { words: [12, 200], turned: [12, 11, 1], ..seen(1, before, now) };
+        let mut mask = Mask::default();
+        assert_eq!(mask.learn(&[whole(1, 2)]), [false], "the first may be meant");
+        mask.same();
+        assert_eq!(mask.learn(&[whole(2, 3)]), [true]);
+        let mut seldom = Mask::default();
+        for n in 0..10 {
+            assert_eq!(seldom.learn(&[whole(n, n + 1)]), [false], "one that changes now and then is read");
+            (0..4).for_each(|_| seldom.same());
+        }
+        let mut version = Mask::default();
+        let mut grows = Mask::default();
+        let news = |before, now| Seen { turned: [0, 30, 0], ..seen(1, before, now) };
+        assert_eq!((grows.learn(&[news(1, 2)]), grows.learn(&[news(2, 3)])), (vec![false], vec![false]));
+        let short = |before, now| Seen { words: [2, 200], turned: [2, 2, 0], ..seen(1, before, now) };
+        assert_eq!((version.learn(&[short(1, 2)]), version.learn(&[short(2, 3)])), (vec![false], vec![false]));
+    }
+
+    #[test]
     fn edits_in_places_of_their_own_count() {
         let mut mask = Mask::default();
         for n in 0..100 {
@@ -187,7 +226,8 @@ mod tests {
     fn what_is_written_is_read_back() {
         let mut mask = Mask::default();
         for n in 0..50_u64 {
-            mask.learn(&[seen(n % 40, n, n * 3 % 7), seen(99, n, n + 1)]);
+            let whole = Seen { words: [9, 200], turned: [9, 9, 0], ..seen(99, n, n + 1) };
+            mask.learn(&[seen(n % 40, n, n * 3 % 7), whole]);
         }
         let mut bytes = Vec::new();
         mask.encode(&mut bytes);

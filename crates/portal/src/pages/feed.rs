@@ -17,7 +17,7 @@ use std::fmt::Write;
 use std::ops::ControlFlow;
 
 const ATOM: &str = "application/atom+xml; charset=utf-8";
-const NAMES: &[&str] = &["host", "prefix", "class", "min_change", "collection"];
+const NAMES: &[&str] = &["host", "prefix", "class", "min_change", "mime", "watch", "collection"];
 
 /// The feed.
 pub fn page(look: &Looking<'_>, params: &Params, visit: &Visit) -> Result<Answer, Trouble> {
@@ -44,7 +44,8 @@ fn write(look: &Looking<'_>, visit: &Visit, filter: &Filter, events: &[Event]) -
     let archive = look.portal.archive.writer();
     let base = &visit.base;
     let query = visit.target.split_once('?').map_or("", |(_, query)| query);
-    let of = filter.host.as_deref().or(filter.prefix.as_deref()).map_or(String::new(), |of| format!(" of {of}"));
+    let of = [&filter.watch, &filter.host, &filter.prefix].into_iter().flatten().next();
+    let of = of.map_or(String::new(), |of| format!(" of {of}"));
     // A feed without entries has always been as it is.
     let updated = date::rfc3339(events.iter().map(|event| event.time_ms).max().unwrap_or(0));
     let mut out = format!(

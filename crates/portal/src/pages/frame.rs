@@ -28,6 +28,11 @@ pub fn scripted(look: &Looking<'_>, title: &str, body: &str, script: &'static st
     whole(look, title, "", body, None, Some(script))
 }
 
+/// A page with a script of ours beside a frame that shows an archived page of this origin.
+pub fn picking(look: &Looking<'_>, title: &str, body: &str, frames: &str, script: &'static str) -> Answer {
+    whole(look, title, "", body, Some(frames), Some(script))
+}
+
 /// A page whose search box holds what was looked for.
 pub fn asking(look: &Looking<'_>, title: &str, asked: &str, body: &str, frames: Option<&str>) -> Answer {
     whole(look, title, asked, body, frames, None)

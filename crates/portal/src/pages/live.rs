@@ -34,17 +34,32 @@ struct Wanted<'p> {
     prefix: &'p str,
     class: &'p str,
     min_change: &'p str,
+    mime: &'p str,
+    watch: &'p str,
 }
 
 impl<'p> Wanted<'p> {
     fn of(params: &'p Params) -> Wanted<'p> {
         let text = |name: &str| params.get(name).unwrap_or_default().trim();
-        Wanted { host: text("host"), prefix: text("prefix"), class: text("class"), min_change: text("min_change") }
+        Wanted {
+            host: text("host"),
+            prefix: text("prefix"),
+            class: text("class"),
+            min_change: text("min_change"),
+            mime: text("mime"),
+            watch: text("watch"),
+        }
     }
 
     fn query(&self) -> String {
-        let pairs =
-            [("host", self.host), ("prefix", self.prefix), ("class", self.class), ("min_change", self.min_change)];
+        let pairs = [
+            ("host", self.host),
+            ("prefix", self.prefix),
+            ("class", self.class),
+            ("min_change", self.min_change),
+            ("mime", self.mime),
+            ("watch", self.watch),
+        ];
         let given = pairs.iter().filter(|(_, value)| !value.is_empty());
         given.map(|(name, value)| format!("&{name}={}", encoded(value))).collect()
     }
@@ -132,10 +147,11 @@ pub fn links(look: &Looking<'_>) -> String {
     let scope = scope.trim_start_matches('&');
     let within = if scope.is_empty() { String::new() } else { format!("?{scope}") };
     format!(
-        "<p>{} · {} · {} · {}</p>\n",
+        "<p>{} · {} · {} · {} · {}</p>\n",
         link(&format!("/changes/live{within}"), "Live"),
         link(&format!("/changes/day{within}"), "Today, site by site"),
         link(&format!("/changes/feed.atom{within}"), "Feed"),
+        link("/watches", "Watches"),
         link("/freshness", "How fresh it is"),
     )
 }
@@ -160,10 +176,14 @@ fn form(look: &Looking<'_>, wanted: &Wanted<'_>) -> String {
         "<form class=\"filters\" action=\"/changes/live\">{hidden}\
          <label>Host <input name=\"host\" value=\"{}\" maxlength=\"{QUERY_CHARS_MAX}\" placeholder=\"any, or *.example.org\" autocapitalize=\"none\" \
          spellcheck=\"false\"></label> <label>URL begins with <input name=\"prefix\" value=\"{}\" maxlength=\"2000\" placeholder=\"anything\" \
-         autocapitalize=\"none\" spellcheck=\"false\"></label> {}{}<button>Filter</button></form>\n",
+         autocapitalize=\"none\" spellcheck=\"false\"></label> {}{}<label>Type <input name=\"mime\" value=\"{}\" maxlength=\"100\" \
+         placeholder=\"any, or image/*\" autocapitalize=\"none\" spellcheck=\"false\"></label> <label>Watch <input name=\"watch\" value=\"{}\" \
+         maxlength=\"100\" placeholder=\"any\" autocapitalize=\"none\" spellcheck=\"false\"></label> <button>Filter</button></form>\n",
         escape(wanted.host),
         escape(wanted.prefix),
         choice("class", "What", CLASSES, wanted.class),
         choice("min_change", "At least", SHARES, wanted.min_change),
+        escape(wanted.mime),
+        escape(wanted.watch),
     )
 }

@@ -16,6 +16,27 @@ pub struct Trust {
 }
 
 impl Trust {
+    /// Bytes that it takes on a disk.
+    pub const BYTES: usize = 5;
+
+    /// As bytes: `| told changed 1 | told same 1 | untold changed 1 | day 2 |`, counts in quarters. All zero before anything was seen.
+    pub fn encode(&self) -> [u8; Trust::BYTES] {
+        let quarters = |count: f32| (count * 4.0).round().clamp(0.0, 255.0) as u8;
+        let [low, high] = ((self.at.0 / 86_400).min(u16::MAX.into()) as u16).to_le_bytes();
+        [quarters(self.told_changed), quarters(self.told_same), quarters(self.untold_changed), low, high]
+    }
+
+    /// What bytes stand for.
+    pub fn decode([told_changed, told_same, untold_changed, low, high]: [u8; Trust::BYTES]) -> Trust {
+        let count = |quarters: u8| f32::from(quarters) / 4.0;
+        Trust {
+            told_changed: count(told_changed),
+            told_same: count(told_same),
+            untold_changed: count(untold_changed),
+            at: Moment(u32::from(u16::from_le_bytes([low, high])) * 86_400),
+        }
+    }
+
     /// A visit showed whether the page had changed, and a hint had said that it did, or had not.
     pub fn observe(&mut self, told: bool, changed: bool, now: Moment) {
         let fade = 0.5f32.powf(now.days_since(self.at) / limits::TRUST_FADE_DAYS);
@@ -67,6 +88,16 @@ mod tests {
         assert!(honest.precision() > 0.8 && honest.recall() > 0.8);
         assert!(liar.precision() < 0.2);
         assert!(honest.expected_changes() > 1.5 && liar.expected_changes() < 0.25);
+    }
+
+    #[test]
+    fn what_is_kept_is_believed_as_before() {
+        assert_eq!(Trust::decode([0; Trust::BYTES]), Trust::default());
+        let mut trust = Trust::default();
+        (0..40).for_each(|day| trust.observe(day % 5 != 0, day % 3 != 0, Moment((20_000 + day) * 86_400)));
+        let back = Trust::decode(trust.encode());
+        assert!((back.precision() - trust.precision()).abs() < 0.02 && (back.recall() - trust.recall()).abs() < 0.02);
+        assert_eq!(back.encode(), trust.encode());
     }
 
     #[test]

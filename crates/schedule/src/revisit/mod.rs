@@ -12,6 +12,7 @@
 //! - [`policy`]: how often it is visited at a price
 //! - [`price`]: the price that makes all visits together the budget
 //! - [`calendar`]: which block of URLs is looked at next
+//! - [`due`]: why a page is looked at, for its record
 //! - [`hint`]: what sitemaps and feeds say, believed as far as it was right before
 //! - [`shares`]: who gets the next visit: a new page, a page that is due, any page whatever
 //! - [`plan`]: what a budget would bring
@@ -21,6 +22,7 @@
 
 pub mod belief;
 pub mod calendar;
+pub mod due;
 pub mod hint;
 pub mod memory;
 pub mod plan;
@@ -32,6 +34,7 @@ use serde::{Deserialize, Serialize};
 
 pub use belief::{Belief, Pool, Prior};
 pub use calendar::Calendar;
+pub use due::{Due, Reason};
 pub use memory::{Found, Memory, Moment, importance};
 pub use policy::Policy;
 pub use price::Price;

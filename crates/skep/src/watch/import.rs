@@ -12,6 +12,7 @@ use crate::owner::{self, Owned, Place};
 use crate::{seeds, show};
 use serde::{Deserialize, Serialize};
 use serde_json::{Value, json};
+use skep_changes::SiteRules;
 use skep_crawl::{Settings, Watch};
 use skep_page::version::Rules;
 use std::collections::BTreeSet;
@@ -104,8 +105,8 @@ pub fn perform(owned: &Owned, job: &Job, tell: &mut dyn Tell) -> Result<Exit> {
         intervals.extend(watch.every_ms);
         tags.extend(watch.tags.iter().map(|tag| tag.replace(',', " ")));
         let rules = usable(watch, &url, &mut left);
-        if !rules.is_empty() {
-            ruled.push((url.clone(), rules));
+        if !(rules.keep.is_empty() && rules.ignore.is_empty() && rules.ignore_text.is_empty()) {
+            ruled.push(rules);
         }
         if !urls.contains(&url) {
             urls.push(url);
@@ -132,7 +133,9 @@ pub fn perform(owned: &Owned, job: &Job, tell: &mut dyn Tell) -> Result<Exit> {
     watch.tags = tags.into_iter().filter(|tag| !tag.is_empty()).collect();
     settings.watch = Some(watch);
     settings.check()?;
-    add_rules(&folder, &ruled)?;
+    if !ruled.is_empty() {
+        skep_changes::Settings::add(&folder, &ruled)?;
+    }
     settings.store(&folder)?;
     let all = left.len();
     for (url, what) in left.into_iter().take(SAID_MAX) {
@@ -148,47 +151,22 @@ pub fn perform(owned: &Owned, job: &Job, tell: &mut dyn Tell) -> Result<Exit> {
 }
 
 /// Selectors and patterns of a watch that Skep understands; the others are left, and said.
-fn usable(watch: &Foreign, url: &str, left: &mut Vec<(String, String)>) -> toml::Table {
-    let mut rules = toml::Table::new();
+fn usable(watch: &Foreign, url: &str, left: &mut Vec<(String, String)>) -> SiteRules {
     let fits = |keep: &[String], ignore: &[String], text: &[String]| Rules::read(keep, ignore, text).map(|_| ());
-    let mut part = |name: &str, all: &[String], fits: &dyn Fn(&[String]) -> std::result::Result<(), String>| {
+    let mut part = |all: &[String], fits: &dyn Fn(&[String]) -> std::result::Result<(), String>| {
         let (good, bad): (Vec<&String>, Vec<&String>) =
             all.iter().partition(|one| fits(std::slice::from_ref(one)).is_ok());
         left.extend(bad.iter().map(|one| {
             (url.to_owned(), format!("the rule {one:?}: {}", fits(std::slice::from_ref(*one)).unwrap_err()))
         }));
-        if !good.is_empty() {
-            rules.insert(name.into(), good.into_iter().cloned().collect::<Vec<String>>().into());
-        }
+        good.into_iter().cloned().collect::<Vec<String>>()
     };
-    part("keep", &watch.keep, &|one| fits(one, &[], &[]).map_err(|error| error.to_string()));
-    part("ignore", &watch.ignore, &|one| fits(&[], one, &[]).map_err(|error| error.to_string()));
-    part("ignore-text", &watch.ignore_text, &|one| fits(&[], &[], one).map_err(|error| error.to_string()));
-    rules
-}
-
-/// Adds rules for URLs to `settings/changes.toml`; what it says about a URL already stays.
-fn add_rules(folder: &Path, ruled: &[(String, toml::Table)]) -> Result<()> {
-    if ruled.is_empty() {
-        return Ok(());
+    SiteRules {
+        about: url.to_owned(),
+        keep: part(&watch.keep, &|one| fits(one, &[], &[]).map_err(|error| error.to_string())),
+        ignore: part(&watch.ignore, &|one| fits(&[], one, &[]).map_err(|error| error.to_string())),
+        ignore_text: part(&watch.ignore_text, &|one| fits(&[], &[], one).map_err(|error| error.to_string())),
     }
-    let path = folder.join("changes.toml");
-    let mut file: toml::Table = skep_archive::settings::load(&path, 1)?.unwrap_or_default();
-    file.entry("version").or_insert(toml::Value::Integer(1));
-    let sites = file.entry("site").or_insert_with(|| toml::Value::Array(Vec::new()));
-    let Some(sites) = sites.as_array_mut() else {
-        return Err(Failure::new(format!("{} has no list of sites", path.display())));
-    };
-    for (url, rules) in ruled {
-        let known = sites.iter().any(|site| site.get("match").and_then(toml::Value::as_str) == Some(url));
-        if !known {
-            let mut site = toml::Table::new();
-            site.insert("match".into(), url.clone().into());
-            site.extend(rules.clone());
-            sites.push(site.into());
-        }
-    }
-    Ok(skep_archive::settings::store(&path, &file, 0o600)?)
 }
 
 #[cfg(test)]

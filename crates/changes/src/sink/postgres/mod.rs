@@ -1,8 +1,9 @@
-//! PostgreSQL: the database bridge. One transaction a batch: rows are copied into tables of the connection's own, and from there put
-//! into the tables that people read. A row that is there already is replaced: the key of an event is the key of its row.
+//! PostgreSQL: the database bridge. One transaction a batch: rows that are new are copied into the tables that people read, those that may be
+//! there already into tables of the connection's own, and from there put in their place. The key of an event is the key of its row.
 //!
 //! ```text
-//!  events ──▶ rows ──COPY──▶ skep_new_changes, skep_new_urls, skep_new_links ──upsert──▶ changes, urls, links ──▶ commit ──▶ cursor
+//!  events ──▶ rows ──COPY──▶ changes ─────────────────────────────────────────────────────────────────────────┬──▶ commit ──▶ cursor
+//!                 └──COPY──▶ skep_new_urls, skep_new_links, and what is there already ──upsert──▶ urls, links ─┘
 //!                                                                       └─ refused ──▶ halved … ──▶ rejected
 //! ```
 //! The tables are drawn in `schema`.
@@ -14,6 +15,7 @@ mod schema;
 
 use bytes::Bytes;
 use futures_util::SinkExt;
+use tokio_postgres::error::SqlState;
 use tokio_postgres::{Client, Transaction};
 
 pub use read_back::{KnownUrl, read_back};
@@ -72,10 +74,11 @@ impl Postgres {
 }
 
 async fn write(transaction: &Transaction<'_>, rows: &Rows) -> Result<(), tokio_postgres::Error> {
-    copy(transaction, schema::COPY_CHANGES, &rows.changes).await?;
+    write_changes(transaction, &rows.changes).await?;
     copy(transaction, schema::COPY_URLS, &rows.urls).await?;
-    transaction.batch_execute(schema::PUT_CHANGES).await?;
-    transaction.batch_execute(schema::PUT_URLS).await?;
+    if transaction.execute(schema::PUT_URLS, &[]).await? < rows.url_count {
+        transaction.execute(schema::PUT_EARLIER, &[]).await?;
+    }
     if !rows.links.is_empty() {
         copy(transaction, schema::COPY_LINKS, &rows.links).await?;
         transaction.batch_execute(schema::PUT_LINKS).await?;
@@ -85,6 +88,19 @@ async fn write(transaction: &Transaction<'_>, rows: &Rows) -> Result<(), tokio_p
         transaction.execute(schema::LOOK_BACK, &[&rows.archive, &rows.taken_back]).await?;
     }
     Ok(())
+}
+
+/// Rows that are new are copied where they belong. If one is there already, all of them go by way of the connection's own table.
+async fn write_changes(transaction: &Transaction<'_>, rows: &Bytes) -> Result<(), tokio_postgres::Error> {
+    transaction.batch_execute("SAVEPOINT before").await?;
+    match copy(transaction, schema::COPY_NEW_CHANGES, rows).await {
+        Err(error) if error.code() == Some(&SqlState::UNIQUE_VIOLATION) => {
+            transaction.batch_execute("ROLLBACK TO SAVEPOINT before").await?;
+            copy(transaction, schema::COPY_CHANGES, rows).await?;
+            transaction.batch_execute(schema::PUT_CHANGES).await
+        }
+        copied => copied,
+    }
 }
 
 async fn copy(transaction: &Transaction<'_>, statement: &str, rows: &Bytes) -> Result<(), tokio_postgres::Error> {

@@ -16,6 +16,7 @@ pub struct Rows {
     pub archive: String,
     pub changes: Bytes,
     pub urls: Bytes,
+    pub url_count: u64,
     pub links: Bytes,
     /// Keys of events that are no longer so.
     pub taken_back: Vec<String>,
@@ -54,6 +55,10 @@ impl Rows {
                     }
                 }
             }
+            for target in event.links.iter().filter(|target| target.len() <= POSTGRES_URL_BYTES_MAX) {
+                let [added, _] = links.entry((&event.url, target.clone())).or_default();
+                *added = (*added).max(Some(event.time_ms));
+            }
             match urls.entry(&event.url) {
                 std::collections::btree_map::Entry::Vacant(entry) => {
                     entry.insert((event.time_ms, event, details));
@@ -72,6 +77,7 @@ impl Rows {
                 }
             }
         }
+        let url_count = urls.len() as u64;
         let mut url_rows = String::with_capacity(urls.len() * 256);
         for (first_ms, event, details) in urls.into_values() {
             url(&mut url_rows, archive, first_ms, event, &details);
@@ -85,6 +91,7 @@ impl Rows {
             archive: archive.to_owned(),
             changes: changes.into(),
             urls: url_rows.into(),
+            url_count,
             links: link_rows.into(),
             taken_back,
         }

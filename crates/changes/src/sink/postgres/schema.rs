@@ -73,6 +73,8 @@ macro_rules! urls_columns {
     };
 }
 
+/// Events that are there for the first time, as nearly all are, go where they belong at once.
+pub const COPY_NEW_CHANGES: &str = concat!("COPY changes (", changes_columns!(), ") FROM STDIN");
 pub const COPY_CHANGES: &str = concat!("COPY skep_new_changes (", changes_columns!(), ") FROM STDIN");
 pub const COPY_URLS: &str = concat!("COPY skep_new_urls (", urls_columns!(), ") FROM STDIN");
 pub const COPY_LINKS: &str = "COPY skep_new_links (source, target, added, removed) FROM STDIN";
@@ -106,10 +108,12 @@ pub const PUT_URLS: &str = concat!(
     urls_columns!(),
     " FROM skep_new_urls ON CONFLICT (url) DO UPDATE SET first_seen = least(urls.first_seen, excluded.first_seen), ",
     urls_update!(),
-    " WHERE excluded.last_seen >= urls.last_seen; \
-     UPDATE urls SET first_seen = fresh.first_seen FROM skep_new_urls fresh \
-     WHERE fresh.url = urls.url AND fresh.first_seen < urls.first_seen"
+    " WHERE excluded.last_seen >= urls.last_seen"
 );
+
+/// URLs of which an event of an earlier time became known: only when that was seen first is another.
+pub const PUT_EARLIER: &str = "UPDATE urls SET first_seen = fresh.first_seen FROM skep_new_urls fresh \
+    WHERE fresh.url = urls.url AND fresh.first_seen < urls.first_seen";
 
 pub const PUT_LINKS: &str = "INSERT INTO links (source, target, added, removed) \
     SELECT source, target, added, removed FROM skep_new_links ON CONFLICT (source, target) DO UPDATE SET \
