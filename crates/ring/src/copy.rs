@@ -24,6 +24,14 @@ pub struct Segment {
     pub generation: u32,
 }
 
+impl Segment {
+    /// Before all others in their order …
+    pub(crate) const LEAST: Segment = Segment { writer: 0, number: 0, half: 0, generation: 0 };
+    /// … and behind them.
+    pub(crate) const MOST: Segment =
+        Segment { writer: u32::MAX, number: u32::MAX, half: u8::MAX, generation: u32::MAX };
+}
+
 /// How much there is of a segment.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Extent {

@@ -17,7 +17,7 @@ use serde::{Deserialize, Serialize};
 
 use crate::genesis::{NetworkId, Slice};
 use crate::key::{Hash, Key, Seal, Signature, signed};
-use crate::limits::{CHAIN_KEPT_MAX, HOLDERS_MAX};
+use crate::limits::{CHAIN_KEPT_MAX, HOLDERS_MAX, NODES_MAX};
 use crate::roster::{Index, Roster};
 use crate::settings::Settings;
 use crate::watch::{AbsenceProof, Watchers};
@@ -253,47 +253,70 @@ impl Chain {
 /// The newest known holders of every slice, in few bytes: look-up needs no network.
 ///
 /// ```text
-/// slice  | generation 4 | number 4 | numbers of the nodes 4 × (copies + 2), unused ones ff |
+/// slice  | generation 4 | number 4 | numbers of the nodes 2 × (copies + 2), unused ones ff |
 /// ```
 #[derive(Clone)]
 pub struct Table {
+    epochs: Vec<Epoch>,
+    /// Of each slice so many.
     stride: usize,
-    cells: Vec<u32>,
+    nodes: Vec<u16>,
     sum: u64,
 }
 
-const NOBODY: u32 = u32::MAX;
+const NOBODY: u16 = u16::MAX;
+// Every number of a node is another than nobody's.
+const _: () = assert!(NODES_MAX <= NOBODY as usize);
+
+/// The holders of one slice, by their numbers.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Few {
+    nodes: [Index; HOLDERS_MAX],
+    count: usize,
+}
+
+impl std::ops::Deref for Few {
+    type Target = [Index];
+
+    fn deref(&self) -> &[Index] {
+        &self.nodes[..self.count]
+    }
+}
 
 impl Table {
     /// Nothing known of any slice.
     pub fn new(slices: u32, copies: usize) -> Table {
-        let stride = 2 + (copies + 2).min(HOLDERS_MAX);
-        let mut cells = vec![NOBODY; slices as usize * stride];
-        for cell in cells.chunks_exact_mut(stride) {
-            cell[..2].fill(0);
+        let stride = (copies + 2).min(HOLDERS_MAX);
+        Table {
+            epochs: vec![Epoch::default(); slices as usize],
+            stride,
+            nodes: vec![NOBODY; slices as usize * stride],
+            sum: 0,
         }
-        Table { stride, cells, sum: 0 }
     }
 
-    fn cell(&self, slice: Slice) -> &[u32] {
-        &self.cells[slice as usize * self.stride..(slice as usize + 1) * self.stride]
+    fn places(&self, slice: Slice) -> std::ops::Range<usize> {
+        slice as usize * self.stride..(slice as usize + 1) * self.stride
     }
 
     /// The newest epoch known of a slice.
     pub fn epoch(&self, slice: Slice) -> Epoch {
-        let cell = self.cell(slice);
-        Epoch { generation: cell[0], number: cell[1] }
+        self.epochs[slice as usize]
     }
 
     /// Its holders, in the order in which they should lead; nobody if nothing is known.
-    pub fn holders(&self, slice: Slice) -> &[Index] {
-        let nodes = &self.cell(slice)[2..];
-        &nodes[..nodes.iter().position(|index| *index == NOBODY).unwrap_or(nodes.len())]
+    pub fn holders(&self, slice: Slice) -> Few {
+        let mut few = Few { nodes: [0; HOLDERS_MAX], count: 0 };
+        for index in self.nodes[self.places(slice)].iter().take_while(|index| **index != NOBODY) {
+            few.nodes[few.count] = Index::from(*index);
+            few.count += 1;
+        }
+        few
     }
 
     /// How many slices there are.
     pub fn slices(&self) -> u32 {
-        (self.cells.len() / self.stride) as u32
+        self.epochs.len() as u32
     }
 
     /// A newer epoch of a slice; an older or equal one changes nothing.
@@ -302,13 +325,11 @@ impl Table {
             return false;
         }
         self.sum = self.sum.wrapping_sub(self.weight(slice));
-        let stride = self.stride;
-        let cell = &mut self.cells[slice as usize * stride..(slice as usize + 1) * stride];
-        cell[0] = epoch.generation;
-        cell[1] = epoch.number;
-        cell[2..].fill(NOBODY);
-        for (place, index) in cell[2..].iter_mut().zip(nodes) {
-            *place = *index;
+        self.epochs[slice as usize] = epoch;
+        let places = self.places(slice);
+        let numbers = nodes.iter().map(|index| *index as u16).chain(std::iter::repeat(NOBODY));
+        for (place, number) in self.nodes[places].iter_mut().zip(numbers) {
+            *place = number;
         }
         self.sum = self.sum.wrapping_add(self.weight(slice));
         true
@@ -334,6 +355,6 @@ impl Table {
 
     /// Bytes in memory.
     pub fn memory_bytes(&self) -> usize {
-        self.cells.capacity() * size_of::<u32>()
+        self.epochs.capacity() * size_of::<Epoch>() + self.nodes.capacity() * size_of::<u16>()
     }
 }

@@ -20,7 +20,7 @@ use crate::view::View;
 use std::sync::Arc;
 
 /// A proof counts for so many answers' time: what was there yesterday may be gone.
-const PROOF_ANSWERS: u64 = 60;
+pub(crate) const PROOF_ANSWERS: u64 = 60;
 
 /// What a holding sees of its node while it handles something.
 pub(crate) struct Context<'c> {

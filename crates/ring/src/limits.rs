@@ -20,8 +20,8 @@ pub const BOOTSTRAP_MAX: usize = 8;
 pub const TICKET_BYTES_MAX: usize = 4096;
 /// Capacity that a node may declare: 1 PB.
 pub const CAPACITY_GB_MAX: u32 = 1_000_000;
-/// Nodes of a network that a roster takes in.
-pub const NODES_MAX: usize = 65_536;
+/// Nodes of a network that a roster takes in: their numbers fit into two bytes, and one stands for nobody.
+pub const NODES_MAX: usize = 65_535;
 
 // --- records --------------------------------------------------------------------------------------------------------
 

@@ -57,7 +57,7 @@ impl Node {
             match kept {
                 // What was believed once is believed again, whatever the date is now.
                 Kept::Fact(fact) => {
-                    view.learn(&fact, seal.as_ref(), now.mono_ms, u64::MAX / 2, &settings);
+                    view.take_in(&fact, seal.as_ref(), now.mono_ms, u64::MAX / 2, &settings);
                 }
                 Kept::Epoch(link) => {
                     gone.retain(|slice| *slice != link.holders.slice);
@@ -73,6 +73,7 @@ impl Node {
                 }
             }
         }
+        view.follow(now.mono_ms, &settings);
         let key = seal.key();
         let mut core = Core::new(seal, record, settings);
         if key == genesis.first {

@@ -4,9 +4,13 @@
 //! absence by its watchers). Of two facts about one thing one is newer by its own numbers, never by when it arrived, so
 //! rosters that have heard the same facts are equal. The digest is the sum of the hashes of all facts held.
 
-use std::collections::{BTreeMap, BTreeSet, HashMap};
+mod finder;
+
+use std::collections::{BTreeMap, HashMap};
 use std::net::SocketAddr;
 use std::sync::Arc;
+
+use self::finder::Finder;
 
 use crate::fact::{Fact, NodeRecord, SignedRecord, SignedRetirement, SignedSplit, Split, Standing};
 use crate::genesis::{Genesis, NetworkId};
@@ -28,9 +32,18 @@ pub enum Learned {
     Early(&'static str),
 }
 
+/// Counters beside what is shared.
+const COUNTERS: usize = 2 * size_of::<usize>();
+
+/// What a piece of memory takes of the system: its length before it, in steps of sixteen bytes.
+fn piece(bytes: usize) -> usize {
+    if bytes == 0 { 0 } else { (bytes + size_of::<usize>()).next_multiple_of(16).max(32) }
+}
+
 /// A small number for a node, good in this process only; a node keeps its number for ever.
 pub type Index = u32;
 
+/// What is known of one node: 20,000 of them are kept in memory by everybody, so what is rare lies elsewhere.
 #[derive(Clone)]
 struct Entry {
     record: Arc<SignedRecord>,
@@ -39,8 +52,16 @@ struct Entry {
     zone: u32,
     /// Others used its invitation earlier, and there were no more uses.
     displaced: bool,
-    absence: Option<(Arc<AbsenceProof>, Hash, u64)>,
-    retired: Option<(Arc<SignedRetirement>, Hash)>,
+    absence: Option<Box<Absence>>,
+    retired: Option<Box<(Arc<SignedRetirement>, Hash)>>,
+}
+
+#[derive(Clone)]
+struct Absence {
+    proof: Arc<AbsenceProof>,
+    hash: Hash,
+    /// Known since then, by the own monotonic clock.
+    since_ms: u64,
 }
 
 /// All facts, by node.
@@ -49,12 +70,14 @@ pub struct Roster {
     genesis: Arc<Genesis>,
     network: NetworkId,
     entries: Vec<Entry>,
-    index: HashMap<Key, Index>,
-    marks: HashMap<u64, Index>,
-    owners: HashMap<Key, u32>,
+    by_key: Finder,
+    by_mark: Finder,
+    /// The first node of each owner.
+    by_owner: Finder,
+    owners: u32,
     zones: HashMap<String, u32>,
     /// By bearer of an invitation: who used it, the first first.
-    users: HashMap<Key, BTreeSet<(u64, Key, Index)>>,
+    users: HashMap<Key, Vec<Index>>,
     splits: BTreeMap<(u32, u8), (Arc<SignedSplit>, Hash)>,
     digest: [u64; 4],
     facts: usize,
@@ -69,9 +92,10 @@ impl Roster {
             genesis,
             network,
             entries: Vec::new(),
-            index: HashMap::new(),
-            marks: HashMap::new(),
-            owners: HashMap::new(),
+            by_key: Finder::default(),
+            by_mark: Finder::default(),
+            by_owner: Finder::default(),
+            owners: 0,
             zones: HashMap::from([(String::new(), 0)]),
             users: HashMap::new(),
             splits: BTreeMap::new(),
@@ -127,12 +151,12 @@ impl Roster {
 
     /// The number of a node.
     pub fn index(&self, node: &Key) -> Option<Index> {
-        self.index.get(node).copied()
+        self.by_key.find(node, |index| self.key(index))
     }
 
     /// The node whose key begins with these bytes.
     pub fn marked(&self, mark: u64) -> Option<Index> {
-        self.marks.get(&mark).copied()
+        self.by_mark.find(&mark, |index| crate::watch::mark(&self.key(index)))
     }
 
     /// The node of a number.
@@ -152,18 +176,24 @@ impl Roster {
 
     /// Since when a node is known to be absent, by the own monotonic clock.
     pub fn absent_since(&self, index: Index) -> Option<u64> {
-        self.entries[index as usize].absence.as_ref().map(|(_, _, since)| *since)
+        self.entries[index as usize].absence.as_ref().map(|absence| absence.since_ms)
     }
 
     /// The proof that a node is absent.
     pub fn absence(&self, index: Index) -> Option<&Arc<AbsenceProof>> {
-        self.entries[index as usize].absence.as_ref().map(|(proof, ..)| proof)
+        self.entries[index as usize].absence.as_ref().map(|absence| &absence.proof)
     }
 
     /// Whether its owner took it out, or it left by itself.
     pub fn is_gone(&self, index: Index) -> bool {
         let entry = &self.entries[index as usize];
         entry.displaced || entry.retired.is_some() || entry.record.record.standing == Standing::Left
+    }
+
+    /// Whether others took it out: its owner, or who used its invitation earlier. Nothing that it says counts any more.
+    pub fn is_out(&self, index: Index) -> bool {
+        let entry = &self.entries[index as usize];
+        entry.displaced || entry.retired.is_some()
     }
 
     /// Whether it is known to be neither gone nor absent.
@@ -238,16 +268,19 @@ impl Roster {
             return Learned::Refused("the invitation is used up");
         }
         let hash = Fact::Record(signed_record.clone()).hash();
+        let slim = self.sharing(signed_record, known.filter(|_| same_certificate));
         match known {
             Some(index) => {
-                let left = record.standing == Standing::Left;
-                self.members_version += u64::from(left);
+                // Who left may come back, with a newer record that says so.
+                let left = |record: &NodeRecord| record.standing == Standing::Left;
+                let before = left(&self.entries[index as usize].record.record);
+                self.members_version += u64::from(before != left(record));
                 let entry = &mut self.entries[index as usize];
                 let before = std::mem::replace(&mut entry.record_hash, hash);
-                entry.record = signed_record.clone();
+                entry.record = slim;
                 // It has answered what was said about an earlier record of it.
-                let refuted =
-                    entry.absence.take_if(|(proof, ..)| proof.sequence < record.sequence).map(|(_, hash, _)| hash);
+                let refuted = entry.absence.take_if(|absence| absence.proof.sequence < record.sequence);
+                let refuted = refuted.map(|absence| absence.hash);
                 self.subtract(before);
                 if let Some(refuted) = refuted {
                     self.subtract(refuted);
@@ -255,20 +288,32 @@ impl Roster {
             }
             None => {
                 let index = self.entries.len() as Index;
-                let (owners, zones) = (self.owners.len() as u32, self.zones.len() as u32);
-                let zone = &certificate.certificate.zone;
+                let zones = self.zones.len() as u32;
+                let zone = *self.zones.entry(certificate.certificate.zone.clone()).or_insert(zones);
+                let owner = signed_record.owner();
+                let first = self.by_owner.find(&owner, |index| self.entries[index as usize].record.owner());
+                let number = first.map_or(self.owners, |first| self.entries[first as usize].owner);
+                if self.entries.len() == self.entries.capacity() {
+                    // In eighths, not by doubling: what is unused is memory too.
+                    self.entries.reserve_exact(self.entries.len() / 8 + 8);
+                }
                 self.entries.push(Entry {
-                    record: signed_record.clone(),
+                    record: slim,
                     record_hash: hash,
-                    owner: *self.owners.entry(signed_record.owner()).or_insert(owners),
-                    zone: self.zones.get(zone).copied().unwrap_or(zones),
+                    owner: number,
+                    zone,
                     displaced: false,
                     absence: None,
                     retired: None,
                 });
-                self.zones.entry(zone.clone()).or_insert(zones);
-                self.index.insert(node, index);
-                self.marks.insert(crate::watch::mark(&node), index);
+                let entries = &self.entries;
+                let key_of = |index: Index| entries[index as usize].record.node();
+                self.by_key.insert(index, key_of);
+                self.by_mark.insert(index, |index| crate::watch::mark(&key_of(index)));
+                if first.is_none() {
+                    self.by_owner.insert(index, |index| entries[index as usize].record.owner());
+                    self.owners += 1;
+                }
                 self.members_version += 1;
             }
         }
@@ -279,31 +324,61 @@ impl Roster {
         Learned::New
     }
 
+    /// The record as it is kept: what it has in common with others is there once.
+    fn sharing(&self, signed_record: &Arc<SignedRecord>, same_certificate: Option<Index>) -> Arc<SignedRecord> {
+        let mut slim = SignedRecord::clone(signed_record);
+        if let Some(index) = same_certificate {
+            slim.record.certificate = self.record(index).record.certificate.clone();
+            return Arc::new(slim);
+        }
+        let mut certificate = SignedCertificate::clone(&slim.record.certificate);
+        if let Admission::Invited { invitation, .. } = &mut certificate.certificate.admission
+            && let Some(user) = self.users.get(&invitation.invitation.bearer).and_then(|users| users.first())
+            && let Admission::Invited { invitation: held, .. } =
+                &self.record(*user).record.certificate.certificate.admission
+            && held == invitation
+        {
+            *invitation = held.clone();
+        }
+        slim.record.certificate = Arc::new(certificate);
+        Arc::new(slim)
+    }
+
+    /// When a node used its invitation; of two at one time the lower key was first, so that all agree.
+    fn used(&self, index: Index) -> (u64, Key) {
+        let certificate = &self.record(index).record.certificate.certificate;
+        match &certificate.admission {
+            Admission::Own => (0, certificate.node),
+            Admission::Invited { used_ms, .. } => (*used_ms, certificate.node),
+        }
+    }
+
     /// Somebody used the invitation earlier than others that are here: the last of them goes, as if it had never been let in.
     fn displace(&mut self, certificate: &SignedCertificate, index: Index) {
-        let Admission::Invited { invitation, used_ms, .. } = &certificate.certificate.admission else { return };
-        let users = self.users.entry(invitation.invitation.bearer).or_default();
-        users.insert((*used_ms, certificate.certificate.node, index));
-        if users.len() <= invitation.invitation.uses as usize {
-            return;
-        }
-        if let Some((_, _, last)) = users.pop_last() {
+        let Admission::Invited { invitation, .. } = &certificate.certificate.admission else { return };
+        let mut users = self.users.remove(&invitation.invitation.bearer).unwrap_or_default();
+        let used = self.used(index);
+        users.insert(users.partition_point(|user| self.used(*user) < used), index);
+        let last = if users.len() > invitation.invitation.uses as usize { users.pop() } else { None };
+        self.users.insert(invitation.invitation.bearer, users);
+        if let Some(last) = last {
             let entry = &mut self.entries[last as usize];
             entry.displaced = true;
             let (absence, retired) = (entry.absence.take(), entry.retired.take());
-            let hashes = [Some(entry.record_hash), absence.map(|(_, hash, _)| hash), retired.map(|(_, hash)| hash)];
+            let hashes =
+                [Some(entry.record_hash), absence.map(|absence| absence.hash), retired.map(|retired| retired.1)];
             hashes.into_iter().flatten().for_each(|hash| self.subtract(hash));
             self.members_version += 1;
         }
     }
 
-    /// Of more nodes than an invitation has uses, those that used it first stay. The order is by time and key, so that all agree.
+    /// Of more nodes than an invitation has uses, those that used it first stay.
     fn invitation_has_room(&self, certificate: &SignedCertificate) -> bool {
         let Admission::Invited { invitation, used_ms, .. } = &certificate.certificate.admission else { return true };
         let Some(users) = self.users.get(&invitation.invitation.bearer) else { return invitation.invitation.uses > 0 };
         let full = users.len() >= invitation.invitation.uses as usize;
         let mine = (*used_ms, certificate.certificate.node);
-        !full || users.last().is_some_and(|(used_ms, node, _)| mine < (*used_ms, *node))
+        !full || users.last().is_some_and(|last| mine < self.used(*last))
     }
 
     fn learn_absence(
@@ -325,17 +400,17 @@ impl Roster {
             return Learned::Early("it is about a newer record");
         }
         let hash = Fact::Absence(proof.clone()).hash();
-        if entry.absence.as_ref().is_some_and(|(_, held, _)| *held <= hash) {
+        if entry.absence.as_ref().is_some_and(|absence| absence.hash <= hash) {
             return Learned::Known;
         }
         if let Err(refusal) = watchers.check(self, index, proof, seal) {
             return refusal;
         }
         let entry = &mut self.entries[index as usize];
-        let since = entry.absence.as_ref().map_or(mono_ms, |(_, _, since)| *since);
-        let before = entry.absence.replace((proof.clone(), hash, since));
-        if let Some((_, before, _)) = before {
-            self.subtract(before);
+        let since_ms = entry.absence.as_ref().map_or(mono_ms, |absence| absence.since_ms);
+        let before = entry.absence.replace(Box::new(Absence { proof: proof.clone(), hash, since_ms }));
+        if let Some(before) = before {
+            self.subtract(before.hash);
         }
         self.add(hash);
         Learned::New
@@ -349,7 +424,7 @@ impl Roster {
         if entry.displaced {
             return Learned::Known;
         }
-        if entry.retired.as_ref().is_some_and(|(_, held)| *held <= hash) {
+        if entry.retired.as_ref().is_some_and(|retired| retired.1 <= hash) {
             return Learned::Known;
         }
         let may = retirement.by == entry.record.owner() || self.genesis.admission.contains(&retirement.by);
@@ -359,8 +434,8 @@ impl Roster {
         if !seal.verify(&retirement.by, &signed("skep retirement", retirement), &fact.signature) {
             return Learned::Refused("the owner's signature is wrong");
         }
-        if let Some((_, before)) = self.entries[index as usize].retired.replace((fact.clone(), hash)) {
-            self.subtract(before);
+        if let Some(before) = self.entries[index as usize].retired.replace(Box::new((fact.clone(), hash))) {
+            self.subtract(before.1);
         }
         self.members_version += 1;
         self.add(hash);
@@ -391,8 +466,8 @@ impl Roster {
     pub fn facts(&self) -> impl Iterator<Item = (Hash, Fact)> + '_ {
         let of_nodes = self.entries.iter().filter(|entry| !entry.displaced).flat_map(|entry| {
             let record = Some((entry.record_hash, Fact::Record(entry.record.clone())));
-            let absence = entry.absence.as_ref().map(|(proof, hash, _)| (*hash, Fact::Absence(proof.clone())));
-            let retired = entry.retired.as_ref().map(|(fact, hash)| (*hash, Fact::Retirement(fact.clone())));
+            let absence = entry.absence.as_ref().map(|held| (held.hash, Fact::Absence(held.proof.clone())));
+            let retired = entry.retired.as_ref().map(|held| (held.1, Fact::Retirement(held.0.clone())));
             record.into_iter().chain(absence).chain(retired)
         });
         of_nodes.chain(self.splits.values().map(|(split, hash)| (*hash, Fact::Split(split.clone()))))
@@ -401,8 +476,8 @@ impl Roster {
     /// The hashes of all facts.
     pub fn hashes(&self) -> impl Iterator<Item = Hash> + '_ {
         let of_nodes = self.entries.iter().filter(|entry| !entry.displaced).flat_map(|entry| {
-            let absence = entry.absence.as_ref().map(|(_, hash, _)| *hash);
-            let retired = entry.retired.as_ref().map(|(_, hash)| *hash);
+            let absence = entry.absence.as_ref().map(|absence| absence.hash);
+            let retired = entry.retired.as_ref().map(|retired| retired.1);
             std::iter::once(entry.record_hash).chain(absence).chain(retired)
         });
         of_nodes.chain(self.splits.values().map(|(_, hash)| *hash))
@@ -413,34 +488,33 @@ impl Roster {
         self.facts
     }
 
-    /// Bytes in memory, counted field by field.
+    /// Bytes in memory, counted piece by piece; a test compares it with what is taken from the system.
     pub fn memory_bytes(&self) -> usize {
-        let records: usize = self
-            .entries
-            .iter()
-            .map(|entry| {
-                let record = &entry.record.record;
-                let urls = [&record.relay, &record.portal].into_iter().flatten().map(String::capacity).sum::<usize>();
-                let certificate = size_of::<SignedCertificate>() + record.certificate.certificate.zone.capacity();
-                let invitation = match record.certificate.certificate.admission {
-                    Admission::Own => 0,
-                    Admission::Invited { .. } => size_of::<crate::ticket::SignedInvitation>(),
-                };
-                let absence = entry.absence.as_ref().map_or(0, |(proof, ..)| proof.memory_bytes());
-                size_of::<SignedRecord>()
-                    + record.addresses.capacity() * size_of::<SocketAddr>()
-                    + record.watchers.capacity() * size_of::<u64>()
-                    + urls
-                    + certificate
-                    + invitation
-                    + absence
-                    + 32 // two counters of each of the two shared parts
-            })
-            .sum();
-        let index = (self.index.capacity() + self.owners.capacity()) * (size_of::<(Key, Index)>() + 1);
-        let users: usize =
-            self.users.values().map(BTreeSet::len).sum::<usize>() * size_of::<(u64, Key, Index)>() * 4 / 3;
-        self.entries.capacity() * size_of::<Entry>() + records + index + users
+        let of_record = |signed_record: &SignedRecord| {
+            let record = &signed_record.record;
+            let urls = [&record.relay, &record.portal].into_iter().flatten().map(|url| piece(url.capacity()));
+            piece(COUNTERS + size_of::<SignedRecord>())
+                + piece(record.addresses.capacity() * size_of::<SocketAddr>())
+                + piece(record.watchers.capacity() * size_of::<u64>())
+                + urls.sum::<usize>()
+                + piece(COUNTERS + size_of::<SignedCertificate>())
+                + piece(record.certificate.certificate.zone.capacity())
+        };
+        let of_entry = |entry: &Entry| {
+            let absence = entry
+                .absence
+                .as_ref()
+                .map_or(0, |absence| piece(size_of::<Absence>()) + piece(COUNTERS) + absence.proof.memory_bytes());
+            let retired =
+                entry.retired.as_ref().map_or(0, |_| piece(160) + piece(COUNTERS + size_of::<SignedRetirement>()));
+            of_record(&entry.record) + absence + retired
+        };
+        let finders = self.by_key.memory_bytes() + self.by_mark.memory_bytes() + self.by_owner.memory_bytes();
+        let users: usize = self.users.values().map(|users| 256 + users.capacity() * size_of::<Index>()).sum();
+        self.entries.capacity() * size_of::<Entry>()
+            + self.entries.iter().map(of_entry).sum::<usize>()
+            + finders
+            + users
     }
 
     fn add(&mut self, hash: Hash) {
@@ -459,179 +533,4 @@ impl Roster {
 }
 
 #[cfg(test)]
-pub(crate) mod tests {
-    use super::*;
-    use crate::key::{Ed25519, SealRef};
-    use crate::ticket::{Certificate, SignedInvitation, Ticket};
-    use crate::watch::Vote;
-
-    const WALL_MS: u64 = 1_800_000_000_000;
-
-    /// A network of so many nodes with real keys; node 0's owner is the founder, who owns all of them.
-    pub(crate) fn network(nodes: u8) -> (Genesis, Vec<SealRef>, impl Fn(usize, u64) -> SignedRecord) {
-        let founder = Ed25519::from_secret(&[200; 32]);
-        let seals: Vec<SealRef> =
-            (0..nodes).map(|node| Arc::new(Ed25519::from_secret(&[node + 1; 32])) as SealRef).collect();
-        let genesis = Genesis {
-            version: crate::genesis::GENESIS_VERSION,
-            name: "test".into(),
-            slice_bits: 4,
-            copies: 3,
-            suffixes: Hash::default(),
-            admission: vec![founder.key()],
-            first: seals[0].key(),
-            made_ms: WALL_MS,
-        };
-        let id = genesis.id();
-        let keys = seals.clone();
-        let record = move |node: usize, sequence: u64| {
-            let certificate = Certificate {
-                network: id,
-                node: keys[node].key(),
-                owner: founder.key(),
-                capacity_gb: 1000,
-                zone: String::new(),
-                not_after_ms: u64::MAX,
-                admission: Admission::Own,
-            };
-            let certificate = Arc::new(SignedCertificate::new(certificate, &founder));
-            SignedRecord::new(
-                NodeRecord {
-                    certificate,
-                    sequence,
-                    signed_ms: WALL_MS,
-                    addresses: vec!["10.0.0.1:7000".parse().expect("an address")],
-                    relay: None,
-                    portal: None,
-                    protocol: (1, 1),
-                    standing: Standing::Staying,
-                    watchers: Vec::new(),
-                },
-                keys[node].as_ref(),
-            )
-        };
-        (genesis, seals, record)
-    }
-
-    fn learn(roster: &mut Roster, fact: &Fact) -> Learned {
-        let watchers = Watchers::new(roster, roster.members(0, u64::MAX));
-        roster.learn(fact, &watchers, &Ed25519::from_secret(&[99; 32]), 1000, WALL_MS)
-    }
-
-    fn full(nodes: u8) -> (Roster, Vec<SealRef>, impl Fn(usize, u64) -> SignedRecord) {
-        let (genesis, seals, record) = network(nodes);
-        let mut roster = Roster::new(Arc::new(genesis));
-        for node in 0..usize::from(nodes) {
-            assert_eq!(learn(&mut roster, &Fact::Record(Arc::new(record(node, 1)))), Learned::New);
-        }
-        (roster, seals, record)
-    }
-
-    #[test]
-    fn the_order_in_which_facts_arrive_does_not_matter() {
-        let (genesis, _, record) = network(4);
-        let mut facts: Vec<Fact> = (0..8).map(|at| Fact::Record(Arc::new(record(at % 4, 1 + at as u64 / 4)))).collect();
-        let mut digests = Vec::new();
-        for _ in 0..8 {
-            facts.rotate_left(3);
-            let mut roster = Roster::new(Arc::new(genesis.clone()));
-            facts.iter().for_each(|fact| {
-                learn(&mut roster, fact);
-            });
-            assert_eq!(roster.count(), 4, "an older record gives way");
-            digests.push(roster.digest());
-        }
-        assert!(digests.windows(2).all(|pair| pair[0] == pair[1]));
-    }
-
-    #[test]
-    fn records_of_strangers_forgers_and_the_future_are_refused() {
-        let (mut roster, seals, record) = full(3);
-        let refused = |learned: Learned| assert!(matches!(learned, Learned::Refused(_)), "{learned:?}");
-        let mut forged = record(1, 2);
-        forged.record.addresses.clear();
-        refused(learn(&mut roster, &Fact::Record(Arc::new(forged))));
-        let mut other = record(1, 2);
-        other.signature = seals[2].sign(b"something else");
-        refused(learn(&mut roster, &Fact::Record(Arc::new(other))));
-        let mut early = record(1, 2).record;
-        early.signed_ms = WALL_MS + AHEAD_MS_MAX + 1;
-        refused(learn(&mut roster, &Fact::Record(Arc::new(SignedRecord::new(early, seals[1].as_ref())))));
-        let stranger = Ed25519::from_secret(&[77; 32]);
-        let mut certificate = record(1, 2).record.certificate.certificate.clone();
-        certificate.owner = stranger.key();
-        let mut of_stranger = record(1, 2).record;
-        of_stranger.certificate = Arc::new(SignedCertificate::new(certificate, &stranger));
-        refused(learn(&mut roster, &Fact::Record(Arc::new(SignedRecord::new(of_stranger, seals[1].as_ref())))));
-        assert_eq!(learn(&mut roster, &Fact::Record(Arc::new(record(1, 1)))), Learned::Known);
-    }
-
-    #[test]
-    fn absence_needs_a_majority_of_watchers_and_a_newer_record_refutes_it() {
-        let (mut roster, seals, record) = full(6);
-        let network = roster.network();
-        let node = seals[0].key();
-        let proof = |voters: &[usize]| {
-            let mut votes: Vec<Vote> =
-                voters.iter().map(|voter| Vote::new(&network, &node, 1, WALL_MS, seals[*voter].as_ref())).collect();
-            votes.sort_by_key(|vote| vote.by);
-            Fact::Absence(Arc::new(AbsenceProof { node, sequence: 1, votes }))
-        };
-        assert!(matches!(learn(&mut roster, &proof(&[1, 2])), Learned::Refused(_)), "two of five are too few");
-        assert!(matches!(learn(&mut roster, &proof(&[1, 2, 2])), Learned::Refused(_)), "nobody counts twice");
-        assert!(matches!(learn(&mut roster, &proof(&[0, 1, 2])), Learned::Early(_)), "nobody watches itself");
-        assert_eq!(learn(&mut roster, &proof(&[1, 2, 4])), Learned::New);
-        let index = roster.index(&node).expect("a member");
-        assert_eq!(roster.absent_since(index), Some(1000));
-        assert_eq!(learn(&mut roster, &Fact::Record(Arc::new(record(0, 2)))), Learned::New);
-        assert_eq!(roster.absent_since(index), None);
-        assert_eq!(learn(&mut roster, &proof(&[1, 2, 4])), Learned::Known, "and it stays refuted");
-    }
-
-    #[test]
-    fn an_invitation_admits_as_many_as_it_says_whoever_is_heard_first() {
-        let (genesis, seals, record) = network(3);
-        let founder = Ed25519::from_secret(&[200; 32]);
-        let bearer = Ed25519::from_secret(&[50; 32]);
-        let ticket = Ticket {
-            invitation: SignedInvitation::new(genesis.id(), bearer.key(), 1, WALL_MS + 1000, &founder),
-            secret: [50; 32],
-            bootstrap: vec![(seals[0].key(), "10.0.0.1:7000".parse().expect("an address"))],
-            name: None,
-        };
-        assert_eq!(Ticket::parse(&ticket.to_text()).as_ref(), Ok(&ticket));
-        assert!(Ticket::parse(&ticket.to_text()[..60]).is_err());
-        let invited = |node: usize, used_ms: u64| {
-            let owner = Ed25519::from_secret(&[60 + node as u8; 32]);
-            let mut new = record(node, 1).record;
-            let mut certificate = new.certificate.certificate.clone();
-            certificate.owner = owner.key();
-            certificate.admission = Admission::invited(&ticket, &bearer, certificate.node, owner.key(), used_ms);
-            new.certificate = Arc::new(SignedCertificate::new(certificate, &owner));
-            Fact::Record(Arc::new(SignedRecord::new(new, seals[node].as_ref())))
-        };
-        let (first, second) = (invited(1, WALL_MS), invited(2, WALL_MS + 1));
-        let mut digests = Vec::new();
-        for order in [[&first, &second], [&second, &first]] {
-            let mut roster = Roster::new(Arc::new(genesis.clone()));
-            for fact in order {
-                learn(&mut roster, fact);
-            }
-            assert_eq!(roster.members(0, 1).map(|index| roster.key(index)).collect::<Vec<_>>(), [seals[1].key()]);
-            digests.push(roster.digest());
-        }
-        assert_eq!(digests[0], digests[1]);
-        let mut roster = Roster::new(Arc::new(genesis.clone()));
-        assert!(matches!(learn(&mut roster, &invited(1, WALL_MS + 1000)), Learned::Refused(_)), "expired");
-    }
-
-    #[test]
-    fn only_the_owner_retires_a_node() {
-        let (mut roster, seals, _) = full(3);
-        let (network, node) = (roster.network(), seals[1].key());
-        let by = |seal: &dyn Seal| Fact::Retirement(Arc::new(SignedRetirement::new(network, node, seal)));
-        assert!(matches!(learn(&mut roster, &by(seals[2].as_ref())), Learned::Refused(_)));
-        assert_eq!(learn(&mut roster, &by(&Ed25519::from_secret(&[200; 32]))), Learned::New);
-        assert_eq!(roster.members(0, 1).count(), 2);
-    }
-}
+pub(crate) mod tests;

@@ -10,16 +10,22 @@
 //! Up to some hundreds of nodes have a view of their own and watch each other as real ones do. In larger worlds all share one
 //! view, and the world tells watchers who is silent: rosters of 20,000 nodes at each of 20,000 nodes do not fit anywhere.
 //!
-//! - [`world`]: events, nodes, network
+//! - [`world`]: events and nodes
+//! - [`network`]: delay, loss, cuts, copies
+//! - [`crawl`]: visits under a lease
 //! - [`disk`]: what is on the disks, and what becomes of it
 //! - [`actor`]: nodes that lie
 //! - [`auditor`]: what must hold
+//! - [`plan`]: what can happen to a machine
 //! - [`scenario`]: what happens to whom
 //! - [`rates`]: from how long repairs take to what is lost in ten years
 
 pub mod actor;
 pub mod auditor;
+pub mod crawl;
 pub mod disk;
+pub mod network;
+pub mod plan;
 pub mod rates;
 pub mod scenario;
 pub mod world;

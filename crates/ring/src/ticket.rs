@@ -9,6 +9,7 @@
 //! ```
 
 use std::net::SocketAddr;
+use std::sync::Arc;
 
 use serde::{Deserialize, Serialize};
 
@@ -116,7 +117,7 @@ pub enum Admission {
     /// The bearer of an invitation named this node and this owner.
     Invited {
         /// What the bearer had.
-        invitation: Box<SignedInvitation>,
+        invitation: Arc<SignedInvitation>,
         /// When it was used, as the joiner says, in milliseconds since 1970. Of more nodes than there are uses, the first ones stay.
         used_ms: u64,
         /// By the invitation's secret, over node, owner and time.
@@ -156,7 +157,7 @@ impl Admission {
     /// Uses a ticket's secret for a node.
     pub fn invited(ticket: &Ticket, bearer: &dyn Seal, node: Key, owner: Key, used_ms: u64) -> Admission {
         let signature = bearer.sign(&signed("skep admission", &(node, owner, used_ms)));
-        Admission::Invited { invitation: Box::new(ticket.invitation.clone()), used_ms, signature }
+        Admission::Invited { invitation: Arc::new(ticket.invitation.clone()), used_ms, signature }
     }
 }
 

@@ -1,6 +1,5 @@
 //! What a node knows of everybody: the roster, and what follows from it.
 
-use std::collections::HashSet;
 use std::sync::Arc;
 
 use crate::epoch::{SignedHolders, Table};
@@ -11,6 +10,9 @@ use crate::placement::{Ring, Spread};
 use crate::roster::{Index, Learned, Roster};
 use crate::settings::Settings;
 use crate::watch::Watchers;
+
+/// So many comings and goings are followed one by one; beyond, circle and ring are made anew.
+const ONE_BY_ONE_MAX: usize = 16;
 
 /// Roster, circle of watchers, ring, and the holders of every slice. In a large simulation many nodes share one.
 #[derive(Clone)]
@@ -24,7 +26,8 @@ pub struct View {
     /// Who does.
     pub table: Table,
     members_version: u64,
-    members: HashSet<Index>,
+    /// A bit for every node of the roster.
+    members: Vec<u64>,
     version: u64,
 }
 
@@ -38,7 +41,7 @@ impl View {
             ring: Ring::default(),
             table,
             members_version: 0,
-            members: HashSet::new(),
+            members: Vec::new(),
             version: 0,
         }
     }
@@ -50,42 +53,72 @@ impl View {
 
     /// Takes in a fact; the circle and the ring follow.
     pub fn learn(&mut self, fact: &Fact, seal: &dyn Seal, mono_ms: u64, wall_ms: u64, settings: &Settings) -> Learned {
-        let learned = self.roster.learn(fact, &self.watchers, seal, mono_ms, wall_ms);
+        let learned = self.take_in(fact, seal, mono_ms, wall_ms, settings);
+        self.follow(mono_ms, settings);
+        learned
+    }
+
+    /// The same for one of many facts: the circle follows only where the next one is judged by it. [`View::follow`] ends it.
+    pub(crate) fn take_in(
+        &mut self,
+        fact: &Fact,
+        seal: &dyn Seal,
+        mono_ms: u64,
+        wall_ms: u64,
+        settings: &Settings,
+    ) -> Learned {
+        if matches!(fact, Fact::Absence(_)) {
+            self.follow(mono_ms, settings);
+        }
+        self.roster.learn(fact, &self.watchers, seal, mono_ms, wall_ms)
+    }
+
+    /// Members may have come or gone by facts that were taken in.
+    pub(crate) fn follow(&mut self, mono_ms: u64, settings: &Settings) {
         if self.roster.members_version() != self.members_version {
             self.refresh(mono_ms, settings);
         }
-        learned
     }
 
     /// Brings circle and ring up to date with who counts as a member now; says whether anything changed.
     pub fn refresh(&mut self, mono_ms: u64, settings: &Settings) -> bool {
         self.members_version = self.roster.members_version();
-        let members: HashSet<Index> = self.roster.members(mono_ms, settings.expire_ms).collect();
+        let mut members = vec![0u64; self.roster.len().div_ceil(64)];
+        for index in self.roster.members(mono_ms, settings.expire_ms) {
+            members[index as usize / 64] |= 1 << (index % 64);
+        }
         if members == self.members {
             return false;
         }
-        let gone: Vec<Index> = self.members.difference(&members).copied().collect();
-        let come: Vec<Index> = members.difference(&self.members).copied().collect();
-        if come.len() > 16 {
-            self.ring = Ring::new(&self.roster, members.iter().copied());
-        } else {
-            gone.iter().for_each(|index| self.ring.remove(*index));
-            come.iter().for_each(|index| self.ring.insert(&self.roster, *index));
-        }
-        self.watchers = Watchers::new(&self.roster, members.iter().copied());
+        self.members.resize(members.len(), 0);
+        let gone: Vec<Index> = bits(self.members.iter().zip(&members).map(|(before, after)| before & !after)).collect();
+        let come: Vec<Index> = bits(self.members.iter().zip(&members).map(|(before, after)| after & !before)).collect();
         self.members = members;
+        if come.len() + gone.len() > ONE_BY_ONE_MAX {
+            self.ring = Ring::new(&self.roster, bits(self.members.iter().copied()));
+            self.watchers = Watchers::new(&self.roster, bits(self.members.iter().copied()));
+        } else {
+            for index in gone {
+                self.ring.remove(index);
+                self.watchers.remove(&self.roster, index);
+            }
+            for index in come {
+                self.ring.insert(&self.roster, index);
+                self.watchers.insert(&self.roster, index);
+            }
+        }
         self.version += 1;
         true
     }
 
     /// Whether a node counts as a member.
     pub fn is_member(&self, index: Index) -> bool {
-        self.members.contains(&index)
+        self.members.get(index as usize / 64).is_some_and(|word| word >> (index % 64) & 1 == 1)
     }
 
     /// Members there are.
     pub fn members(&self) -> impl Iterator<Item = Index> + '_ {
-        self.members.iter().copied()
+        bits(self.members.iter().copied())
     }
 
     /// The wish for a slice, of those that `may`.
@@ -126,6 +159,14 @@ impl View {
             + self.watchers.memory_bytes()
             + self.ring.memory_bytes()
             + self.table.memory_bytes()
-            + self.members.capacity() * (size_of::<Index>() + 1)
+            + self.members.capacity() * size_of::<u64>()
     }
+}
+
+/// The numbers of the bits that are set.
+fn bits(words: impl Iterator<Item = u64>) -> impl Iterator<Item = Index> {
+    let of_word = |(at, word): (usize, u64)| {
+        (0..64).filter(move |bit| word >> bit & 1 == 1).map(move |bit| 64 * at as Index + bit)
+    };
+    words.enumerate().filter(|(_, word)| *word != 0).flat_map(of_word)
 }

@@ -77,6 +77,21 @@ impl Watchers {
         Watchers { circle }
     }
 
+    /// One member more.
+    pub fn insert(&mut self, roster: &Roster, index: Index) {
+        let entry = (place(&roster.key(index)), index);
+        if let Err(at) = self.circle.binary_search(&entry) {
+            self.circle.insert(at, entry);
+        }
+    }
+
+    /// One member less.
+    pub fn remove(&mut self, roster: &Roster, index: Index) {
+        if let Ok(at) = self.circle.binary_search(&(place(&roster.key(index)), index)) {
+            self.circle.remove(at);
+        }
+    }
+
     /// The watchers of a node, itself a member or not.
     pub fn of(&self, roster: &Roster, node: Index) -> Vec<Index> {
         let from = place(&roster.key(node));

@@ -1,12 +1,17 @@
 //! Small worlds in which everything goes wrong, on fixed seeds.
 
 use skep_ring::simulate::auditor::Rule;
+use skep_ring::simulate::plan::Plan;
 use skep_ring::simulate::scenario::{Filling, brisk, world};
-use skep_ring::simulate::world::{Options, Plan, World};
+use skep_ring::simulate::world::{Options, World};
 use skep_ring::{Chance, Mutation, Settings};
 
 const MINUTE: u64 = 60_000;
 const HOUR: u64 = 60 * MINUTE;
+/// Seeds of worlds in which all rules hold, and in which mutants are sought.
+const SEEDS: std::ops::RangeInclusive<u64> = 1..=5;
+/// The seed of the world with real signatures and encoded messages.
+const REAL_SEED: u64 = 6;
 
 fn filling(nodes: usize, spare: usize) -> Filling {
     Filling {
@@ -74,14 +79,21 @@ fn rough(seed: u64, mutation: Mutation, real: bool) -> World {
     world
 }
 
+fn nothing_breaks(seed: u64, real: bool) {
+    let world = rough(seed, Mutation::None, real);
+    assert_eq!(world.auditor.broken, [], "seed {seed}");
+    assert_eq!(world.figures.lost, 0, "seed {seed}");
+    assert!(world.auditor.visits > 1000, "seed {seed}");
+}
+
 #[test]
 fn nothing_breaks_in_rough_worlds() {
-    for seed in 1..=4 {
-        let world = rough(seed, Mutation::None, false);
-        assert_eq!(world.auditor.broken, [], "seed {seed}");
-        assert_eq!(world.figures.lost, 0, "seed {seed}");
-        assert!(world.auditor.visits > 1000, "seed {seed}");
-    }
+    SEEDS.for_each(|seed| nothing_breaks(seed, false));
+}
+
+#[test]
+fn nothing_breaks_with_real_signatures_and_encoded_messages() {
+    nothing_breaks(REAL_SEED, true);
 }
 
 #[test]
@@ -91,7 +103,7 @@ fn mutants_are_found() {
         (Mutation::EpochCheck, &[Rule::OldEpoch, Rule::OneLease, Rule::Hurried][..]),
         (Mutation::Audit, &[Rule::Deleted, Rule::NothingLost][..]),
     ] {
-        let found = (1..=4).find_map(|seed| {
+        let found = SEEDS.into_iter().find_map(|seed| {
             let world = rough(seed, mutation, false);
             rules.iter().find(|rule| world.auditor.has_broken(**rule)).map(|rule| (seed, *rule))
         });

@@ -435,7 +435,8 @@ impl Core {
             return;
         }
         if let Some(index) = view.roster.index(&from) {
-            if view.roster.is_gone(index) && !matches!(message, Message::Facts(_) | Message::Reconcile { .. }) {
+            // Who left by itself may be on its way back.
+            if view.roster.is_out(index) && !matches!(message, Message::Facts(_) | Message::Reconcile { .. }) {
                 return;
             }
             self.watch.heard(from, now.mono_ms);

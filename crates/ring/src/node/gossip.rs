@@ -61,7 +61,7 @@ impl Core {
         let mut refute = false;
         let mut misunderstood = false;
         for fact in facts {
-            match view.learn(fact, self.seal.as_ref(), now.mono_ms, now.wall_ms, &self.settings) {
+            match view.take_in(fact, self.seal.as_ref(), now.mono_ms, now.wall_ms, &self.settings) {
                 Learned::New => {
                     refute |= self.about_oneself(view, fact);
                     Core::keep(Kept::Fact(fact.clone()), out);
@@ -80,6 +80,7 @@ impl Core {
                 Learned::Refused(why) => out.push(note(What::Refused, from, why)),
             }
         }
+        view.follow(now.mono_ms, &self.settings);
         if news.is_empty() {
             if misunderstood {
                 self.sign_anew(view, now, chance, out);

@@ -2,9 +2,15 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use crate::copy::Segment;
+use super::actor::Actor;
+use super::crawl::GAP_MS;
+use super::world::World;
+use crate::copy::{Extent, Segment};
 use crate::epoch::Epoch;
-use crate::genesis::Slice;
+use crate::fact::Fact;
+use crate::genesis::{Slice, majority};
+use crate::holding::PROOF_ANSWERS;
+use crate::key::{Hash, Key};
 
 /// A rule that was broken, and where.
 #[derive(Clone, Debug, PartialEq)]
@@ -74,24 +80,184 @@ impl Auditor {
         self.broken.iter().any(|broken| broken.rule == rule)
     }
 
-    /// A site of a slice is visited.
-    pub fn visit(&mut self, slice: Slice, node: usize, now_ms: u64, gap_ms: u64) {
-        self.visits += 1;
-        if let Some(before) = self.visited_ms.insert(slice, now_ms) {
-            let apart = now_ms - before;
-            self.shortest_ms = Some(self.shortest_ms.map_or(apart, |shortest| shortest.min(apart)));
-            // Clocks of nodes run a few hundredths fast or slow.
-            if apart * 100 < gap_ms * 90 {
-                self.broke(Rule::Hurried, now_ms, slice, format!("node {node} after {apart} ms of {gap_ms}"));
-            }
-        }
-    }
-
     /// A new epoch of a slice is known to somebody.
     pub fn epoch(&mut self, slice: Slice, epoch: Epoch, now_ms: u64) {
         let known = self.epochs.entry(slice).or_insert((epoch, now_ms));
         if epoch > known.0 {
             *known = (epoch, now_ms);
+        }
+    }
+}
+
+impl World {
+    /// As long as a duration of the machines may last in truth: their clocks run fast or slow, and a message is on its way.
+    fn at_most_ms(&self, duration_ms: u64) -> u64 {
+        let slowest = (1_000_000 - self.options.drift_ppm) as u64;
+        duration_ms * 1_000_000 / slowest + self.options.delay_ms + self.options.jitter_ms + 1
+    }
+
+    /// A leader visits the site of a slice: not too soon, not beside another, and not in an epoch that is over.
+    pub(super) fn check_visit(&mut self, node: usize, slice: Slice, epoch: Epoch) {
+        let now_ms = self.now_ms;
+        self.auditor.visits += 1;
+        if let Some(before) = self.auditor.visited_ms.insert(slice, now_ms) {
+            let apart = now_ms - before;
+            let shortest = &mut self.auditor.shortest_ms;
+            *shortest = Some(shortest.map_or(apart, |shortest| shortest.min(apart)));
+            // The gap as the fastest clock measures it.
+            let least = GAP_MS * 1_000_000 / (1_000_000 + self.options.drift_ppm) as u64 - 1;
+            if apart < least {
+                let what = format!("node {node} after {apart} ms of {GAP_MS}");
+                self.auditor.broke(Rule::Hurried, now_ms, slice, what);
+            }
+        }
+        self.check_leaders(node, slice);
+        if let Some((newest, since)) = self.auditor.epochs.get(&slice).copied()
+            && epoch < newest
+            && now_ms - since > self.at_most_ms(self.options.settings.lead_ms())
+        {
+            let what = format!("node {node} leads in {epoch}, and {newest} began {} s ago", (now_ms - since) / 1000);
+            self.auditor.broke(Rule::OldEpoch, now_ms, slice, what);
+        }
+    }
+
+    /// At most one honest node leads.
+    pub(super) fn check_leaders(&mut self, node: usize, slice: Slice) {
+        if self.nodes[node].actor != Actor::Honest {
+            return;
+        }
+        let leads = |other: &usize| {
+            let sim = &self.nodes[*other];
+            let now = self.clock(*other);
+            let leads = sim.core.as_ref().and_then(|core| core.leads(slice, now.mono_ms));
+            *other != node && sim.actor == Actor::Honest && leads.is_some()
+        };
+        let beside = self.auditor.held.get(&slice).into_iter().flatten().copied().find(leads);
+        if let Some(other) = beside {
+            self.auditor.broke(Rule::OneLease, self.now_ms, slice, format!("nodes {node} and {other}"));
+        }
+    }
+
+    /// A leader says that something is safe: a majority of the holders must have it, liars and the dead apart.
+    pub(super) fn acknowledged(&mut self, node: usize, slice: Slice, segment: Segment, bytes: u64) {
+        if self.nodes[node].actor != Actor::Honest {
+            return;
+        }
+        let holders = match self.nodes[node].core.as_ref().and_then(|core| core.holding(slice)) {
+            Some(holding) => holding.latest().nodes.clone(),
+            None => return,
+        };
+        let has = |key: &Key| {
+            self.of_key.get(key).is_some_and(|holder| {
+                let sim = &self.nodes[*holder];
+                sim.actor != Actor::Honest || sim.dead.is_some() || sim.disk.holds(slice, &segment, bytes)
+            })
+        };
+        let count = holders.iter().filter(|key| has(key)).count();
+        if count < majority(holders.len()) {
+            let what = format!("{segment:?} up to {bytes} is at {count} of {}", holders.len());
+            self.auditor.broke(Rule::Majority, self.now_ms, slice, what);
+        }
+        let known = self.auditor.acknowledged.entry((slice, segment)).or_default();
+        *known = (*known).max(bytes);
+    }
+
+    /// A copy is let go: as many others as there should be copies have it, or had it when they last proved it.
+    pub(super) fn delete(&mut self, node: usize, slice: Slice) {
+        self.figures.deleted += 1;
+        let copies = usize::from(self.view_of(node).roster.genesis().copies);
+        let held: Vec<Extent> =
+            self.nodes[node].disk.slice(slice).filter(|blob| !blob.altered).map(|blob| blob.extent).collect();
+        let others: Vec<usize> =
+            self.auditor.held.get(&slice).into_iter().flatten().copied().filter(|other| *other != node).collect();
+        // A proof counts for so long; who died or rotted since then had given it in truth.
+        let proof_ms = self.at_most_ms(PROOF_ANSWERS * self.options.settings.answer_ms);
+        if self.nodes[node].actor == Actor::Honest {
+            for extent in held {
+                self.auditor.let_go.entry((slice, extent.segment)).or_default().push(node);
+                let holds = |other: &&usize| {
+                    let sim = &self.nodes[**other];
+                    let rotten = self.auditor.rotten.get(&(**other, slice, extent.segment)).copied();
+                    let lately = [sim.dead, rotten].into_iter().flatten().any(|at| self.now_ms - at <= proof_ms);
+                    sim.actor != Actor::Claims && (lately || sim.disk.holds(slice, &extent.segment, extent.bytes))
+                };
+                let count = others.iter().filter(holds).count();
+                if count < copies {
+                    let what = format!("node {node} deletes what {count} others hold");
+                    self.auditor.broke(Rule::Deleted, self.now_ms, slice, what);
+                }
+            }
+        }
+        self.nodes[node].disk.delete(slice);
+    }
+
+    /// All honest nodes that are there, and have not left, know the same.
+    pub(super) fn compare_rosters(&mut self) {
+        let up = self.nodes.iter().enumerate().filter(|(_, sim)| sim.core.is_some() && sim.actor == Actor::Honest);
+        let digests: Vec<(usize, Hash)> = up
+            .filter_map(|(node, sim)| {
+                let roster = &sim.view.as_ref()?.roster;
+                // Who has just left is no longer talked to.
+                let leaves = roster.index(&sim.seal.key()).is_some_and(|index| roster.is_gone(index));
+                (!leaves).then(|| (node, roster.digest()))
+            })
+            .collect();
+        let Some((one, first)) = digests.first().copied() else { return };
+        if let Some((other, _)) = digests.iter().find(|(_, digest)| *digest != first).copied() {
+            let differing = digests.iter().filter(|(_, digest)| *digest != first).count();
+            // What one has and the other has not, for whoever looks for the reason.
+            let facts = |node: usize| self.view_of(node).roster.facts().collect::<BTreeMap<_, _>>();
+            let (mine, theirs) = (facts(one), facts(other));
+            let what = format!(
+                "node {other} and {} others differ from {one}: {:?} {:?}",
+                differing - 1,
+                self.only_in(&theirs, &mine),
+                self.only_in(&mine, &theirs)
+            );
+            self.auditor.broke(Rule::Rosters, self.now_ms, 0, what);
+        }
+    }
+
+    fn only_in(&self, one: &BTreeMap<Hash, Fact>, other: &BTreeMap<Hash, Fact>) -> Vec<String> {
+        let only = one.iter().filter(|(hash, _)| !other.contains_key(hash)).map(|(_, fact)| match fact {
+            Fact::Record(record) => {
+                let record_of = self.of_key[&record.node()];
+                format!("record {record_of} {} {:?}", record.record.sequence, record.record.standing)
+            }
+            Fact::Absence(proof) => {
+                let voters: Vec<usize> = proof.votes.iter().map(|vote| self.of_key[&vote.by]).collect();
+                format!("absence {} {} {voters:?}", self.of_key[&proof.node], proof.sequence)
+            }
+            _ => "other".into(),
+        });
+        only.take(4).collect()
+    }
+
+    /// Looks for everything that was acknowledged, on all honest disks that are left.
+    pub fn check_losses(&mut self) {
+        (0..self.genesis.slices()).for_each(|slice| self.check_losses_of(slice));
+    }
+
+    /// Looks for what was acknowledged in one slice.
+    pub(super) fn check_losses_of(&mut self, slice: Slice) {
+        let mut lost: Vec<(Segment, bool)> = Vec::new();
+        let of_slice = (slice, Segment::LEAST)..=(slice, Segment::MOST);
+        for ((_, segment), bytes) in self.auditor.acknowledged.range(of_slice) {
+            let holds = |node: &usize| {
+                let sim = &self.nodes[*node];
+                sim.actor != Actor::Claims && sim.disk.holds(slice, segment, *bytes)
+            };
+            if !self.auditor.held.get(&slice).into_iter().flatten().any(holds) {
+                let mut let_go = self.auditor.let_go.get(&(slice, *segment)).into_iter().flatten();
+                lost.push((*segment, let_go.any(|node| self.nodes[*node].dead.is_none())));
+            }
+        }
+        for (segment, lives) in lost {
+            self.auditor.acknowledged.remove(&(slice, segment));
+            self.figures.lost += 1;
+            if lives {
+                self.auditor.broke(Rule::NothingLost, self.now_ms, slice, format!("{segment:?}"));
+            }
         }
     }
 }

@@ -45,9 +45,7 @@ impl Disk {
 
     /// All segments of a slice.
     pub fn slice(&self, slice: Slice) -> impl Iterator<Item = &Blob> + '_ {
-        let least = Segment { writer: 0, number: 0, half: 0, generation: 0 };
-        let most = Segment { writer: u32::MAX, number: u32::MAX, half: u8::MAX, generation: u32::MAX };
-        self.blobs.range((slice, least)..=(slice, most)).map(|(_, blob)| blob)
+        self.blobs.range((slice, Segment::LEAST)..=(slice, Segment::MOST)).map(|(_, blob)| blob)
     }
 
     /// Everything.

@@ -5,11 +5,12 @@ use std::sync::Arc;
 use super::Keyed;
 use super::actor::{Actor, LIARS};
 use super::auditor::Broken;
+use super::plan::Plan;
 use super::rates::{Rates, losses_per_slice_year};
-use super::world::{Figures, Options, Plan, World};
+use super::world::{Figures, Options, World};
 use crate::chance::Chance;
 use crate::copy::{Extent, Segment};
-use crate::epoch::SignedHolders;
+use crate::epoch::{Epoch, Holders, SignedHolders};
 use crate::fact::{Fact, NodeRecord, SignedRecord, Standing};
 use crate::genesis::{GENESIS_VERSION, Genesis};
 use crate::key::{Ed25519, Hash, Key, SealRef};
@@ -97,7 +98,8 @@ impl Founding {
     /// A network; `real` signs with Ed25519.
     pub fn new(seed: u64, slice_bits: u8, copies: u8, real: bool) -> Founding {
         let seal = |number: u64| -> SealRef { new_seal(seed, number, real) };
-        let (founder, bearer, first) = (seal(u64::MAX), seal(u64::MAX - 1), seal(0));
+        // The first node is long gone: every slice has moved on.
+        let (founder, bearer, first) = (seal(u64::MAX), seal(u64::MAX - 1), seal(u64::MAX - 2));
         let genesis = Genesis {
             version: GENESIS_VERSION,
             name: "simulated".into(),
@@ -178,12 +180,15 @@ pub struct Filling {
     pub capacity_gb: u32,
 }
 
+/// Slices of a world are where they are wished for: the genesis gave all of them to the first node, and epochs went by since.
+const GROWN_EPOCH: Epoch = Epoch { generation: 0, number: 2 };
+
 /// A world whose nodes are members, and whose slices are where they are wished for.
 pub fn world(options: Options, filling: &Filling) -> World {
     let founding = Founding::new(options.seed, filling.slice_bits, filling.copies, filling.real);
     let settings = options.settings.clone();
     let mut chance = Chance::new(options.seed ^ 0x5eed);
-    let mut world = World::new(options, None);
+    let mut world = World::new(options, founding.genesis.clone());
     let (mono_ms, wall_ms) = (world.now_ms, world.wall_ms());
     let mut base = View::new(founding.genesis.clone());
     let all = filling.nodes + filling.spare;
@@ -212,7 +217,11 @@ pub fn world(options: Options, filling: &Filling) -> World {
         .map(|slice| {
             let (wish, _) = base.wish(slice, |_| true);
             let nodes: Vec<Key> = wish.iter().map(|index| base.roster.key(*index)).collect();
-            let link = Arc::new(SignedHolders::first(network, slice, nodes));
+            let holders = Holders { network, slice, epoch: GROWN_EPOCH, before: Hash::default(), nodes };
+            // Signed by one of them, so that who comes later believes it.
+            let first = founding.seal(wish[0] as usize);
+            let signatures = vec![(first.key(), first.sign(&holders.ballot()))];
+            let link = Arc::new(SignedHolders { holders, signatures, proofs: Vec::new() });
             base.note_epoch(&link);
             link
         })
@@ -220,9 +229,7 @@ pub fn world(options: Options, filling: &Filling) -> World {
     for (number, record) in records.into_iter().enumerate() {
         let lies = number < filling.nodes && chance.happens(filling.liars);
         let actor = if lies { *chance.pick(&LIARS).expect("some") } else { Actor::Honest };
-        let view = (!filling.shared)
-            .then(|| if number < filling.nodes { base.clone() } else { View::new(founding.genesis.clone()) });
-        world.add(founding.seal(number), record, view, actor);
+        world.add(founding.seal(number), record, Vec::new(), actor);
     }
     for link in &links {
         let extent = Extent {
@@ -242,8 +249,10 @@ pub fn world(options: Options, filling: &Filling) -> World {
     }
     if filling.shared {
         world.shared = Some(base);
+        (0..filling.nodes).for_each(|node| world.start(node));
+    } else {
+        (0..filling.nodes).for_each(|node| world.start_with(node, Some(base.clone())));
     }
-    (0..filling.nodes).for_each(|node| world.start(node));
     world
 }
 
@@ -285,6 +294,9 @@ pub fn shortened() -> Settings {
     }
 }
 
+/// In large runs so few slices are crawled: the others only change hands.
+const CRAWL_EVERY: u32 = 1 << 12;
+
 /// Bytes of a slice in large runs: a terabyte a node at 20,000 nodes, 2^20 slices and three copies.
 pub const SLICE_BYTES: u64 = 6_360_000_000;
 
@@ -299,7 +311,7 @@ pub fn run(asked: &Asked, settings: Settings) -> Report {
     let options = Options {
         seed: asked.seed,
         settings: Settings { watching: full, ..settings },
-        crawl: full,
+        crawl_every: if full { 1 } else { CRAWL_EVERY },
         loss: if full { 0.01 } else { 0.0 },
         ..Options::default()
     };
@@ -367,10 +379,10 @@ fn schedule(world: &mut World, asked: &Asked, span_ms: u64) -> u64 {
 
 /// What nodes hold beside what their capacity earns.
 fn load(world: &World, asked: &Asked) -> (f64, f64) {
-    let view = world.view_of(0);
+    let Some(view) = world.any_view() else { return (0.0, 0.0) };
     let mut held = vec![0u32; asked.nodes];
     for slice in 0..view.table.slices() {
-        for index in view.table.holders(slice) {
+        for index in view.table.holders(slice).iter() {
             held[*index as usize] += 1;
         }
     }
@@ -409,7 +421,7 @@ fn report(world: World, asked: &Asked, load: (f64, f64), departures: u64, full: 
     Report {
         loss_rate: losses_per_slice_year(&rates),
         copy_h,
-        view_bytes: world.view_of(0).memory_bytes(),
+        view_bytes: world.any_view().map_or(0, View::memory_bytes),
         broken: world.auditor.broken,
         figures: world.figures,
         asked: asked.clone(),

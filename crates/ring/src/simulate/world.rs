@@ -5,30 +5,25 @@ use std::collections::{BTreeMap, BTreeSet, BinaryHeap, HashMap, HashSet, VecDequ
 use std::sync::Arc;
 
 use super::actor::Actor;
-use super::auditor::{Auditor, Rule};
+use super::auditor::Auditor;
 use super::disk::Disk;
+use super::plan::Plan;
 use crate::chance::Chance;
-use crate::copy::{Extent, Segment};
-use crate::epoch::{Chain, SignedHolders};
-use crate::genesis::{Slice, majority};
+use crate::copy::Extent;
+use crate::epoch::{Chain, Holders, SignedHolders};
+use crate::fact::{Fact, NodeRecord};
+use crate::genesis::{Genesis, Slice};
 use crate::holding::Holding;
 use crate::key::{Hash, Key, SealRef};
 use crate::lease::Grantor;
-use crate::message::{self, Ballot, Message};
-use crate::node::{Action, Core, Event, Kept, Now, PullFault, What};
-use crate::roster::Index;
+use crate::message::{Ballot, Message};
+use crate::node::{Action, Core, Event, Kept, Node, Now, What};
 use crate::settings::Settings;
 use crate::view::View;
 
 /// When a world begins, by its own clock and by true clocks in it.
 pub const BEGIN_MS: u64 = 10_000_000;
 const WALL_MS: u64 = 1_800_000_000_000;
-/// Between two visits to the site of a slice.
-pub const GAP_MS: u64 = 20_000;
-/// A visit brings so many bytes.
-const VISIT_BYTES: u64 = 50_000;
-/// Visits after which a segment is sealed.
-const SEAL_VISITS: u64 = 40;
 
 /// How a world differs from a perfect one.
 #[derive(Clone, Debug)]
@@ -49,8 +44,8 @@ pub struct Options {
     pub drift_ppm: i64,
     /// Whether every message goes through its encoding.
     pub encode: bool,
-    /// Whether slices are crawled.
-    pub crawl: bool,
+    /// Every slice whose number this divides is crawled; none if it is zero.
+    pub crawl_every: u32,
     /// Bytes per second that a node gives to copying.
     pub copy_bytes_per_s: u64,
 }
@@ -66,7 +61,7 @@ impl Default for Options {
             torn: 0.0,
             drift_ppm: 20_000,
             encode: false,
-            crawl: true,
+            crawl_every: 1,
             copy_bytes_per_s: 1_250_000,
         }
     }
@@ -81,62 +76,35 @@ pub struct Sim {
     /// Its seal.
     pub seal: SealRef,
     /// What it says of itself.
-    pub record: crate::fact::NodeRecord,
+    pub record: NodeRecord,
     /// What is on its disk.
     pub disk: Disk,
+    /// Facts that it kept; a start begins with them.
+    pub(super) facts: Vec<Fact>,
     /// How it behaves.
     pub actor: Actor,
     /// Will not come back, and its disk is lost.
     pub dead: Option<u64>,
-    links: BTreeMap<Slice, Vec<Arc<SignedHolders>>>,
-    promises: BTreeMap<Slice, (Ballot, Option<(Ballot, crate::epoch::Holders)>)>,
+    pub(super) links: BTreeMap<Slice, Vec<Arc<SignedHolders>>>,
+    promises: BTreeMap<Slice, (Ballot, Option<(Ballot, Holders)>)>,
     tick_ms: u64,
-    life: u32,
-    rate_ppm: i64,
+    pub(super) life: u32,
+    pub(super) rate_ppm: i64,
     /// Its wall clock is off by so much.
     pub off_ms: i64,
-    writing: BTreeMap<Slice, (u32, u64)>,
-    next_number: u32,
-    busy_ms: u64,
-    leading: BTreeSet<Slice>,
+    pub(super) writing: BTreeMap<Slice, (u32, u64)>,
+    pub(super) next_number: u32,
+    pub(super) busy_ms: u64,
+    pub(super) leading: BTreeSet<Slice>,
 }
 
-enum Happening {
+pub(super) enum Happening {
     Tick { node: usize, life: u32 },
     Deliver { to: usize, from: usize, message: Message },
     Tell { to: usize, life: u32, event: Box<Event> },
     Visit { node: usize, life: u32, slice: Slice },
     Mischief { node: usize },
     Planned(Plan),
-}
-
-/// What a scenario has in store.
-#[derive(Clone, Debug)]
-pub enum Plan {
-    /// A machine stops; its disk stays.
-    Crash(usize),
-    /// It starts again.
-    Restart(usize),
-    /// It is lost with its disk.
-    Lose(usize),
-    /// A node joins: one that was made but is not known yet.
-    Join(usize),
-    /// A node wants to leave.
-    Leave(usize),
-    /// The network falls into parts: nodes of different numbers do not reach each other.
-    Split(Vec<u8>),
-    /// One direction between two nodes is cut.
-    OneWay(usize, usize),
-    /// All cuts are gone.
-    Heal,
-    /// A bit flips in some sealed segment of a node.
-    Flip(usize),
-    /// Rosters of all nodes that are there must be equal now.
-    CompareRosters,
-    /// In a world that shares one view: the watchers of a node find it silent.
-    Notice(usize),
-    /// Everything acknowledged is looked for.
-    CheckLosses,
 }
 
 /// Counts and sums.
@@ -150,8 +118,10 @@ pub struct Figures {
     pub notes: BTreeMap<What, u64>,
     /// Bytes copied.
     pub copied_bytes: u64,
-    /// From the moment a node fell silent to when its absence was known, in milliseconds.
+    /// From the moment a node fell silent to when its absence was proven, in milliseconds.
     pub noticed_ms: Vec<u64>,
+    /// The same to when each of the others had heard of it; only where nodes have views of their own.
+    pub heard_ms: Vec<u64>,
     /// From the loss of a copy to its replacement, in milliseconds.
     pub repaired_ms: Vec<u64>,
     /// Slices of which no copy is left.
@@ -176,31 +146,37 @@ pub struct World {
     pub now_ms: u64,
     /// Chance.
     pub chance: Chance,
-    queue: BinaryHeap<Reverse<(u64, u64)>>,
-    waiting: HashMap<u64, Happening>,
+    pub(super) genesis: Arc<Genesis>,
+    /// When, the how many-th, and where in `waiting`.
+    queue: BinaryHeap<Reverse<(u64, u64, u32)>>,
+    waiting: Vec<Option<Happening>>,
+    free: Vec<u32>,
     next: u64,
-    of_key: HashMap<Key, usize>,
-    part: Vec<u8>,
-    cut: HashSet<(usize, usize)>,
+    pub(super) of_key: HashMap<Key, usize>,
+    pub(super) part: Vec<u8>,
+    pub(super) cut: HashSet<(usize, usize)>,
     replayed: VecDeque<(usize, Message)>,
     /// When copies of slices were lost, and whose: for the time that repair takes.
-    missing: BTreeMap<(Slice, Key), u64>,
-    silent_ms: HashMap<Key, u64>,
+    pub(super) missing: BTreeMap<(Slice, Key), u64>,
+    /// Since when nodes are silent, and who has heard that they are absent.
+    silent_ms: HashMap<Key, (u64, HashSet<usize>)>,
 }
 
 impl World {
     /// An empty world.
-    pub fn new(options: Options, shared: Option<View>) -> World {
+    pub fn new(options: Options, genesis: Arc<Genesis>) -> World {
         World {
             chance: Chance::new(options.seed),
             options,
             nodes: Vec::new(),
-            shared,
+            shared: None,
             auditor: Auditor::default(),
             figures: Figures::default(),
             now_ms: BEGIN_MS,
+            genesis,
             queue: BinaryHeap::new(),
-            waiting: HashMap::new(),
+            waiting: Vec::new(),
+            free: Vec::new(),
             next: 0,
             of_key: HashMap::new(),
             part: Vec::new(),
@@ -216,18 +192,19 @@ impl World {
         WALL_MS + self.now_ms
     }
 
-    /// One machine more; it does not run yet.
-    pub fn add(&mut self, seal: SealRef, record: crate::fact::NodeRecord, view: Option<View>, actor: Actor) -> usize {
+    /// One machine more, which knows these facts; it does not run yet.
+    pub fn add(&mut self, seal: SealRef, record: NodeRecord, facts: Vec<Fact>, actor: Actor) -> usize {
         let node = self.nodes.len();
         self.of_key.insert(seal.key(), node);
         let drift = self.options.drift_ppm;
         let rate_ppm = 1_000_000 - drift + self.chance.below(2 * drift as u64 + 1) as i64;
         self.nodes.push(Sim {
             core: None,
-            view,
+            view: None,
             seal,
             record,
             disk: Disk::default(),
+            facts,
             actor,
             dead: None,
             links: BTreeMap::new(),
@@ -263,31 +240,27 @@ impl World {
 
     /// Starts a machine, for the first time or again, from what is on its disk.
     pub fn start(&mut self, node: usize) {
-        let now = self.clock(node);
-        let sim = &mut self.nodes[node];
-        if sim.dead.is_some() || sim.core.is_some() {
+        self.start_with(node, None);
+    }
+
+    /// The same, in full knowledge of everybody: how a world begins.
+    pub fn start_with(&mut self, node: usize, view: Option<View>) {
+        if self.nodes[node].dead.is_some() || self.nodes[node].core.is_some() {
             return;
         }
+        let sim = &mut self.nodes[node];
         sim.life += 1;
-        let mut core = Core::new(sim.seal.clone(), sim.record.clone(), self.options.settings.clone());
-        for (slice, links) in &sim.links {
-            let Some(chain) = Chain::restore(links.clone()) else { continue };
-            let mut holding = Holding::new(chain);
-            sim.disk.slice(*slice).for_each(|blob| holding.stock(blob.extent));
-            holding.want(self.options.crawl);
-            core.adopt(holding);
-            if let Some((ballot, accepted)) = sim.promises.get(slice) {
-                let grantor = Grantor::restored(*ballot, accepted.clone(), now.mono_ms, &self.options.settings);
-                core.restore(*slice, grantor);
-            }
-        }
         // A writer begins a new segment after any restart.
         sim.writing.clear();
         sim.leading.clear();
-        sim.core = Some(core);
         sim.tick_ms = u64::MAX;
         let (life, key) = (sim.life, sim.seal.key());
         self.silent_ms.remove(&key);
+        if self.shared.is_some() {
+            self.start_core(node);
+        } else {
+            self.start_node(node, view);
+        }
         let at = self.now_ms + 1 + self.chance.below(1000);
         self.nodes[node].tick_ms = at;
         self.at(at, Happening::Tick { node, life });
@@ -296,13 +269,69 @@ impl World {
         }
     }
 
+    /// As a real node starts: from what it kept; then it is told what is in its archive.
+    fn start_node(&mut self, node: usize, view: Option<View>) {
+        let now = self.clock(node);
+        let sim = &mut self.nodes[node];
+        let facts = sim.facts.iter().filter(|_| view.is_none()).cloned().map(Kept::Fact);
+        let links = sim.links.values().flatten().cloned().map(Kept::Epoch);
+        let promises = sim.promises.iter().map(|(slice, (ballot, accepted))| Kept::Promise {
+            slice: *slice,
+            ballot: *ballot,
+            accepted: accepted.clone(),
+        });
+        let kept = facts.chain(links).chain(promises).collect();
+        let (seal, record) = (sim.seal.clone(), sim.record.clone());
+        let made = Node::new(self.genesis.clone(), seal, record, self.options.settings.clone(), kept, now);
+        let view = view.unwrap_or(made.view);
+        // What newer facts replaced need not be kept on. Records first: an absence says nothing about a node that is not known.
+        let (records, others): (Vec<Fact>, Vec<Fact>) =
+            view.roster.facts().map(|(_, fact)| fact).partition(|fact| matches!(fact, Fact::Record(_)));
+        sim.facts = records;
+        sim.facts.extend(others);
+        (sim.core, sim.view) = (Some(made.core), Some(view));
+        let slices: Vec<Slice> = sim.links.keys().copied().collect();
+        for slice in slices {
+            let extents: Vec<Extent> = self.nodes[node].disk.slice(slice).map(|blob| blob.extent).collect();
+            for extent in extents {
+                self.handle(node, Event::Grown { slice, extent });
+            }
+            let wanted = self.is_crawled(slice);
+            self.handle(node, Event::Wanted { slice, wanted });
+        }
+    }
+
+    /// In a world that shares one view only the machine itself begins anew.
+    fn start_core(&mut self, node: usize) {
+        let now = self.clock(node);
+        let sim = &self.nodes[node];
+        let mut core = Core::new(sim.seal.clone(), sim.record.clone(), self.options.settings.clone());
+        for (slice, links) in &sim.links {
+            let Some(chain) = Chain::restore(links.clone()) else { continue };
+            let mut holding = Holding::new(chain);
+            sim.disk.slice(*slice).for_each(|blob| holding.stock(blob.extent));
+            holding.want(self.is_crawled(*slice));
+            core.adopt(holding);
+            if let Some((ballot, accepted)) = sim.promises.get(slice) {
+                let grantor = Grantor::restored(*ballot, accepted.clone(), now.mono_ms, &self.options.settings);
+                core.restore(*slice, grantor);
+            }
+        }
+        self.nodes[node].core = Some(core);
+    }
+
+    fn is_crawled(&self, slice: Slice) -> bool {
+        slice.checked_rem(self.options.crawl_every) == Some(0)
+    }
+
     /// Stops a machine; what was not kept is forgotten.
     pub fn crash(&mut self, node: usize) {
         let sim = &mut self.nodes[node];
         if sim.core.take().is_some() {
             sim.leading.clear();
+            sim.view = None;
             let key = sim.seal.key();
-            self.silent_ms.insert(key, self.now_ms);
+            self.silent_ms.insert(key, (self.now_ms, HashSet::new()));
         }
     }
 
@@ -311,22 +340,27 @@ impl World {
         self.at(self.now_ms + after_ms, Happening::Planned(plan));
     }
 
-    fn at(&mut self, at_ms: u64, happening: Happening) {
+    pub(super) fn at(&mut self, at_ms: u64, happening: Happening) {
+        let place = self.free.pop().unwrap_or_else(|| {
+            self.waiting.push(None);
+            self.waiting.len() as u32 - 1
+        });
+        self.waiting[place as usize] = Some(happening);
         self.next += 1;
-        self.queue.push(Reverse((at_ms, self.next)));
-        self.waiting.insert(self.next, happening);
+        self.queue.push(Reverse((at_ms, self.next, place)));
     }
 
     /// Lets so much time pass.
     pub fn run(&mut self, ms: u64) {
         let end = self.now_ms + ms;
-        while let Some(Reverse((at_ms, number))) = self.queue.peek().copied() {
+        while let Some(Reverse((at_ms, _, place))) = self.queue.peek().copied() {
             if at_ms > end {
                 break;
             }
             self.queue.pop();
             self.now_ms = self.now_ms.max(at_ms);
-            if let Some(happening) = self.waiting.remove(&number) {
+            self.free.push(place);
+            if let Some(happening) = self.waiting[place as usize].take() {
                 self.happen(at_ms, happening);
             }
         }
@@ -373,7 +407,7 @@ impl World {
     }
 
     /// What a machine's clocks show.
-    fn clock(&self, node: usize) -> Now {
+    pub(super) fn clock(&self, node: usize) -> Now {
         let sim = &self.nodes[node];
         let mono_ms = (self.now_ms as i128 * i128::from(sim.rate_ppm) / 1_000_000) as u64;
         Now { mono_ms, wall_ms: (self.wall_ms() as i64 + sim.off_ms) as u64 }
@@ -449,19 +483,29 @@ impl World {
         }
     }
 
-    fn tell(&mut self, node: usize, after_ms: u64, event: Event) {
+    pub(super) fn tell(&mut self, node: usize, after_ms: u64, event: Event) {
         let life = self.nodes[node].life;
         self.at(self.now_ms + after_ms, Happening::Tell { to: node, life, event: Box::new(event) });
     }
 
     fn keep(&mut self, node: usize, kept: Kept) {
         match kept {
-            Kept::Fact(crate::fact::Fact::Absence(proof)) => {
-                if let Some(since) = self.silent_ms.remove(&proof.node) {
-                    self.figures.noticed_ms.push(self.now_ms - since);
+            Kept::Fact(fact) => {
+                if let Fact::Absence(proof) = &fact
+                    && let Some((since, heard)) = self.silent_ms.get_mut(&proof.node)
+                    && heard.insert(node)
+                {
+                    if heard.len() == 1 {
+                        self.figures.noticed_ms.push(self.now_ms - *since);
+                    }
+                    if self.shared.is_none() {
+                        self.figures.heard_ms.push(self.now_ms - *since);
+                    }
+                }
+                if self.shared.is_none() {
+                    self.nodes[node].facts.push(fact);
                 }
             }
-            Kept::Fact(_) => {}
             Kept::Epoch(link) => {
                 let slice = link.holders.slice;
                 let (epoch, nodes) = (link.holders.epoch, link.holders.nodes.clone());
@@ -482,6 +526,10 @@ impl World {
                     self.auditor.epoch(slice, epoch, self.now_ms);
                 }
                 self.nodes[node].links.entry(slice).or_default().push(link);
+                if nodes.contains(&self.nodes[node].seal.key()) {
+                    let wanted = self.is_crawled(slice);
+                    self.tell(node, 50, Event::Wanted { slice, wanted });
+                }
             }
             Kept::Promise { slice, ballot, accepted } => {
                 self.nodes[node].promises.insert(slice, (ballot, accepted));
@@ -493,207 +541,14 @@ impl World {
         }
     }
 
-    fn reaches(&self, from: usize, to: usize) -> bool {
-        self.part[from] == self.part[to] && !self.cut.contains(&(from, to))
-    }
-
-    fn send(&mut self, from: usize, to: usize, message: Message) {
-        self.figures.messages += 1;
-        if !self.reaches(from, to) || self.chance.happens(self.options.loss) {
-            return;
-        }
-        let messages = if self.options.encode {
-            let frame = message::encode(std::slice::from_ref(&message));
-            message::decode(&frame).expect("what nodes say is readable")
-        } else {
-            vec![message]
-        };
-        let delay = self.options.delay_ms + self.chance.below(self.options.jitter_ms + 1);
-        for message in messages {
-            self.at(self.now_ms + delay, Happening::Deliver { to, from, message });
-        }
-    }
-
-    /// A copy takes its time; who claims without storing is quick.
-    fn pull(&mut self, node: usize, slice: Slice, from: Key, extent: Extent, have: u64) {
-        let Some(source) = self.of_key.get(&from).copied() else { return };
-        let segment = extent.segment;
-        if self.nodes[node].actor == Actor::Claims {
-            self.tell(node, 100, Event::Pulled { slice, from, extent });
-            return;
-        }
-        let reachable = self.nodes[source].core.is_some() && self.reaches(source, node) && self.reaches(node, source);
-        let failed = |why| Event::PullFailed { slice, from, segment, why };
-        if !reachable {
-            self.tell(node, 5000, failed(PullFault::Unreachable));
-            return;
-        }
-        let there = self.nodes[source].disk.get(slice, &segment).copied();
-        match there {
-            Some(blob) if blob.extent.bytes >= extent.bytes => {
-                let altered = blob.altered || (self.nodes[source].actor == Actor::Alters && extent.seal.is_some());
-                if altered && extent.seal.is_some() {
-                    self.tell(node, 1000, failed(PullFault::Altered));
-                    return;
-                }
-                let bytes = extent.bytes.saturating_sub(have);
-                let takes = 20 + bytes * 1000 / self.options.copy_bytes_per_s.max(1);
-                let begin = self.nodes[node].busy_ms.max(self.now_ms);
-                self.nodes[node].busy_ms = begin + takes;
-                let after = begin + takes - self.now_ms;
-                self.tell(node, after, Event::Pulled { slice, from, extent });
-            }
-            _ => self.tell(node, 200, failed(PullFault::Missing)),
-        }
-    }
-
-    /// Something that a machine waited for.
-    fn told(&mut self, node: usize, event: Event) {
-        if let Event::Pulled { slice, from, extent } = &event
-            && self.nodes[node].actor != Actor::Claims
-        {
-            // Whether the source lived to the end of it.
-            let source = self.of_key.get(from).copied();
-            let blob = source.and_then(|source| {
-                let sim = &self.nodes[source];
-                let lives = sim.core.is_some() && self.reaches(source, node);
-                sim.disk.get(*slice, &extent.segment).filter(|_| lives).copied()
-            });
-            let Some(blob) = blob.filter(|blob| blob.extent.bytes >= extent.bytes) else {
-                let (slice, from, segment) = (*slice, *from, extent.segment);
-                self.handle(node, Event::PullFailed { slice, from, segment, why: PullFault::Unreachable });
-                return;
-            };
-            let have = self.nodes[node].disk.get(*slice, &extent.segment).map_or(0, |blob| blob.extent.bytes);
-            self.figures.copied_bytes += extent.bytes.saturating_sub(have);
-            self.nodes[node].disk.put(*slice, *extent, blob.altered);
-            self.auditor.held.entry(*slice).or_default().insert(node);
-        }
-        self.handle(node, event);
-    }
-
-    // --- crawling -------------------------------------------------------------------------------------------------------
-
-    fn own_gap(&self, node: usize) -> u64 {
-        GAP_MS * 1_000_000 / self.nodes[node].rate_ppm as u64
-    }
-
-    /// One visit to the site of a slice, if the lease allows it: the gate that every leader asks before it fetches.
-    fn visit(&mut self, node: usize, slice: Slice) {
-        let now = self.clock(node);
-        let leads = self.nodes[node].core.as_ref().and_then(|core| core.leads(slice, now.mono_ms));
-        let Some((epoch, _)) = leads else {
-            self.nodes[node].leading.remove(&slice);
-            return;
-        };
-        let life = self.nodes[node].life;
-        self.at(self.now_ms + self.own_gap(node), Happening::Visit { node, life, slice });
-        if self.nodes[node].actor != Actor::Honest {
-            return;
-        }
-        self.auditor.visit(slice, node, self.now_ms, GAP_MS);
-        self.check_leaders(node, slice);
-        if let Some((newest, since)) = self.auditor.epochs.get(&slice).copied()
-            && epoch < newest
-            && self.now_ms - since > self.options.settings.refuse_ms() * 5 / 4
-        {
-            let what =
-                format!("node {node} leads in {epoch}, and {newest} began {} s ago", (self.now_ms - since) / 1000);
-            self.auditor.broke(Rule::OldEpoch, self.now_ms, slice, what);
-        }
-        let sim = &mut self.nodes[node];
-        let writer = Hash::of("writer", &sim.seal.key().0).number() as u32;
-        let next = sim.next_number;
-        let (number, visits) = sim.writing.entry(slice).or_insert((next, 0));
-        if *visits == 0 {
-            sim.next_number += 1;
-        }
-        *visits += 1;
-        let segment = Segment { writer, number: *number, half: 0, generation: 0 };
-        let bytes = *visits * VISIT_BYTES;
-        let sealed = *visits >= SEAL_VISITS;
-        let seal =
-            sealed.then(|| Hash::of("sealed", &[u64::from(writer), u64::from(*number)].map(u64::to_be_bytes).concat()));
-        if sealed {
-            sim.writing.remove(&slice);
-        }
-        let extent = Extent { segment, bytes, seal };
-        sim.disk.put(slice, extent, false);
-        self.auditor.held.entry(slice).or_default().insert(node);
-        self.tell(node, 50, Event::Grown { slice, extent });
-    }
-
-    /// At most one honest node leads.
-    fn check_leaders(&mut self, node: usize, slice: Slice) {
-        if self.nodes[node].actor != Actor::Honest {
-            return;
-        }
-        let holders: Vec<usize> =
-            self.auditor.held.get(&slice).into_iter().flatten().copied().filter(|other| *other != node).collect();
-        for other in holders {
-            let now = self.clock(other);
-            let sim = &self.nodes[other];
-            let leads = sim.core.as_ref().and_then(|core| core.leads(slice, now.mono_ms));
-            if sim.actor == Actor::Honest && leads.is_some() {
-                let what = format!("nodes {node} and {other}");
-                self.auditor.broke(Rule::OneLease, self.now_ms, slice, what);
-            }
-        }
-    }
-
-    fn acknowledged(&mut self, node: usize, slice: Slice, segment: Segment, bytes: u64) {
-        if self.nodes[node].actor != Actor::Honest {
-            return;
-        }
-        let holders = match self.nodes[node].core.as_ref().and_then(|core| core.holding(slice)) {
-            Some(holding) => holding.latest().nodes.clone(),
-            None => return,
-        };
-        let has = |key: &Key| {
-            self.of_key.get(key).is_some_and(|holder| {
-                let sim = &self.nodes[*holder];
-                sim.actor != Actor::Honest || sim.dead.is_some() || sim.disk.holds(slice, &segment, bytes)
-            })
-        };
-        let count = holders.iter().filter(|key| has(key)).count();
-        if count < majority(holders.len()) {
-            let what = format!("{segment:?} up to {bytes} is at {count} of {}", holders.len());
-            self.auditor.broke(Rule::Majority, self.now_ms, slice, what);
-        }
-        let known = self.auditor.acknowledged.entry((slice, segment)).or_default();
-        *known = (*known).max(bytes);
-    }
-
-    fn delete(&mut self, node: usize, slice: Slice) {
-        self.figures.deleted += 1;
-        let copies = usize::from(self.view_of(node).roster.genesis().copies);
-        let held: Vec<Extent> =
-            self.nodes[node].disk.slice(slice).filter(|blob| !blob.altered).map(|blob| blob.extent).collect();
-        let others: Vec<usize> =
-            self.auditor.held.get(&slice).into_iter().flatten().copied().filter(|other| *other != node).collect();
-        if self.nodes[node].actor == Actor::Honest {
-            for extent in held {
-                self.auditor.let_go.entry((slice, extent.segment)).or_default().push(node);
-                let holds = |other: &&usize| {
-                    let sim = &self.nodes[**other];
-                    // Who died a moment ago had proven its copy, and nobody can know yet.
-                    let rotten = self.auditor.rotten.get(&(**other, slice, extent.segment));
-                    let lately = [sim.dead, rotten.copied()].into_iter().flatten().any(|at| self.now_ms - at < 900_000);
-                    lately || sim.disk.holds(slice, &extent.segment, extent.bytes)
-                };
-                let count = others.iter().filter(holds).count();
-                if count < copies {
-                    let what = format!("node {node} deletes what {count} others hold");
-                    self.auditor.broke(Rule::Deleted, self.now_ms, slice, what);
-                }
-            }
-        }
-        self.nodes[node].disk.delete(slice);
-    }
-
-    /// The view of a machine.
+    /// The view of a machine that runs.
     pub fn view_of(&self, node: usize) -> &View {
         self.nodes[node].view.as_ref().or(self.shared.as_ref()).expect("own or shared")
+    }
+
+    /// The view that all share, or that of the first machine that runs.
+    pub fn any_view(&self) -> Option<&View> {
+        self.shared.as_ref().or_else(|| self.nodes.iter().find_map(|sim| sim.view.as_ref()))
     }
 
     fn mischief(&mut self, node: usize) {
@@ -720,220 +575,4 @@ impl World {
         let after = 20_000 + self.chance.below(20_000);
         self.at(self.now_ms + after, Happening::Mischief { node });
     }
-
-    // --- what a scenario does -------------------------------------------------------------------------------------------
-
-    fn do_plan(&mut self, plan: Plan) {
-        match plan {
-            Plan::Crash(node) => self.crash(node),
-            Plan::Restart(node) => self.start(node),
-            Plan::Lose(node) => self.lose(node),
-            Plan::Join(node) => self.join(node),
-            Plan::Leave(node) => self.handle(node, Event::Leave),
-            Plan::Split(part) => self.part = part,
-            Plan::OneWay(from, to) => {
-                self.cut.insert((from, to));
-            }
-            Plan::Heal => {
-                self.part.iter_mut().for_each(|part| *part = 0);
-                self.cut.clear();
-            }
-            Plan::Flip(node) => self.flip(node),
-            Plan::CompareRosters => self.compare_rosters(),
-            Plan::Notice(node) => self.notice(node),
-            Plan::CheckLosses => self.check_losses(),
-        }
-    }
-
-    fn lose(&mut self, node: usize) {
-        self.crash(node);
-        let key = self.nodes[node].seal.key();
-        let slices: Vec<Slice> = self.nodes[node].links.keys().copied().collect();
-        for slice in slices {
-            let holds = self.nodes[node].links[&slice].last().is_some_and(|link| link.holders.nodes.contains(&key));
-            if holds {
-                self.missing.insert((slice, key), self.now_ms);
-            }
-        }
-        let sim = &mut self.nodes[node];
-        sim.disk.lose();
-        sim.dead = Some(self.now_ms);
-        if self.shared.is_some() {
-            // Three pings without an answer, then votes; as long as the full machinery takes.
-            let after = 30_000 + self.chance.below(30_000);
-            self.plan(after, Plan::Notice(node));
-        }
-    }
-
-    /// A node that was made enters: it begins with nothing, and tells its record.
-    fn join(&mut self, node: usize) {
-        self.start(node);
-        if self.nodes[node].view.is_some() {
-            // Its ticket names somebody who is there.
-            let there = self
-                .nodes
-                .iter()
-                .position(|sim| sim.core.is_some() && sim.view.as_ref().is_some_and(|view| view.roster.len() > 1));
-            let known = there.and_then(|there| {
-                let key = self.nodes[there].seal.key();
-                self.view_of(there).roster.record_of(&key).cloned()
-            });
-            let facts = known.map(crate::fact::Fact::Record).into_iter().collect();
-            self.handle(node, Event::Learn(facts));
-        }
-        if self.shared.is_some() {
-            let now = self.clock(node);
-            let sim = &mut self.nodes[node];
-            sim.record.sequence += 1;
-            sim.record.signed_ms = now.wall_ms;
-            let record = crate::fact::SignedRecord::new(sim.record.clone(), sim.seal.as_ref());
-            let (seal, settings) = (sim.seal.clone(), self.options.settings.clone());
-            let fact = crate::fact::Fact::Record(Arc::new(record));
-            let key = sim.seal.key();
-            let Some(view) = self.shared.as_mut() else { return };
-            view.learn(&fact, seal.as_ref(), now.mono_ms, now.wall_ms, &settings);
-            self.tell_whom_it_concerns(key, true);
-        }
-    }
-
-    /// In a shared view: watchers vote, the proof is made by their machines, and everybody concerned is told.
-    fn notice(&mut self, node: usize) {
-        let key = self.nodes[node].seal.key();
-        if self.nodes[node].core.is_some() {
-            return;
-        }
-        let Some(view) = self.shared.as_ref() else { return };
-        let Some(index) = view.roster.index(&key) else { return };
-        let watchers: Vec<Index> = view.watchers.judges(&view.roster, index);
-        let watchers: Vec<usize> =
-            watchers.into_iter().filter_map(|index| self.of_key.get(&view.roster.key(index)).copied()).collect();
-        for watcher in watchers {
-            self.handle(watcher, Event::Silent { node: key });
-        }
-        // Votes travel for a moment, then the absence is known.
-        self.at(self.now_ms + 2000, Happening::Planned(Plan::CheckLosses));
-        self.tell_whom_it_concerns(key, false);
-    }
-
-    fn tell_whom_it_concerns(&mut self, key: Key, joined: bool) {
-        let Some(view) = self.shared.as_ref() else { return };
-        let Some(index) = view.roster.index(&key) else { return };
-        let slices = if joined { affected(view, index) } else { Vec::new() };
-        let mut hearers: BTreeSet<usize> = BTreeSet::new();
-        if joined {
-            for slice in slices {
-                let holders = view.table.holders(slice);
-                hearers.extend(holders.iter().filter_map(|holder| self.of_key.get(&view.roster.key(*holder)).copied()));
-            }
-        } else if let Some(node) = self.of_key.get(&key) {
-            for slice in self.nodes[*node].links.keys() {
-                let holders = view.table.holders(*slice);
-                hearers.extend(holders.iter().filter_map(|holder| self.of_key.get(&view.roster.key(*holder)).copied()));
-            }
-        }
-        for hearer in hearers {
-            let life = self.nodes[hearer].life;
-            let event = if joined { Event::Rewish } else { Event::Changed { node: key } };
-            let after = 5000 + self.chance.below(5000);
-            self.at(self.now_ms + after, Happening::Tell { to: hearer, life, event: Box::new(event) });
-        }
-    }
-
-    fn flip(&mut self, node: usize) {
-        let sealed: Vec<(Slice, Segment)> = self.nodes[node]
-            .disk
-            .all()
-            .filter(|(_, blob)| blob.extent.seal.is_some())
-            .map(|(slice, blob)| (slice, blob.extent.segment))
-            .collect();
-        if let Some((slice, segment)) = self.chance.pick(&sealed).copied() {
-            if let Some(blob) = self.nodes[node].disk.get_mut(slice, &segment) {
-                blob.altered = true;
-            }
-            self.auditor.rotten.insert((node, slice, segment), self.now_ms);
-            // Its own check finds it within the hour, and takes the segment out.
-            self.nodes[node].disk.remove(slice, &segment);
-            let after = self.chance.below(3_600_000);
-            self.tell(node, after, Event::Damaged { slice, segment });
-        }
-    }
-
-    fn compare_rosters(&mut self) {
-        let up = self.nodes.iter().enumerate().filter(|(_, sim)| sim.core.is_some() && sim.actor == Actor::Honest);
-        // Who has left is no longer talked to.
-        let left = |node: usize| {
-            let key = self.nodes[node].seal.key();
-            self.nodes.iter().enumerate().any(|(other, sim)| {
-                let view = sim.view.as_ref().filter(|_| other != node && sim.core.is_some());
-                view.is_some_and(|view| view.roster.index(&key).is_some_and(|index| view.roster.is_gone(index)))
-            })
-        };
-        let up = up.filter(|(node, _)| !left(*node));
-        let digests: Vec<(usize, Hash)> =
-            up.filter_map(|(node, sim)| Some((node, sim.view.as_ref()?.roster.digest()))).collect();
-        let Some((_, first)) = digests.first() else { return };
-        if let Some((node, _)) = digests.iter().find(|(_, digest)| digest != first) {
-            let differing = digests.iter().filter(|(_, digest)| digest != first).count();
-            // What one has and the other has not, for whoever looks for the reason.
-            let facts = |node: usize| self.view_of(node).roster.facts().collect::<BTreeMap<_, _>>();
-            let (mine, theirs) = (facts(digests[0].0), facts(*node));
-            let names = |one: &BTreeMap<Hash, crate::fact::Fact>, other: &BTreeMap<Hash, crate::fact::Fact>| {
-                let only = one.iter().filter(|(hash, _)| !other.contains_key(hash)).map(|(_, fact)| match fact {
-                    crate::fact::Fact::Record(record) => format!("record {}", self.of_key[&record.node()]),
-                    crate::fact::Fact::Absence(proof) => {
-                        let voters: Vec<usize> = proof.votes.iter().map(|vote| self.of_key[&vote.by]).collect();
-                        format!("absence {} {voters:?}", self.of_key[&proof.node])
-                    }
-                    _ => "other".into(),
-                });
-                only.take(4).collect::<Vec<_>>()
-            };
-            let what = format!(
-                "node {node} and {} others differ: {:?} {:?}",
-                differing - 1,
-                names(&mine, &theirs),
-                names(&theirs, &mine)
-            );
-            self.auditor.broke(Rule::Rosters, self.now_ms, 0, what);
-        }
-    }
-
-    /// Looks for everything that was acknowledged, on all disks that are left.
-    pub fn check_losses(&mut self) {
-        let mut lost: Vec<(Slice, Segment, bool)> = Vec::new();
-        for ((slice, segment), bytes) in &self.auditor.acknowledged {
-            let mut held = self.auditor.held.get(slice).into_iter().flatten();
-            let somewhere = held.any(|node| self.nodes[*node].disk.holds(*slice, segment, *bytes));
-            if !somewhere {
-                let mut let_go = self.auditor.let_go.get(&(*slice, *segment)).into_iter().flatten();
-                let lives = let_go.any(|node| self.nodes[*node].dead.is_none());
-                lost.push((*slice, *segment, lives));
-            }
-        }
-        for (slice, segment, lives) in lost {
-            self.auditor.acknowledged.remove(&(slice, segment));
-            self.figures.lost += 1;
-            if lives {
-                self.auditor.broke(Rule::NothingLost, self.now_ms, slice, format!("{segment:?}"));
-            }
-        }
-    }
-}
-
-/// Slices in whose wish a node is.
-pub fn affected(view: &View, node: Index) -> Vec<Slice> {
-    let genesis = view.roster.genesis();
-    let copies = usize::from(genesis.copies);
-    let mut slices = BTreeSet::new();
-    for place in view.ring.places(&view.roster, node) {
-        let mut slice = genesis.slice_of(place);
-        loop {
-            let (wish, _) = view.ring.wish(slice, genesis.slice_bits, copies, |index| view.roster.is_present(index));
-            if !wish.contains(&node) || !slices.insert(slice) {
-                break;
-            }
-            slice = if slice == 0 { genesis.slices() - 1 } else { slice - 1 };
-        }
-    }
-    slices.into_iter().collect()
 }

@@ -1,0 +1,57 @@
+//! What leaders do: visits to the site of a slice, each of which writes a little more of a segment.
+
+use super::actor::Actor;
+use super::world::{Happening, World};
+use crate::copy::{Extent, Segment};
+use crate::genesis::Slice;
+use crate::key::Hash;
+use crate::node::Event;
+
+/// Between two visits to the site of a slice.
+pub const GAP_MS: u64 = 20_000;
+/// A visit brings so many bytes.
+const VISIT_BYTES: u64 = 50_000;
+/// Visits after which a segment is sealed.
+const SEAL_VISITS: u64 = 40;
+
+impl World {
+    pub(super) fn own_gap(&self, node: usize) -> u64 {
+        GAP_MS * 1_000_000 / self.nodes[node].rate_ppm as u64
+    }
+
+    /// One visit to the site of a slice, if the lease allows it: the gate that every leader asks before it fetches.
+    pub(super) fn visit(&mut self, node: usize, slice: Slice) {
+        let now = self.clock(node);
+        let leads = self.nodes[node].core.as_ref().and_then(|core| core.leads(slice, now.mono_ms));
+        let Some((epoch, _)) = leads else {
+            self.nodes[node].leading.remove(&slice);
+            return;
+        };
+        let life = self.nodes[node].life;
+        self.at(self.now_ms + self.own_gap(node), Happening::Visit { node, life, slice });
+        if self.nodes[node].actor != Actor::Honest {
+            return;
+        }
+        self.check_visit(node, slice, epoch);
+        let sim = &mut self.nodes[node];
+        let writer = Hash::of("writer", &sim.seal.key().0).number() as u32;
+        let next = sim.next_number;
+        let (number, visits) = sim.writing.entry(slice).or_insert((next, 0));
+        if *visits == 0 {
+            sim.next_number += 1;
+        }
+        *visits += 1;
+        let segment = Segment { writer, number: *number, half: 0, generation: 0 };
+        let bytes = *visits * VISIT_BYTES;
+        let sealed = *visits >= SEAL_VISITS;
+        let seal =
+            sealed.then(|| Hash::of("sealed", &[u64::from(writer), u64::from(*number)].map(u64::to_be_bytes).concat()));
+        if sealed {
+            sim.writing.remove(&slice);
+        }
+        let extent = Extent { segment, bytes, seal };
+        sim.disk.put(slice, extent, false);
+        self.auditor.held.entry(slice).or_default().insert(node);
+        self.tell(node, 50, Event::Grown { slice, extent });
+    }
+}
