@@ -14,6 +14,7 @@
 //!  /history?url=                      what changed of a URL, word by word
 //!  /freshness                         how well watches keep up
 //!  /contributors                      who lends bandwidth, and how much they are believed
+//!  /ring                              the nodes of the network, and who holds what
 //!  /statistics                        counts and charts
 //!  /files  /files/FILE                the files of the archive, and what is in one
 //!  /api                               the API
@@ -33,6 +34,7 @@ pub mod frame;
 mod freshness;
 mod history;
 mod live;
+mod ring;
 mod search;
 mod start;
 mod statistics;
@@ -71,6 +73,7 @@ pub fn routes() -> Router<Arc<Portal>> {
         .route("/history", get(|portal, request| respond(portal, request, history::page)))
         .route("/freshness", get(|portal, request| respond(portal, request, freshness::page)))
         .route("/contributors", get(|portal, request| respond(portal, request, contributors::page)))
+        .route("/ring", get(|portal, request| respond(portal, request, ring::page)))
         .route("/statistics", get(|portal, request| respond(portal, request, statistics::page)))
         .route("/files", get(|portal, request| respond(portal, request, files::list)))
         .route("/files/{file}", get(|portal, request| respond(portal, request, files::one)))

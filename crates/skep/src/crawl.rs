@@ -9,7 +9,7 @@ pub use job::{Fetch, Hands, Job, user_agent};
 pub use live::{Live, Voice};
 pub use wishes::Wishes;
 
-use crate::failure::{Result, say};
+use crate::failure::{Failure, Result, say};
 use crate::job::{self as jobs, Exit, Tell};
 use crate::owner::{self, Owned, Place};
 use crate::watch::Judged;
@@ -53,6 +53,9 @@ pub struct Typed {
     /// Let contributors fetch all of it; this machine only checks
     #[arg(long)]
     by_contributors: bool,
+    /// Give the seeds to the network of the node that runs for this archive: all of its nodes crawl them together
+    #[arg(long)]
+    network: bool,
     /// Keep an index of the texts of all pages in the archive, for `skep search`
     #[arg(long)]
     text: bool,
@@ -65,6 +68,7 @@ pub fn run(typed: Typed, place: &Place) -> Result<Exit> {
     };
     let mut job = wishes.meant(&place.archive.join("settings"), place.json)?;
     job.text = typed.text;
+    job.network = typed.network;
     job.hands = Hands { contributors: typed.contributors || typed.by_contributors, only: typed.by_contributors };
     let name = job.settings.name.clone();
     let mut live = Live::new(place.json);
@@ -120,6 +124,13 @@ fn conclude(ended: &Value, name: &str) -> Result<()> {
 }
 
 pub fn perform(owned: &Owned, job: &Job, tell: &mut dyn Tell) -> Result<Exit> {
+    if job.network {
+        return crate::node::network_crawl(owned, job, tell);
+    }
+    if owned.ring.get().is_some() {
+        return Err(Failure::new("this archive is that of a node: its network crawls")
+            .hint("`skep crawl --network …` gives it seeds"));
+    }
     work(owned, job, false, tell)
 }
 

@@ -1,6 +1,7 @@
 //! `cargo xtask bench NAME`: our figures beside those of peers, on the same input, with the peers' versions. CPU time is what
 //! is compared, because it is what the machine's other work disturbs least.
 
+mod copy;
 mod crawl;
 mod forward;
 mod freshness;
@@ -59,6 +60,11 @@ pub const ALL: &[Entry] = &[
         name: "forward",
         what: "bytes and CPU time per link that goes to another node, on the links of a crawl of real pages",
         run: forward::run,
+    },
+    Entry {
+        name: "copy",
+        what: "segments from one node to another, verified, beside a bare stream and TLS on TCP",
+        run: copy::run,
     },
     Entry { name: "cdx", what: "look-ups per second over HTTP, beside pywb", run: replay::index },
     Entry {
