@@ -379,6 +379,34 @@ impl Capture {
     }
 }
 
+/// Captures as they travel between nodes: for each `| key length 4 | key | value length 4 | value |`, little-endian, in the bytes of the
+/// view's own entries.
+impl Capture {
+    /// Appends it as it travels; says no if it cannot be indexed.
+    pub fn write(&self, out: &mut Vec<u8>) -> bool {
+        let (mut key, mut value) = (Vec::new(), Vec::new());
+        if crate::runs::write_entry(self, &mut key, &mut value).is_err() {
+            return false;
+        }
+        for part in [key, value] {
+            out.extend_from_slice(&(part.len() as u32).to_le_bytes());
+            out.extend_from_slice(&part);
+        }
+        true
+    }
+
+    /// Reads the first of those that travel together, and what follows it.
+    pub fn read(bytes: &[u8]) -> Option<(Capture, &[u8])> {
+        fn part(bytes: &[u8]) -> Option<(&[u8], &[u8])> {
+            let (length, rest) = bytes.split_first_chunk::<4>()?;
+            rest.split_at_checked(u32::from_le_bytes(*length) as usize)
+        }
+        let (key, rest) = part(bytes)?;
+        let (value, rest) = part(rest)?;
+        Some((crate::runs::read_entry(key, value)?.capture()?, rest))
+    }
+}
+
 impl PartialOrd for Capture {
     fn partial_cmp(&self, other: &Capture) -> Option<std::cmp::Ordering> {
         Some(self.cmp(other))

@@ -205,6 +205,11 @@ impl Archive {
         Ok(held)
     }
 
+    /// The half-slice of a segment; `None` if it is not here.
+    pub fn half_of(&self, id: SegmentId) -> Option<HalfSlice> {
+        self.shared.catalog().get(id).map(|segment| segment.half)
+    }
+
     /// What the closing record of a sealed segment says, with a signature that holds; `None` if it is not sealed here.
     pub fn closing(&self, id: SegmentId) -> Result<Option<Closing>> {
         let segment = self.shared.catalog().get(id).cloned();

@@ -28,15 +28,19 @@ pub struct SegmentCommit {
     pub sidecar_bytes: Option<u64>,
 }
 
+/// Told how far a segment file is synced and seen by the views, and whether it is sealed. Must not wait.
+pub type Growth = Box<dyn Fn(SegmentName, u64, bool) + Send>;
+
 /// The lane between the committer and the thread that follows it.
 pub struct Following {
     lane: Lane<Vec<SegmentCommit>>,
     turn: Mutex<()>,
+    growth: Mutex<Option<Growth>>,
 }
 
 impl Default for Following {
     fn default() -> Following {
-        Following { lane: Lane::new(VIEW_LAG_BYTES_MAX), turn: Mutex::new(()) }
+        Following { lane: Lane::new(VIEW_LAG_BYTES_MAX), turn: Mutex::new(()), growth: Mutex::new(None) }
     }
 }
 
@@ -70,6 +74,21 @@ impl Following {
     /// Nothing more comes.
     pub fn close(&self) {
         self.lane.close();
+    }
+
+    /// Who is told of growth from now on.
+    pub fn tell_growth(&self, growth: Option<Growth>) {
+        *self.growth.lock().unwrap_or_else(PoisonError::into_inner) = growth;
+    }
+
+    fn grown(&self, commits: &[SegmentCommit]) {
+        let growth = self.growth.lock().unwrap_or_else(PoisonError::into_inner);
+        let Some(growth) = &*growth else { return };
+        for commit in commits {
+            if let Some(last) = commit.entries.last() {
+                growth(commit.name, last.end(), commit.sealed);
+            }
+        }
     }
 }
 
@@ -146,6 +165,7 @@ impl Follower {
             }
         }
         batch.commit()?;
+        self.following.grown(commits);
         // If one request waits already, it will see these entries too.
         let _one_waiting_is_enough = self.tending.try_send(());
         Ok(())

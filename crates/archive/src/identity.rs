@@ -68,6 +68,11 @@ impl Identity {
         self.signing.verifying_key().to_bytes()
     }
 
+    /// The secret, for whoever speaks to other nodes under this key.
+    pub fn secret(&self) -> [u8; 32] {
+        self.signing.to_bytes()
+    }
+
     /// Signs `text`.
     pub fn sign(&self, text: &[u8]) -> [u8; 64] {
         self.signing.sign(text).to_bytes()

@@ -357,6 +357,11 @@ impl Batch<'_> {
         self.direct.insert(&self.views.applied, segment_key(id), mark.encode());
     }
 
+    /// The segment is not here any more.
+    pub fn unmark(&mut self, id: SegmentId) {
+        self.direct.remove(&self.views.applied, segment_key(id));
+    }
+
     /// Makes the batch visible.
     pub fn commit(mut self) -> Result<()> {
         for ((keyspace, key), value) in std::mem::take(&mut self.pending) {

@@ -8,6 +8,7 @@ pub mod capture;
 pub mod collections;
 pub mod completeness;
 pub mod files;
+mod network;
 pub mod openapi;
 pub mod records;
 mod register;

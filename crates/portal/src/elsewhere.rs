@@ -4,6 +4,7 @@
 use crate::portal::Portal;
 use crate::trouble::Trouble;
 use axum::http::StatusCode;
+use serde_json::Value;
 use skep_archive::captures::{Match, Query};
 use skep_archive::{Capture, Key, Stored};
 
@@ -15,6 +16,12 @@ pub trait Elsewhere: Send + Sync {
     fn captures(&self, site_hash: u32, query: &Query) -> Result<Vec<Capture>, String>;
     /// The record of such a capture.
     fn record(&self, capture: &Capture) -> Result<Stored, String>;
+    /// How the network stands, as this node sees it.
+    fn status(&self) -> Value;
+    /// Takes URLs for what the network crawls; tells what became of them, or why nothing did.
+    fn seed(&self, urls: Vec<String>) -> Result<Value, String>;
+    /// Numbers for machines that watch this one: name, meaning, value.
+    fn metrics(&self) -> Vec<(&'static str, &'static str, u64)>;
 }
 
 /// Captures as they are found.

@@ -71,6 +71,8 @@ pub const PAGE_ROWS_MAX: usize = 1000;
 pub const QUERY_CHARS_MAX: usize = 200;
 /// Characters of a URL in a parameter; even escaped, twelve bytes each, they fit into the first line of a request.
 pub const URL_CHARS_MAX: usize = 4 << 10;
+/// Seeds that are taken at once.
+pub const SEEDS_MAX: usize = 1_000;
 /// Hexadecimal digits of a cursor: the longest key and what stands in front of it.
 pub const CURSOR_DIGITS_MAX: usize = 2 * (skep_archive::limits::KEY_BYTES_MAX + 1);
 /// The body of a request that adds a file.

@@ -16,6 +16,7 @@
 //!  /watches?tag=                      what is watched, under which tags and by which rules
 //!  /watches/pick?url=                 parts of a page that count or do not, chosen by pointing at them
 //!  /contributors                      who lends bandwidth, and how much they are believed
+//!  /ring                              the nodes of the network, and who holds what
 //!  /statistics                        counts and charts
 //!  /files  /files/FILE                the files of the archive, and what is in one
 //!  /api                               the API
@@ -35,6 +36,7 @@ pub mod frame;
 mod freshness;
 mod history;
 mod live;
+mod ring;
 mod search;
 mod start;
 mod statistics;
@@ -77,6 +79,7 @@ pub fn routes() -> Router<Arc<Portal>> {
         .route("/watches/pick", get(|portal, request| respond(portal, request, watches::pick)))
         .route("/watches/rules", post(watches::add))
         .route("/contributors", get(|portal, request| respond(portal, request, contributors::page)))
+        .route("/ring", get(|portal, request| respond(portal, request, ring::page)))
         .route("/statistics", get(|portal, request| respond(portal, request, statistics::page)))
         .route("/files", get(|portal, request| respond(portal, request, files::list)))
         .route("/files/{file}", get(|portal, request| respond(portal, request, files::one)))

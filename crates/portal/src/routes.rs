@@ -72,6 +72,8 @@ async fn metrics(State(portal): State<Arc<Portal>>) -> Answer {
         ("skep_capture_runs", "Files of the captures view.", facts.runs),
         ("skep_capture_run_bytes", "Bytes of the captures view.", facts.run_bytes),
     ];
+    let mut archive = archive.to_vec();
+    archive.extend(portal.elsewhere.iter().flat_map(|others| others.metrics()));
     let text = portal.metrics.text(&archive);
     counted(answer::with(StatusCode::OK, "text/plain; version=0.0.4; charset=utf-8", text), Route::Service)
 }

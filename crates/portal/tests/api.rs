@@ -351,7 +351,7 @@ fn the_document_names_every_question() {
     let document = api(&site, "/openapi.json");
     assert_eq!(document["openapi"], "3.1.0");
     let paths = document["paths"].as_object().unwrap();
-    assert_eq!(paths.len(), 13);
+    assert_eq!(paths.len(), 15);
     assert!(paths["/files"]["post"]["security"].is_array());
     for (path, operations) in paths {
         for (_, operation) in operations.as_object().unwrap() {

@@ -96,6 +96,8 @@ pub struct Holding {
     /// What was acknowledged, or there when this node came to lead: whoever becomes a holder must have it.
     floor: Inventory,
     suspended: Vec<Key>,
+    /// Who was asked to copy and did not, and until when somebody else is asked instead.
+    slow: Vec<(Key, u64)>,
     unanswered: Vec<(Key, u8)>,
     distrusted: Vec<Key>,
     pulling: Vec<(Segment, Key, u64)>,
@@ -134,6 +136,7 @@ impl Holding {
             settled: Vec::new(),
             floor: Inventory::default(),
             suspended: Vec::new(),
+            slow: Vec::new(),
             unanswered: Vec::new(),
             distrusted: Vec::new(),
             pulling: Vec::new(),
@@ -201,6 +204,27 @@ impl Holding {
     /// Whom a copy is being made at, and for whom.
     pub fn copying(&self) -> Option<(Key, Option<Key>)> {
         self.copying.as_ref().map(|copying| (copying.to, copying.instead_of))
+    }
+
+    /// Holders that are known to have everything that is here, this node among them.
+    pub fn copies(&self, own: &Key) -> usize {
+        let whole = |node: &&Key| *node == own || self.told.get(node).is_some_and(|told| told.covers(&self.own));
+        self.latest().nodes.iter().filter(whole).count()
+    }
+
+    /// How much of a segment a majority of the holders has synced, as far as they told.
+    pub fn acknowledged(&self, segment: &Segment, own: &Key, settings: &Settings) -> u64 {
+        let nodes = &self.latest().nodes;
+        let others = nodes.iter().filter(|node| *node != own).filter_map(|node| self.told.get(node));
+        let holders: Vec<&Inventory> = others.chain(nodes.contains(own).then_some(&self.own)).collect();
+        crate::copy::acknowledged(segment, &holders, nodes.len(), settings)
+    }
+
+    /// Whether everything that other holders told of is here, but for tails that still grow.
+    pub fn is_current(&self, own: &Key) -> bool {
+        let here = |extent: &Extent| self.own.get(&extent.segment).is_some();
+        let others = self.latest().nodes.iter().filter(|node| *node != own);
+        others.filter_map(|node| self.told.get(node)).all(|told| told.extents().iter().all(here))
     }
 
     /// Whether this node waits to let its copy go.
@@ -328,6 +352,7 @@ impl Holding {
             let key = view.roster.key(index);
             !excluded.contains(&key)
                 && !self.suspended.contains(&key)
+                && !self.slow.iter().any(|(node, until_ms)| *node == key && ctx.now.mono_ms < *until_ms)
                 && (self.is_holder(&key) || view.may_adopt(index))
         };
         view.wish(self.slice, may).0.into_iter().map(|index| view.roster.key(index)).collect()

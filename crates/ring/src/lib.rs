@@ -1,7 +1,7 @@
 //! Many nodes, one archive: who holds what, and how it gets there.
 //!
-//! Everything that decides is a pure machine: time, chance and messages come in, actions go out. No clock, socket, file or thread
-//! lives here, and a simulator drives the very same types.
+//! Everything that decides is a pure machine: time, chance and messages come in, actions go out. A simulator drives the very same types.
+//! What runs them is [`shell`], over [`wire`].
 //!
 //! - [`genesis`], [`ticket`]: what a network is, and how a node becomes a member
 //! - [`fact`], [`roster`], [`watch`]: signed facts about all nodes; who is absent
@@ -13,6 +13,8 @@
 //! - [`links`]: links whose targets belong to others
 //! - [`message`]: everything that is said
 //! - [`node`]: the machine that ties them together
+//! - [`wire`]: the way to other nodes, as narrow as it can be
+//! - [`shell`]: a node that runs: clock, journal, archive, wire
 //!
 //! Says who should hold what, and copies it. Never decides what is crawled.
 
@@ -33,11 +35,13 @@ pub mod placement;
 pub mod repair;
 pub mod roster;
 pub mod settings;
+pub mod shell;
 pub mod simulate;
 pub mod summary;
 pub mod ticket;
 pub mod view;
 pub mod watch;
+pub mod wire;
 
 pub use chance::Chance;
 pub use genesis::{Genesis, NetworkId, Slice};
@@ -45,3 +49,5 @@ pub use key::{Ed25519, Hash, Key, Seal, SealRef, Signature};
 pub use message::Message;
 pub use node::{Action, Event, Node, Now};
 pub use settings::{Mutation, Settings};
+pub use shell::Shell;
+pub use wire::{Ears, Wire};

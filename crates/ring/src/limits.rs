@@ -91,6 +91,64 @@ const _: () = assert!(WANTED_MAX * 32 < FRAME_BYTES_MAX);
 const _: () = assert!(EXTENTS_MAX * 64 < FRAME_BYTES_MAX);
 const _: () = assert!(SUMMARIES_MAX * 40 < FRAME_BYTES_MAX);
 
+// --- the way to others ----------------------------------------------------------------------------------------------
+
+/// A connection is there within this time, or a node is not reached.
+pub const CONNECT_MS_MAX: u64 = 10_000;
+/// A connection over which nothing came for so long has ended …
+pub const CONNECTION_IDLE_MS_MAX: u64 = 30_000;
+/// … so something goes over it this often.
+pub const CONNECTION_KEEP_MS: u64 = 10_000;
+/// Nodes and other callers whose connections are kept.
+pub const PEERS_MAX: usize = 65_536;
+/// Frames that wait for one node; further ones are dropped.
+pub const FRAMES_WAITING_MAX: usize = 1_024;
+/// Questions of one node that are answered at once …
+pub const STREAMS_PER_PEER_MAX: u32 = 64;
+/// … and of all.
+pub const ANSWERS_AT_ONCE_MAX: usize = 128;
+/// Bytes of one answer that are under way.
+pub const STREAM_WINDOW_BYTES: u32 = 8 << 20;
+/// A question as sent; a longer one is refused unread. The longest are batches of links.
+pub const QUESTION_BYTES_MAX: usize = BATCH_BYTES_MAX + (64 << 10);
+/// A question has come whole within this time, and no part of an answer waits longer for whoever asked.
+pub const QUESTION_MS_MAX: u64 = 30_000;
+
+const _: () = assert!(CONNECTION_KEEP_MS < CONNECTION_IDLE_MS_MAX / 2);
+
+// --- the shell --------------------------------------------------------------------------------------------------------
+
+/// One entry of the journal: an epoch with the proofs of a recovery is the longest.
+pub const JOURNAL_ENTRY_BYTES_MAX: usize = FRAME_BYTES_MAX;
+/// A journal below this size is left as it is; above, what still counts is written anew when it has grown fourfold.
+pub const JOURNAL_BYTES_MIN: u64 = 4 << 20;
+/// The longest URL that is asked for.
+pub const URL_BYTES_MAX: usize = 64 << 10;
+/// What a new member is told: the facts of the roster are most of it.
+pub const WELCOME_BYTES_MAX: u64 = 64 << 20;
+/// Events that wait for the machine; what peers say beyond it is dropped.
+pub const EVENTS_WAITING_MAX: usize = 16_384;
+/// Events that are handled before what follows from them is done.
+pub const EVENTS_AT_ONCE_MAX: usize = 256;
+/// Bytes of a segment that travel as one piece.
+pub const PULL_PIECE_BYTES: u64 = 4 << 20;
+/// Bytes that are read from a segment at once.
+pub const PULL_READ_BYTES: usize = 256 << 10;
+/// Hashes for audits that are made at once.
+pub const HASHES_AT_ONCE: usize = 2;
+/// A holder that has not answered for so long is hedged by another.
+pub const HEDGE_MS: u64 = 700;
+/// An answer that is read as a whole.
+pub const ANSWER_BYTES_MAX: u64 = 64 << 20;
+/// Captures in one answer.
+pub const ANSWER_CAPTURES_MAX: u64 = 100_000;
+/// Bytes of one record that is answered.
+pub const ANSWER_RECORD_BYTES_MAX: u64 = 4 << 30;
+/// Settings of a network's crawl, as they travel.
+pub const CRAWL_BYTES_MAX: usize = 1 << 20;
+/// How often a damaged copy is looked for in segments that are sealed: one of them at a time.
+pub const SCRUB_STEP_MS: u64 = 1_000;
+
 // --- links to slices of others --------------------------------------------------------------------------------------
 
 /// A link in a batch; a longer one is not forwarded. As long as a URL that is fetched may be.

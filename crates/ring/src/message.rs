@@ -329,6 +329,28 @@ pub fn encode(messages: &[Message]) -> Vec<u8> {
     bytes
 }
 
+/// Writes messages as frames of bounded size, in their order. A message longer than a frame is left out: nobody would read it.
+pub fn frames(messages: &[Message]) -> Vec<Vec<u8>> {
+    let mut frames: Vec<Vec<u8>> = Vec::new();
+    let mut count = 0;
+    for message in messages {
+        let bytes = postcard::to_allocvec(message).expect("plain data encodes");
+        if bytes.len() + 2 > FRAME_BYTES_MAX {
+            continue;
+        }
+        let fits = |frame: &&mut Vec<u8>| frame.len() + bytes.len() <= FRAME_BYTES_MAX && count < FRAME_MESSAGES_MAX;
+        match frames.last_mut().filter(fits) {
+            Some(frame) => frame.extend_from_slice(&bytes),
+            None => {
+                frames.push([&PROTOCOL.to_le_bytes()[..], &bytes].concat());
+                count = 0;
+            }
+        }
+        count += 1;
+    }
+    frames
+}
+
 /// Reads a frame.
 pub fn decode(frame: &[u8]) -> Result<Vec<Message>, Unreadable> {
     if frame.len() > FRAME_BYTES_MAX {

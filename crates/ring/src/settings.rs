@@ -59,6 +59,26 @@ pub enum Mutation {
     Audit,
 }
 
+/// The names of all times, in the order of [`Settings::times`].
+const TIMES: [&str; 16] = [
+    "ping",
+    "silence",
+    "unseen",
+    "compare",
+    "renew",
+    "expire",
+    "lease",
+    "rank",
+    "recover",
+    "repair-late",
+    "repair-soon",
+    "keep",
+    "summary",
+    "audit",
+    "answer",
+    "tail",
+];
+
 impl Default for Settings {
     fn default() -> Settings {
         Settings {
@@ -92,6 +112,18 @@ impl Settings {
             *time = (*time / factor.max(1)).max(1);
         }
         settings
+    }
+
+    /// By default, but for these times, in milliseconds. All nodes of a network must go by the same.
+    pub fn with_times<'t>(times: impl Iterator<Item = (&'t str, u64)>) -> Result<Settings, String> {
+        let mut settings = Settings::default();
+        for (name, ms) in times {
+            let at = TIMES.iter().position(|known| *known == name);
+            let at = at.ok_or_else(|| format!("{name} is no time; there are {}", TIMES.join(", ")))?;
+            *settings.times()[at] = ms.max(1);
+        }
+        settings.check()?;
+        Ok(settings)
     }
 
     fn times(&mut self) -> [&mut u64; 16] {

@@ -11,7 +11,7 @@ pub use job::{Fetch, Hands, Job, user_agent};
 pub use live::{Live, Voice};
 pub use wishes::Wishes;
 
-use crate::failure::{Result, say};
+use crate::failure::{Failure, Result, say};
 use crate::job::{self as jobs, Exit, Tell};
 use crate::owner::{self, Owned, Place};
 use crate::watch::Judged;
@@ -45,10 +45,14 @@ Exit code 0 if it finished, 3 if it was stopped, a budget is spent or sites aske
 pub struct Typed {
     #[command(flatten)]
     asked: Asked,
+    /// Give the seeds to the network of the node that runs for this archive: all of its nodes crawl them together
+    #[arg(long)]
+    network: bool,
 }
 
 pub fn run(typed: Typed, place: &Place) -> Result<Exit> {
-    let job = typed.asked.meant(place, None)?;
+    let mut job = typed.asked.meant(place, None)?;
+    job.network = typed.network;
     let name = job.settings.name.clone();
     let mut live = Live::new(place.json);
     let _watch = {
@@ -103,6 +107,13 @@ fn conclude(ended: &Value, name: &str) -> Result<()> {
 }
 
 pub fn perform(owned: &Owned, job: &Job, tell: &mut dyn Tell) -> Result<Exit> {
+    if job.network {
+        return crate::node::network_crawl(owned, job, tell);
+    }
+    if owned.ring.get().is_some() {
+        return Err(Failure::new("this archive is that of a node: its network crawls")
+            .hint("`skep crawl --network …` gives it seeds"));
+    }
     work(owned, job, false, tell)
 }
 

@@ -73,7 +73,14 @@ fn watched(port: u16) -> crawl::Job {
         ..Settings::default()
     };
     let resolve = SITES.iter().map(|site| format!("{site}=127.0.0.1:{port}")).collect();
-    crawl::Job { settings, fetch: crawl::Fetch::of(resolve), each: true, text: false, hands: crawl::Hands::default() }
+    crawl::Job {
+        settings,
+        fetch: crawl::Fetch::of(resolve),
+        each: true,
+        text: false,
+        hands: crawl::Hands::default(),
+        network: false,
+    }
 }
 
 /// Where it is kept.

@@ -3,7 +3,7 @@
 use crate::owner::Owned;
 use crate::{
     add, captures, changes, check, contributors, crawl, diff, export, failure, get, queue, remove, report, retain,
-    search, serve, sink, stats, watch, why,
+    ring, search, serve, sink, stats, watch, why,
 };
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
@@ -29,6 +29,7 @@ pub enum Job {
     Remove(remove::Job),
     Report(report::Job),
     Retain(retain::Job),
+    Ring(ring::Job),
     Search(search::Job),
     Serve(Box<serve::Job>),
     Sink(Box<sink::Job>),
@@ -108,9 +109,10 @@ pub fn perform(owned: &Owned, job: &Job, tell: &mut dyn Tell) -> failure::Result
         Job::Get(job) => get::perform(archive, job, tell),
         Job::Import(job) => watch::import::perform(owned, job, tell),
         Job::Queue(job) => queue::perform(owned, job, tell),
-        Job::Remove(job) => remove::perform(archive, job, tell),
+        Job::Remove(job) => remove::perform(owned, job, tell),
         Job::Report(job) => report::perform(owned, job, tell),
         Job::Retain(job) => retain::perform(owned, job, tell),
+        Job::Ring(job) => ring::perform(owned, job, tell),
         Job::Search(job) => search::perform(owned, job, tell),
         Job::Serve(job) => serve::perform(owned, job, tell),
         Job::Sink(job) => sink::perform(owned, job, tell),

@@ -20,12 +20,15 @@ mod failure;
 mod get;
 mod index;
 mod job;
+mod network;
+mod node;
 mod owner;
 mod queue;
 mod rebuild;
 mod remove;
 mod report;
 mod retain;
+mod ring;
 mod schedule;
 mod search;
 mod seeds;
@@ -88,6 +91,9 @@ A first look, with files that you have:
   skep stats                                    what all of it amounts to
   skep export --format wacz -o site.wacz        a part of it, or all, for others
   skep serve                                    all of it in a browser
+With others:
+  skep network create --name meadow             a network of nodes that crawl, keep and answer together; skep help network
+  skep node --join TICKET                       this machine as one of them; skep ring says how it stands
 To help others:
   skep contribute https://node.example          lends bandwidth, within the limits that you set
 Every command explains itself: skep help add";
@@ -118,6 +124,9 @@ enum Command {
     Serve(serve::Typed),
     Contribute(Box<contribute::Typed>),
     Contributors(contributors::Typed),
+    Network(network::Typed),
+    Node(Box<node::Typed>),
+    Ring(ring::Typed),
     Doctor(doctor::Typed),
     Simulate(simulate::Typed),
 }
@@ -160,6 +169,9 @@ fn main() -> ExitCode {
         Command::Serve(typed) => serve::run(typed, &place),
         Command::Contribute(typed) => contribute::run(*typed, &place),
         Command::Contributors(typed) => contributors::run(typed, &place),
+        Command::Network(typed) => network::run(typed, &place),
+        Command::Node(typed) => node::run(*typed, &place),
+        Command::Ring(typed) => ring::run(typed, &place),
         Command::Doctor(typed) => doctor::run(&typed, &place),
         Command::Simulate(typed) => simulate::run(&typed, place.json),
     });

@@ -6,6 +6,7 @@ use crate::contributors::Contributors;
 use crate::crawls::Crawls;
 use crate::failure::{Failure, Result, say};
 use crate::job::{self, Exit, Job, Tell};
+use crate::node::Ring;
 use crate::serve::Portals;
 use serde_json::{Value, json};
 use skep_archive::control::{self, Answer, Answering, Ask};
@@ -41,8 +42,8 @@ pub struct Owned {
     pub text: Arc<Text>,
     pub changes: Arc<Changes>,
     pub sinks: Sinks,
-
     pub contributors: Contributors,
+    pub ring: Ring,
 }
 
 impl Owned {
@@ -95,6 +96,7 @@ pub fn as_owner(archive: Archive, work: impl FnOnce(&Owned) -> Result<Exit>) -> 
         text,
         changes,
         contributors: Contributors::default(),
+        ring: Ring::default(),
     });
     let guests = Arc::new(Guests::default());
     let (shared, counted) = (Arc::clone(&owned), Arc::clone(&guests));

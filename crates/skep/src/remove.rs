@@ -2,12 +2,14 @@
 
 use crate::failure::{Failure, Result, say};
 use crate::job::{self, Exit, Tell};
-use crate::owner::{self, Place};
+use crate::node::Node;
+use crate::owner::{self, Owned, Place};
 use crate::show::{self, Screen};
 use clap::Args;
 use serde::{Deserialize, Serialize};
 use serde_json::json;
-use skep_archive::{Archive, Selector};
+use skep_archive::{Key, Selector};
+use std::sync::Arc;
 
 /// Remove a URL, everything below a prefix, or a payload
 #[derive(Args)]
@@ -80,7 +82,7 @@ pub fn run(typed: Typed, place: &Place) -> Result<Exit> {
     Ok(exit)
 }
 
-pub fn perform(archive: &Archive, job: &Job, tell: &mut dyn Tell) -> Result<Exit> {
+pub fn perform(owned: &Owned, job: &Job, tell: &mut dyn Tell) -> Result<Exit> {
     let selector = match &job.what {
         What::Url(url) => Selector::Url(url.clone()),
         What::Prefix(prefix) => Selector::Prefix(prefix.clone()),
@@ -92,7 +94,10 @@ pub fn perform(archive: &Archive, job: &Job, tell: &mut dyn Tell) -> Result<Exit
             Selector::Digest(text.parse().map_err(wrong)?)
         }
     };
-    let removed = match archive.remove(&selector, &job.reason) {
+    if let Some(node) = owned.ring.get() {
+        return everywhere(&node, &selector, &job.reason, tell);
+    }
+    let removed = match owned.archive.remove(&selector, &job.reason) {
         Err(skep_archive::Error::NotFound { .. }) => return Ok(Exit::No),
         other => other?,
     };
@@ -108,4 +113,22 @@ pub fn perform(archive: &Archive, job: &Job, tell: &mut dyn Tell) -> Result<Exit
         "undone": removed.undone.iter().map(ToString::to_string).collect::<Vec<_>>(),
     }))?;
     Ok(if removed.undone.is_empty() { Exit::Done } else { Exit::Undone })
+}
+
+/// In a network, by whoever holds it; all holders follow.
+fn everywhere(node: &Arc<Node>, selector: &Selector, reason: &str, tell: &mut dyn Tell) -> Result<Exit> {
+    let slice = match selector {
+        Selector::Url(url) => Some(node.shell.slice_of(Key::of(url).site_hash())),
+        Selector::Prefix(_) | Selector::Digest(_) => None,
+    };
+    let removed = node.shell.remove(&selector.to_string(), slice, reason).map_err(|why| {
+        Failure::new("nobody who holds it could remove it")
+            .because(why)
+            .hint("`skep ring` says who is there; try again")
+    })?;
+    if removed == 0 {
+        return Ok(Exit::No);
+    }
+    tell.line(json!({ "removed": removed, "only_hidden": 0, "positions": [], "records": [], "undone": [] }))?;
+    Ok(Exit::Done)
 }

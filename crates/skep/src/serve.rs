@@ -2,13 +2,14 @@
 
 use crate::failure::{Failure, Result, output, say};
 use crate::job::{self, Exit, Tell};
+use crate::node::Others;
 use crate::owner::{self, Owned, Place};
 use crate::signals;
 use clap::Args;
 use serde::{Deserialize, Serialize};
 use serde_json::{Value, json};
 use skep_crawl::Question;
-use skep_portal::{Access, Serving, Settings, Stop, Watched};
+use skep_portal::{Access, Elsewhere, Serving, Settings, Stop, Watched};
 use std::io::Write;
 use std::net::{SocketAddr, ToSocketAddrs};
 use std::path::{Path, PathBuf};
@@ -281,6 +282,7 @@ fn begin(owned: &Owned, job: &Job, mut settings: Settings) -> Result<(Serving, V
     settings.replay_origin.clone_from(&job.replay_origin);
     settings.tls.clone_from(&job.tls);
     settings.text = Some(owned.text.clone());
+    settings.elsewhere = owned.ring.get().map(|node| Arc::new(Others(node)) as Arc<dyn Elsewhere>);
     settings.changes = owned.changes.clone();
     (settings.scripts, settings.proxy, settings.requests_per_second) = (job.scripts, job.proxy, job.requests);
     let node = job.contributors.then(|| owned.contributors.node(&owned.archive)).transpose()?;

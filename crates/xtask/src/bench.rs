@@ -2,6 +2,7 @@
 //! is compared, because it is what the machine's other work disturbs least.
 
 mod contributors;
+mod copy;
 mod crawl;
 mod forward;
 mod freshness;
@@ -70,6 +71,11 @@ pub const ALL: &[Entry] = &[
         name: "dispatch",
         what: "URLs that a node hands out and takes back per second; a contributor's CPU time per page beside a crawl's",
         run: contributors::dispatch,
+    },
+    Entry {
+        name: "copy",
+        what: "segments from one node to another, verified, beside a bare stream and TLS on TCP",
+        run: copy::run,
     },
     Entry { name: "cdx", what: "look-ups per second over HTTP, beside pywb", run: replay::index },
     Entry {

@@ -71,6 +71,11 @@ pub const FORWARD_BYTES_1000_MAX: f64 = 20.0;
 /// Links that two cores must forward per second: a million a minute.
 pub const FORWARD_LINKS_PER_S_MIN: f64 = 1_000_000.0 / 60.0;
 
+/// Megabytes that are copied from one node to another, unless `--count` says otherwise.
+pub const COPY_MEGABYTES: u64 = 512;
+/// What copying may cost: at least this share of a bare stream per CPU second.
+pub const COPY_SHARE_MIN: f64 = 0.8;
+
 /// Bytes of archive that the memory soak adds, checks and rebuilds, unless `--count` says otherwise (in megabytes).
 pub const MEMORY_MEGABYTES: u64 = 2000;
 

@@ -63,6 +63,11 @@ const NEEDS: &[Need] = &[
         why: "changes carried to a broker",
         present: || on_path("nats-server") || is_program(Path::new("/usr/sbin/nats-server")),
     },
+    Need {
+        package: "iproute2",
+        why: "rings of nodes, each on a network of its own",
+        present: || on_path("ip") || is_program(Path::new("/usr/sbin/ip")),
+    },
     Need { package: "npm", why: "ReplayWeb.page, which shows exported packages", present: || on_path("npm") },
 ];
 

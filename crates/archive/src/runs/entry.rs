@@ -146,6 +146,25 @@ pub fn read<'a>(key: &'a [u8], value: &'a [u8]) -> Option<Entry<'a>> {
     Some(Entry { url_key, moment, kind, status, flags, mime, digest, offset, length, url_form: value.0 })
 }
 
+impl Entry<'_> {
+    /// The capture; `None` if its URL cannot be read.
+    pub fn capture(&self) -> Option<Capture> {
+        Some(Capture {
+            key: key_of(self.url_key),
+            url: url_form::read(surt_of(self.url_key), self.url_form)?,
+            time_ms: self.moment.time_ms,
+            position: self.moment.position,
+            kind: self.kind,
+            status: self.status,
+            mime: self.mime.to_owned(),
+            digest: self.digest,
+            offset: self.offset,
+            length: self.length,
+            flags: self.flags,
+        })
+    }
+}
+
 /// The key of a URL from the bytes that sort.
 pub fn key_of(url_key: &[u8]) -> Key {
     let site_hash = url_key.first_chunk::<4>().map_or(0, |bytes| u32::from_be_bytes(*bytes));

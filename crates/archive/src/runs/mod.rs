@@ -20,7 +20,7 @@ pub use captures_block::Row;
 pub use scan::Direction;
 
 pub(crate) use captures_block::{Captures as CapturesCodec, CapturesBlock};
-pub(crate) use entry::{Moment, write as write_entry, write_key};
+pub(crate) use entry::{Moment, read as read_entry, write as write_entry, write_key};
 pub(crate) use pairs_block::{LookedFor, Pair, Pairs};
 pub(crate) use scan::{AnyBlock, Bounds, Span, Walk};
 pub(crate) use set::{Bulk, RunSet, Staged, small_table};

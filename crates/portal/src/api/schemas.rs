@@ -1,6 +1,6 @@
 //! The shapes of answers, as JSON Schema. Nothing may stand in an answer that is not named here.
 
-use crate::limits::QUERY_CHARS_MAX;
+use crate::limits::{QUERY_CHARS_MAX, SEEDS_MAX, URL_CHARS_MAX};
 use serde_json::{Map, Value, json};
 
 /// An object with exactly these fields.
@@ -220,6 +220,16 @@ pub fn registration() -> Value {
         "type": "object",
         "required": ["path", "collection"],
         "properties": { "path": path, "collection": collection, "copy": { "type": "boolean", "description": "Copy it into the archive" } },
+        "additionalProperties": false,
+    })
+}
+
+pub fn seeds() -> Value {
+    let url = json!({ "type": "string", "minLength": 1, "maxLength": URL_CHARS_MAX, "pattern": "^https?://" });
+    json!({
+        "type": "object",
+        "required": ["urls"],
+        "properties": { "urls": { "type": "array", "items": url, "minItems": 1, "maxItems": SEEDS_MAX } },
         "additionalProperties": false,
     })
 }

@@ -1,7 +1,9 @@
 //! Every question of the API: where it is asked, with which parameters, what comes back, and who answers.
 
 use super::asked::Asked;
-use super::{collections, completeness, files, openapi, records, register, schemas, statistics, texts, url, urls};
+use super::{
+    collections, completeness, files, network, openapi, records, register, schemas, statistics, texts, url, urls,
+};
 use crate::access::May;
 use crate::find::Looking;
 use crate::limits::{CURSOR_DIGITS_MAX, PAGE_ROWS, PAGE_ROWS_MAX, QUERY_CHARS_MAX, TEXTS_ROWS, URL_CHARS_MAX};
@@ -344,6 +346,26 @@ pub const ENDPOINTS: &[Endpoint] = &[
         gives: Gives::Bytes("application/warc"),
         needs: May::Read,
         work: Work::Send(records::one),
+    },
+    Endpoint {
+        method: "GET",
+        path: "/ring",
+        id: "tellRing",
+        summary: "How the network stands of which this archive is a node: who is there, who holds and leads what, what is missing",
+        parameters: &[],
+        gives: Gives::Json(schemas::anything),
+        needs: May::Read,
+        work: Work::Tell(network::tell),
+    },
+    Endpoint {
+        method: "POST",
+        path: "/seeds",
+        id: "giveSeeds",
+        summary: "Give URLs to what the network crawls; needs a token that may write",
+        parameters: &[],
+        gives: Gives::JsonFor(schemas::anything, schemas::seeds),
+        needs: May::Write,
+        work: Work::Take(network::seed),
     },
     Endpoint {
         method: "GET",

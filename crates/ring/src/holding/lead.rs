@@ -14,6 +14,9 @@ use crate::repair::Step;
 use crate::settings::Mutation;
 use std::sync::Arc;
 
+/// Who was asked to copy and did not is asked again after so many times the patience that it was given.
+const SLOW_PATIENCES: u64 = 4;
+
 impl Holding {
     // --- the lease ------------------------------------------------------------------------------------------------------
 
@@ -339,8 +342,9 @@ impl Holding {
         }
         let patience_ms = ctx.settings.repair_soon_ms + self.floor.bytes() / SLOW_BYTES_PER_MS;
         if now_ms.saturating_sub(copying.progress.1) > patience_ms {
-            // It takes the request and does nothing: somebody else is asked.
-            self.suspended.push(to);
+            // It takes the request and does nothing: somebody else is asked, and this one again much later.
+            self.slow.retain(|(node, _)| *node != to);
+            self.slow.push((to, now_ms + SLOW_PATIENCES * patience_ms));
             self.copying = None;
             ctx.note(What::Suspended, Some(to), self.slice, "it was asked to copy and does not");
             return;
@@ -439,7 +443,10 @@ impl Holding {
     fn is_sound(&mut self, ctx: &mut Context<'_>, holders: &Holders) -> bool {
         let gone: Vec<Key> = self.latest().nodes.iter().filter(|node| !holders.nodes.contains(node)).copied().collect();
         let come: Vec<Key> = holders.nodes.iter().filter(|node| !self.is_holder(node)).copied().collect();
+        // Whom this node found slow, the leader may have found quick.
+        let slow = std::mem::take(&mut self.slow);
         let wished = self.wish(ctx, &gone);
+        self.slow = slow;
         if !come.iter().all(|node| wished.contains(node)) {
             return false;
         }

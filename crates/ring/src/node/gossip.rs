@@ -142,7 +142,9 @@ impl Core {
         if table == view.table.sum() {
             self.watch.agrees(from);
         } else if now.mono_ms >= self.table_ms {
-            self.table_ms = now.mono_ms + 2 * self.settings.answer_ms;
+            // After a start nothing can be led before the tables agree.
+            let wait_ms = if self.may_act() { 2 * self.settings.answer_ms } else { self.settings.answer_ms / 4 };
+            self.table_ms = now.mono_ms + wait_ms;
             out.push(Action::Send { to: from, message: Message::TableSums(table_sums(view)) });
         }
     }
@@ -232,7 +234,8 @@ impl Core {
         }
         let step = view.table.slices().div_ceil(mine.len() as u32);
         let differing = (0..mine.len()).filter(|part| mine[*part] != sums[*part]);
-        for part in differing.take(16) {
+        // As many slices as one message may name: a node that was just started differs in all of them.
+        for part in differing.take(WANTED_MAX.div_ceil(step as usize).max(16)) {
             let first = part as u32 * step;
             let end = (first + step).min(view.table.slices());
             for start in (first..end).step_by(WANTED_MAX) {

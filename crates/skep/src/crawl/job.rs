@@ -21,6 +21,9 @@ pub struct Job {
     /// Who fetches besides this machine.
     #[serde(default)]
     pub hands: Hands,
+    /// The seeds go to the network of which this archive is a node.
+    #[serde(default)]
+    pub network: bool,
 }
 
 /// Who fetches besides this machine.

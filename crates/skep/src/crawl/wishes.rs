@@ -297,7 +297,7 @@ impl Wishes {
         fetch.headers.extend(
             seeds.credentials.iter().map(|(host, credentials)| Header::from(HeaderRule::basic(host, credentials))),
         );
-        Ok(Job { settings, fetch, each, text: false, hands: Default::default() })
+        Ok(Job { settings, fetch, each, text: false, hands: Default::default(), network: false })
     }
 
     fn change(&self, settings: &mut Settings) -> Result<()> {

@@ -1,0 +1,502 @@
+//! A node that runs: takes what waits, steps the machine, makes what must last durable, then does what is to be done. Everything that
+//! decides is in [`crate::node`]; here is what it needs a clock, a disk and others for.
+//!
+//! ```text
+//!  wire ──▶ heard ─┐                                ┌──▶ journal, synced, before all else
+//!  archive ─▶ grown ├──▶ one thread: Node::handle ──┼──▶ crawl: lead, stop
+//!  pulls, hashes ───┘                               ├──▶ pulls and hashes, on threads of their own
+//!                                                   └──▶ wire: what is said
+//! ```
+
+mod answers;
+mod clock;
+mod found;
+mod journal;
+pub mod membership;
+mod pool;
+mod pull;
+pub mod question;
+mod status;
+mod tend;
+
+use std::collections::{BTreeMap, BTreeSet, HashMap};
+use std::net::SocketAddr;
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
+use std::sync::mpsc::{Receiver, RecvTimeoutError, SyncSender, sync_channel};
+use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
+use std::thread::JoinHandle;
+use std::time::{Duration, Instant};
+
+use skep_archive::layout::{HalfSlice, SegmentId, SegmentName};
+use skep_archive::{Archive, WriterKey};
+
+use crate::chance::Chance;
+use crate::copy::{Extent, Segment};
+use crate::fact::{Fact, Standing};
+use crate::genesis::{Genesis, Slice};
+use crate::key::{Ed25519, Hash, Key, SealRef};
+use crate::limits::{EVENTS_AT_ONCE_MAX, EVENTS_WAITING_MAX, HASHES_AT_ONCE, PULLS_MAX};
+use crate::links;
+use crate::message::{self, Message, Politeness};
+use crate::node::{Action, Event, Kept, Node, Note, What};
+use crate::settings::Settings;
+use crate::wire::{Ears, Wire};
+
+pub use membership::Membership;
+pub use question::{Crawl, Question, Taken};
+pub use status::{HeldSlice, Member, Status};
+
+use clock::Clock;
+use journal::Journal;
+use pool::Pool;
+
+/// Told what became of links: everything is safe here, or nothing was taken.
+pub type Back = Box<dyn FnOnce(Taken) + Send>;
+
+/// What a node does with what it leads. Calls return at once.
+pub trait Work: Send + Sync {
+    /// This node leads a slice until then; with politeness, the lease is new.
+    fn lead(&self, slice: Slice, until: Instant, politeness: Option<Politeness>);
+    /// It no longer does; nothing begins there any more when this returns.
+    fn stop(&self, slice: Slice);
+    /// Links that another node found.
+    fn links(&self, from: Key, batch: links::Batch, back: Back);
+    /// Crawls of the network as they are known here.
+    fn crawls(&self) -> Vec<Crawl>;
+    /// A crawl of the network is new, or newer than what is known here.
+    fn crawl(&self, crawl: Crawl);
+    /// Something worth telling.
+    fn note(&self, note: &Note);
+}
+
+/// What a node is made of.
+pub struct Parts {
+    /// Its place in the network.
+    pub membership: Membership,
+    /// The secret of its key.
+    pub secret: [u8; 32],
+    /// Where the records are.
+    pub archive: Arc<Archive>,
+    /// The way to the others.
+    pub wire: Arc<dyn Wire>,
+    /// What it does with what it leads.
+    pub work: Arc<dyn Work>,
+    /// Who is there, as it was told when it joined.
+    pub facts: Vec<Fact>,
+    /// Where its portal answers the public.
+    pub portal: Option<String>,
+}
+
+/// A node that runs.
+pub struct Shell {
+    key: Key,
+    seal: SealRef,
+    membership: Membership,
+    settings: Settings,
+    archive: Arc<Archive>,
+    wire: Arc<dyn Wire>,
+    work: Arc<dyn Work>,
+    clock: Clock,
+    machine: Mutex<Machine>,
+    events: SyncSender<Event>,
+    /// How far segments have grown since the machine heard of it.
+    grown: Mutex<BTreeMap<SegmentId, (SegmentName, u64, bool)>>,
+    /// Steps of the machine so far, for those who wait for one.
+    steps: Mutex<u64>,
+    stepped: Condvar,
+    counts: Mutex<BTreeMap<What, u64>>,
+    hints: Mutex<HashMap<Slice, Key>>,
+    codec: links::Codec,
+    budgets: Mutex<links::Budgets<Key>>,
+    pulls: Pool,
+    hashes: Pool,
+    pulled_bytes: AtomicU64,
+    /// Records hidden by removals, as many as there were when they were last followed.
+    hidden: AtomicU64,
+    wanted: AtomicBool,
+    left: AtomicBool,
+    mute: AtomicBool,
+    stopped: Mutex<bool>,
+    stopping: Condvar,
+}
+
+struct Machine {
+    node: Node,
+    chance: Chance,
+    /// Slices whose inventory was handed over.
+    stocked: BTreeSet<Slice>,
+    /// What was said about wanting to lead.
+    wanted: BTreeMap<Slice, bool>,
+    ticked_ms: u64,
+}
+
+/// The threads of a node; it ends with [`Running::stop`].
+pub struct Running {
+    /// The node.
+    pub shell: Arc<Shell>,
+    threads: Vec<JoinHandle<()>>,
+}
+
+const TICK_MS: u64 = 1_000;
+const LOG: &str = "ring.log";
+
+fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
+    mutex.lock().unwrap_or_else(PoisonError::into_inner)
+}
+
+impl Shell {
+    /// Begins to be a node. Whoever has the wire lets the node hear from then on.
+    pub fn start(parts: Parts) -> Result<Running, String> {
+        let Parts { membership, secret, archive, wire, work, facts, portal } = parts;
+        let path = archive.layout().settings().join(LOG);
+        let (mut journal, mut kept) =
+            Journal::open(&path).map_err(|error| format!("{} cannot be opened: {error}", path.display()))?;
+        let told: Vec<Kept> = facts.into_iter().map(Kept::Fact).collect();
+        if !told.is_empty() {
+            journal.keep(&told).map_err(|error| format!("{} cannot be written: {error}", path.display()))?;
+            kept.extend(told);
+        }
+        let (clock, settings) = (Clock::start(), membership.settings()?);
+        let seal: SealRef = Arc::new(Ed25519::from_secret(&secret));
+        let (key, now) = (seal.key(), clock.now());
+        let addresses = wire.addresses();
+        let known = kept.iter().rev().find_map(|kept| match kept {
+            Kept::Fact(Fact::Record(record)) if record.node() == key => Some(record.record.clone()),
+            _ => None,
+        });
+        let relay = membership.relays.first().cloned();
+        let mut record = membership::first_record(membership.certificate.clone(), addresses.clone(), now.wall_ms);
+        let mut moved = false;
+        if let Some(known) = known {
+            moved = known.addresses != addresses || known.portal != portal || known.relay != relay;
+            record = known;
+            record.certificate = membership.certificate.clone();
+            if record.standing == Standing::Left {
+                return Err("this node has left its network; a new one begins in an archive of its own".into());
+            }
+        }
+        (record.addresses, record.portal, record.relay) = (addresses.clone(), portal.clone(), relay.clone());
+        let node = Node::new(membership.genesis.clone(), seal.clone(), record, settings.clone(), kept, now);
+        let seed = Hash::of("skep chance", &[&key.0[..], &now.wall_ms.to_le_bytes()].concat()).number();
+        let (events, heard) = sync_channel(EVENTS_WAITING_MAX);
+        let shell = Arc::new(Shell {
+            key,
+            seal,
+            settings,
+            archive,
+            wire,
+            work,
+            clock,
+            machine: Mutex::new(Machine {
+                node,
+                chance: Chance::new(seed),
+                stocked: BTreeSet::new(),
+                wanted: BTreeMap::new(),
+                ticked_ms: 0,
+            }),
+            events,
+            grown: Mutex::default(),
+            steps: Mutex::new(0),
+            stepped: Condvar::new(),
+            counts: Mutex::default(),
+            hints: Mutex::default(),
+            codec: links::Codec::default(),
+            budgets: Mutex::default(),
+            pulls: Pool::new("skep-pull", PULLS_MAX),
+            hashes: Pool::new("skep-hash", HASHES_AT_ONCE),
+            pulled_bytes: AtomicU64::new(0),
+            hidden: AtomicU64::new(0),
+            wanted: AtomicBool::new(false),
+            left: AtomicBool::new(false),
+            mute: AtomicBool::new(false),
+            stopped: Mutex::new(false),
+            stopping: Condvar::new(),
+            membership,
+        });
+        shell.place_everybody();
+        let grown = Arc::downgrade(&shell);
+        shell.archive.tell_growth(Some(Box::new(move |name, bytes, sealed| {
+            if let Some(shell) = grown.upgrade() {
+                lock(&shell.grown).insert(name.id, (name, bytes, sealed));
+                // If it is full, the machine wakes up anyway.
+                let _awake_already = shell.events.try_send(Event::Tick);
+            }
+        })));
+        if moved {
+            shell.tell(Event::Moved { addresses, relay, portal });
+        }
+        let (one, two) = (shell.clone(), shell.clone());
+        let spawn = |name: &str, work: Box<dyn FnOnce() + Send>| {
+            std::thread::Builder::new().name(name.into()).spawn(work).map_err(|error| error.to_string())
+        };
+        let threads = vec![
+            spawn("skep-ring", Box::new(move || one.run(&heard, journal)))?,
+            spawn("skep-tend", Box::new(move || two.tend()))?,
+        ];
+        Ok(Running { shell, threads })
+    }
+
+    fn place_everybody(&self) {
+        let machine = lock(&self.machine);
+        let roster = &machine.node.view.roster;
+        for index in 0..roster.len() as u32 {
+            let record = &roster.record(index).record;
+            self.wire.place(roster.key(index), &record.addresses, record.relay.as_deref());
+        }
+    }
+
+    /// Tells the machine something; waits while too much waits already.
+    pub fn tell(&self, event: Event) {
+        let _ended = self.events.send(event);
+    }
+
+    /// Who this node is.
+    pub fn key(&self) -> Key {
+        self.key
+    }
+
+    /// What the network is.
+    pub fn genesis(&self) -> &Genesis {
+        &self.membership.genesis
+    }
+
+    /// The node's place in the network.
+    pub fn membership(&self) -> &Membership {
+        &self.membership
+    }
+
+    /// Where the records are.
+    pub fn archive(&self) -> &Arc<Archive> {
+        &self.archive
+    }
+
+    /// There is something to fetch, so that leading is worth it; or no longer.
+    pub fn want(&self, wanted: bool) {
+        self.wanted.store(wanted, Ordering::Relaxed);
+        let _awake_already = self.events.try_send(Event::Tick);
+    }
+
+    /// How politely the sites of a slice were visited so far.
+    pub fn polite(&self, slice: Slice, politeness: Vec<u8>) {
+        self.tell(Event::Polite { slice, politeness: politeness.into() });
+    }
+
+    /// This node has left: nothing depends on it any more.
+    pub fn has_left(&self) -> bool {
+        self.left.load(Ordering::Relaxed)
+    }
+
+    fn run(self: &Arc<Shell>, heard: &Receiver<Event>, mut journal: Journal) {
+        let mut unkept = Vec::new();
+        self.step(Vec::new(), &mut journal, &mut unkept);
+        while !*lock(&self.stopped) {
+            let due_ms = lock(&self.machine).node.due_ms();
+            let wait_ms = due_ms.saturating_sub(self.clock.now().mono_ms).clamp(1, TICK_MS);
+            let mut events = match heard.recv_timeout(Duration::from_millis(wait_ms)) {
+                Ok(first) => vec![first],
+                Err(RecvTimeoutError::Timeout) => Vec::new(),
+                Err(RecvTimeoutError::Disconnected) => return,
+            };
+            events.extend(heard.try_iter().take(EVENTS_AT_ONCE_MAX));
+            self.step(events, &mut journal, &mut unkept);
+        }
+    }
+
+    /// Takes what waits, steps the machine, makes it durable, does it.
+    fn step(self: &Arc<Shell>, events: Vec<Event>, journal: &mut Journal, unkept: &mut Vec<Kept>) {
+        let mut out = Vec::new();
+        let grown = std::mem::take(&mut *lock(&self.grown));
+        let grown: Vec<Event> =
+            grown.into_values().filter_map(|(name, bytes, sealed)| self.grew(name, bytes, sealed)).collect();
+        let mut machine = lock(&self.machine);
+        for event in grown.into_iter().chain(events) {
+            machine.handle(event, &self.clock, &mut out);
+        }
+        let now_ms = self.clock.now().mono_ms;
+        if now_ms >= machine.node.due_ms() || now_ms >= machine.ticked_ms + TICK_MS {
+            machine.ticked_ms = now_ms;
+            machine.handle(Event::Tick, &self.clock, &mut out);
+        }
+        self.follow_slices(&mut machine, &mut out);
+        drop(machine);
+        if self.clock.slept() {
+            // Leases were counted by a clock that stood still meanwhile.
+            (0..self.genesis().slices()).for_each(|slice| self.work.stop(slice));
+        }
+        self.perform(out, journal, unkept);
+        *lock(&self.steps) += 1;
+        self.stepped.notify_all();
+    }
+
+    /// Slices that came are told what the archive has of them; all are told whether leading is worth it.
+    fn follow_slices(&self, machine: &mut Machine, out: &mut Vec<Action>) {
+        let here: BTreeSet<Slice> = machine.node.core.holdings().map(|(slice, _)| slice).collect();
+        machine.stocked.retain(|slice| here.contains(slice));
+        machine.wanted.retain(|slice, _| here.contains(slice));
+        let new: Vec<Slice> = here.difference(&machine.stocked).copied().collect();
+        for slice in new {
+            machine.stocked.insert(slice);
+            for extent in self.extents(slice) {
+                machine.handle(Event::Grown { slice, extent }, &self.clock, out);
+            }
+        }
+        let wanted = self.wanted.load(Ordering::Relaxed);
+        let changed: Vec<Slice> =
+            here.into_iter().filter(|slice| machine.wanted.get(slice).copied().unwrap_or(false) != wanted).collect();
+        for slice in changed {
+            machine.wanted.insert(slice, wanted);
+            machine.handle(Event::Wanted { slice, wanted }, &self.clock, out);
+        }
+    }
+
+    /// What the archive has of a slice.
+    fn extents(&self, slice: Slice) -> Vec<Extent> {
+        let (first, last) = self.sites(slice);
+        let held = self.archive.held(first, last).unwrap_or_default();
+        let whole = |half: HalfSlice| half.bits() == self.genesis().slice_bits;
+        held.into_iter()
+            .filter(|held| held.bytes > 0 && whole(held.half) && held.name.id.writer != WriterKey::FOREIGN)
+            .map(|held| self.extent(held.name, held.half, held.bytes, held.sealed))
+            .collect()
+    }
+
+    /// The first and the last hash of sites of a slice.
+    fn sites(&self, slice: Slice) -> (u32, u32) {
+        let bits = u32::from(self.genesis().slice_bits);
+        if bits == 0 {
+            return (0, u32::MAX);
+        }
+        (slice << (32 - bits), (slice << (32 - bits)) | (u32::MAX >> bits))
+    }
+
+    fn extent(&self, name: SegmentName, half: HalfSlice, bytes: u64, sealed: bool) -> Extent {
+        let closing = sealed.then(|| self.archive.closing(name.id).ok().flatten()).flatten();
+        let segment = Segment {
+            writer: name.id.writer.0,
+            number: name.id.number,
+            half: half.half(),
+            generation: name.generation,
+        };
+        Extent { segment, bytes, seal: closing.map(|closing| Hash(closing.blake3)) }
+    }
+
+    /// More of a segment is synced here.
+    fn grew(&self, name: SegmentName, bytes: u64, sealed: bool) -> Option<Event> {
+        let half = self.archive.half_of(name.id)?;
+        let whole = half.bits() == self.genesis().slice_bits && name.id.writer != WriterKey::FOREIGN;
+        whole.then(|| Event::Grown { slice: half.prefix(), extent: self.extent(name, half, bytes, sealed) })
+    }
+
+    /// Does what is to be done. What must last is durable first; what ends is ended before others hear of it.
+    fn perform(self: &Arc<Shell>, actions: Vec<Action>, journal: &mut Journal, unkept: &mut Vec<Kept>) {
+        for action in &actions {
+            if let Action::Keep(kept) = action {
+                if let Kept::Fact(Fact::Record(record)) = kept {
+                    let said = &record.record;
+                    self.wire.place(record.node(), &said.addresses, said.relay.as_deref());
+                }
+                unkept.push(kept.clone());
+            }
+        }
+        // A node that cannot write says nothing more, and others do without it.
+        let kept = unkept.is_empty() || journal.keep(unkept).is_ok();
+        if kept {
+            unkept.clear();
+        } else {
+            (0..self.genesis().slices()).for_each(|slice| self.work.stop(slice));
+        }
+        self.mute.store(!kept, Ordering::Relaxed);
+        let mut said: BTreeMap<Key, Vec<Message>> = BTreeMap::new();
+        for action in actions {
+            match action {
+                Action::Keep(_) => {}
+                Action::Send { to, message } => said.entry(to).or_default().push(message),
+                Action::Pull { slice, from, extent, .. } => {
+                    let shell = self.clone();
+                    self.pulls.run(move || {
+                        let event = shell.pull(slice, from, extent);
+                        shell.tell(event);
+                    });
+                }
+                Action::Hash { job, slice: _, key, ranges } => {
+                    let shell = self.clone();
+                    self.hashes.run(move || {
+                        let digest = shell.hash(&key, &ranges);
+                        shell.tell(Event::Hashed { job, digest });
+                    });
+                }
+                Action::Lead { slice, until_ms, politeness, .. } if kept => {
+                    self.work.lead(slice, self.clock.instant(until_ms), politeness);
+                }
+                Action::Lead { .. } => {}
+                Action::Stop { slice } => self.work.stop(slice),
+                // Who waits for it asks the machine after every step.
+                Action::Acknowledged { .. } => {}
+                Action::Delete { slice } if kept => self.delete(slice),
+                Action::Delete { .. } => {}
+                // Removals are records of their slice: they come with its segments.
+                Action::Follow { .. } => self.follow_removals(),
+                Action::Left => self.left.store(true, Ordering::Relaxed),
+                Action::Note(note) => self.note(&note),
+            }
+        }
+        if kept {
+            for (to, messages) in said {
+                message::frames(&messages).into_iter().for_each(|frame| self.wire.say(to, frame));
+            }
+        }
+    }
+
+    fn delete(self: &Arc<Shell>, slice: Slice) {
+        let shell = self.clone();
+        self.pulls.run(move || {
+            let (first, last) = shell.sites(slice);
+            if let Err(error) = shell.archive.let_go(first, last) {
+                // The bytes stay, and are found again when the slice comes back.
+                shell.refused(None, &format!("slice {slice} could not be deleted: {error}"));
+            }
+        });
+    }
+
+    fn note(&self, note: &Note) {
+        *lock(&self.counts).entry(note.what).or_default() += 1;
+        self.work.note(note);
+    }
+
+    /// Something came that is not taken.
+    fn refused(&self, from: Option<Key>, _why: &str) {
+        self.note(&Note { what: What::Refused, peer: from, slice: None, why: "what it says or asks makes no sense" });
+    }
+}
+
+impl Machine {
+    fn handle(&mut self, event: Event, clock: &Clock, out: &mut Vec<Action>) {
+        self.node.handle(event, clock.now(), &mut self.chance, out);
+    }
+}
+
+impl Running {
+    /// Who listens to the wire.
+    pub fn ears(&self) -> Arc<dyn Ears> {
+        self.shell.clone()
+    }
+
+    /// Stops: nothing is led any more, nothing is said, and what was begun comes to its end.
+    pub fn stop(self) {
+        let shell = self.shell;
+        *lock(&shell.stopped) = true;
+        shell.stopping.notify_all();
+        let _awake_already = shell.events.try_send(Event::Tick);
+        self.threads.into_iter().for_each(|thread| drop(thread.join()));
+        (0..shell.genesis().slices()).for_each(|slice| shell.work.stop(slice));
+        shell.archive.tell_growth(None);
+        shell.wire.close();
+        shell.pulls.stop();
+        shell.hashes.stop();
+    }
+}
+
+/// The address at which others find a node that listens anywhere: its first one.
+pub fn first_address(addresses: &[SocketAddr]) -> Option<SocketAddr> {
+    addresses.iter().find(|address| !address.ip().is_loopback()).or(addresses.first()).copied()
+}

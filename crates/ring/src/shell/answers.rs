@@ -1,0 +1,238 @@
+//! What others say and ask, and what they are answered. Who is no member may ask to become one, and nothing else.
+
+use std::io::{self, Write};
+use std::sync::Arc;
+use std::sync::mpsc::sync_channel;
+use std::time::{Duration, Instant};
+
+use skep_archive::{Capture, Selector};
+use skep_url::Url;
+
+use super::question::{NO, Question, Wanted, Welcome, YES, position};
+use super::{Shell, lock};
+use crate::copy::Segment;
+use crate::fact::{Fact, SignedRecord};
+use crate::genesis::Slice;
+use crate::key::{Key, signed};
+use crate::limits::{ANSWER_RECORD_BYTES_MAX, BATCH_LINKS_MAX, CRAWL_BYTES_MAX, QUESTION_MS_MAX};
+use crate::links;
+use crate::message;
+use crate::node::Event;
+use crate::wire::Ears;
+
+/// Says no, and why.
+pub(super) fn no(out: &mut dyn Write, why: &str) -> io::Result<()> {
+    out.write_all(&[NO])?;
+    out.write_all(why.as_bytes())?;
+    out.flush()
+}
+
+fn yes(out: &mut dyn Write, bytes: &[u8]) -> io::Result<()> {
+    out.write_all(&[YES])?;
+    out.write_all(bytes)?;
+    out.flush()
+}
+
+impl Ears for Shell {
+    fn hear(&self, from: Key, frame: Vec<u8>) {
+        match message::decode(&frame) {
+            Ok(messages) => {
+                for message in messages {
+                    // The machine is behind: what matters is said again.
+                    let _dropped_when_full = self.events.try_send(Event::Received { from, message });
+                }
+            }
+            Err(_) => self.refused(Some(from), "a frame that cannot be read"),
+        }
+    }
+
+    fn answer(&self, from: Key, question: Vec<u8>, out: &mut dyn Write) -> io::Result<()> {
+        let Some(question) = Question::decode(&question) else {
+            self.refused(Some(from), "a question that cannot be read");
+            return no(out, "this node does not know such a question");
+        };
+        if let Question::Join(record) = question {
+            return self.welcome(from, &record, out);
+        }
+        if !self.is_member(&from) {
+            self.refused(Some(from), "a question of a stranger");
+            return no(out, "you are not a member of this network");
+        }
+        match question {
+            Question::Join(_) => Ok(()),
+            Question::Pull { segment, from, to } => self.give(&segment, from, to, out),
+            Question::Links(batch) => self.take_links(from, &batch, out),
+            Question::Captures(wanted) => self.captures_here(&wanted, out),
+            Question::Record { writer, segment, record } => self.record_here(position(writer, segment, record), out),
+            Question::Crawls(known) => {
+                let newer = |name: &str, version: u64| {
+                    known.iter().find(|(one, _)| one == name).is_none_or(|(_, known)| *known < version)
+                };
+                let mut crawls = self.work.crawls();
+                crawls.retain(|crawl| newer(&crawl.name, crawl.version));
+                yes(out, &postcard::to_allocvec(&crawls).expect("plain data encodes"))
+            }
+            Question::Crawl(crawl) => {
+                if crawl.settings.len() > CRAWL_BYTES_MAX {
+                    return no(out, "the settings of the crawl are too long");
+                }
+                self.work.crawl(crawl);
+                yes(out, &[])
+            }
+            Question::Remove { selector, reason } => match self.remove_here(&selector, &reason) {
+                Ok(count) => yes(out, &count.to_le_bytes()),
+                Err(why) => no(out, &why),
+            },
+        }
+    }
+}
+
+impl Shell {
+    /// Whether a node is a member that has not left.
+    pub fn is_member(&self, node: &Key) -> bool {
+        let machine = lock(&self.machine);
+        let roster = &machine.node.view.roster;
+        roster.index(node).is_some_and(|index| !roster.is_gone(index))
+    }
+
+    /// A node with a ticket comes in: it is told what it needs, and its record is news for everybody.
+    fn welcome(&self, from: Key, record: &Arc<SignedRecord>, out: &mut dyn Write) -> io::Result<()> {
+        let genesis = self.genesis();
+        let own = record.node() == from;
+        let certified = record.record.certificate.check(genesis, &genesis.id(), self.seal.as_ref());
+        let signs = self.seal.verify(&from, &signed("skep record", &record.record), &record.signature);
+        if let Err(why) = certified {
+            self.refused(Some(from), why);
+            return no(out, why);
+        }
+        if !own || !signs {
+            self.refused(Some(from), "a record of another node");
+            return no(out, "the record is not that of the node that asks");
+        }
+        let facts: Vec<Fact> = lock(&self.machine).node.view.roster.facts().map(|(_, fact)| fact).collect();
+        let times = self.membership.times.iter().map(|(name, ms)| (name.clone(), *ms)).collect();
+        let welcome = Welcome { genesis: genesis.clone(), secret: self.membership.secret, times, facts };
+        self.tell(Event::Learn(vec![Fact::Record(record.clone())]));
+        yes(out, &postcard::to_allocvec(&welcome).expect("plain data encodes"))
+    }
+
+    fn take_links(&self, from: Key, bytes: &[u8], out: &mut dyn Write) -> io::Result<()> {
+        let batch = match self.codec.decode(bytes) {
+            Ok(batch) => batch,
+            Err(why) => {
+                self.refused(Some(from), "links that cannot be read");
+                return no(out, &why.to_string());
+            }
+        };
+        let (count, now_ms) = (batch.links.len() as u64, self.clock.now().mono_ms);
+        if batch.links.len() > BATCH_LINKS_MAX || lock(&self.budgets).take(&from, count, now_ms) < count {
+            self.refused(Some(from), "more links than anybody has");
+            return no(out, "that is more links than this node takes from one sender");
+        }
+        let slices: Vec<Slice> = self.slices_of(&batch);
+        let (say, said) = sync_channel(1);
+        self.work.links(from, batch, Box::new(move |taken| drop(say.send(taken))));
+        let patience = Duration::from_millis(QUESTION_MS_MAX);
+        let mut taken = said.recv_timeout(patience).unwrap_or_default();
+        // Safe is what a majority of the holders has.
+        taken.taken = taken.taken && slices.iter().all(|slice| self.wait_acknowledged(*slice, patience));
+        if !taken.taken {
+            taken.leaders = slices.iter().filter_map(|slice| Some((*slice, self.leader(*slice)?))).collect();
+        }
+        yes(out, &postcard::to_allocvec(&taken).expect("plain data encodes"))
+    }
+
+    fn slices_of(&self, batch: &links::Batch) -> Vec<Slice> {
+        let slice =
+            |link: &links::Link| Url::parse(&link.url).ok().map(|url| self.genesis().slice_of(url.key().site_hash()));
+        let mut slices: Vec<Slice> = batch.links.iter().filter_map(slice).collect();
+        slices.sort_unstable();
+        slices.dedup();
+        slices
+    }
+
+    /// Waits until everything that is synced of a slice here, and written here, is acknowledged. False if it takes too long.
+    pub fn wait_acknowledged(&self, slice: Slice, patience: Duration) -> bool {
+        let own = self.archive.writer().0;
+        let until = Instant::now() + patience;
+        if self.archive.settle().is_err() {
+            return false;
+        }
+        let mut wanted: Vec<(Segment, u64)> =
+            self.extents(slice).into_iter().map(|it| (it.segment, it.bytes)).collect();
+        wanted.retain(|(segment, _)| segment.writer == own);
+        let mut steps = lock(&self.steps);
+        loop {
+            let done = {
+                let machine = lock(&self.machine);
+                machine.node.core.holding(slice).is_some_and(|holding| {
+                    let synced = |segment: &Segment| holding.acknowledged(segment, &self.key, &self.settings);
+                    wanted.iter().all(|(segment, bytes)| synced(segment) >= *bytes)
+                })
+            };
+            if done {
+                return true;
+            }
+            let left = until.saturating_duration_since(Instant::now());
+            if left.is_zero() || *lock(&self.stopped) {
+                return false;
+            }
+            let waited = self.stepped.wait_timeout(steps, left);
+            steps = waited.unwrap_or_else(std::sync::PoisonError::into_inner).0;
+        }
+    }
+
+    fn captures_here(&self, wanted: &Wanted, out: &mut dyn Write) -> io::Result<()> {
+        let Some(query) = wanted.query() else { return no(out, "this is no query") };
+        let found = match self.archive.views().captures.query(&query) {
+            Ok(found) => found,
+            Err(error) => return no(out, &error.to_string()),
+        };
+        let mut bytes = vec![YES];
+        for capture in found {
+            let Ok(capture) = capture else { return Err(io::Error::other("the index cannot be read")) };
+            // What was fetched with secrets stays where it was fetched.
+            if !capture.is_private() {
+                Capture::write(&capture, &mut bytes);
+            }
+            if bytes.len() >= 64 << 10 {
+                out.write_all(&bytes)?;
+                bytes.clear();
+            }
+        }
+        out.write_all(&bytes)?;
+        out.flush()
+    }
+
+    fn record_here(&self, position: skep_archive::Position, out: &mut dyn Write) -> io::Result<()> {
+        if self.archive.views().is_hidden(position) {
+            return no(out, "it was removed");
+        }
+        let place = match self.archive.place(position) {
+            Ok(place) if place.length <= ANSWER_RECORD_BYTES_MAX => place,
+            Ok(_) => return no(out, "it is too large"),
+            Err(error) => return no(out, &error.to_string()),
+        };
+        let mut file = std::fs::File::open(&place.path)?;
+        std::io::Seek::seek(&mut file, io::SeekFrom::Start(place.offset))?;
+        out.write_all(&[YES])?;
+        io::copy(&mut io::Read::take(file, place.length), out)?;
+        out.flush()
+    }
+
+    /// Removes something from the archive here; other holders follow, because the removal is a record of its slice.
+    pub fn remove_here(&self, selector: &str, reason: &str) -> Result<u64, String> {
+        let (kind, what) = selector.split_once(' ').ok_or("a removal says what it removes")?;
+        let selector = match kind {
+            "url" => Selector::Url(what.to_owned()),
+            "prefix" => Selector::Prefix(what.to_owned()),
+            "digest" => Selector::Digest(what.parse().map_err(|error| format!("{error}"))?),
+            _ => return Err(format!("{kind} is nothing that can be removed")),
+        };
+        match self.archive.remove(&selector, reason) {
+            Ok(removed) => Ok(removed.positions.len() as u64),
+            Err(skep_archive::Error::NotFound { .. }) => Ok(0),
+            Err(error) => Err(error.to_string()),
+        }
+    }
+}

@@ -1,0 +1,239 @@
+//! What is with others: who holds it, and asking them. A holder that is slow is hedged by another.
+
+use std::io::{Read, Seek, Write};
+use std::sync::Arc;
+use std::sync::mpsc::{RecvTimeoutError, channel};
+use std::time::Duration;
+
+use skep_archive::captures::Query;
+use skep_archive::{Capture, Stored};
+
+use super::question::{Crawl, Question, Taken, Wanted, is_yes};
+use super::{Shell, lock};
+use crate::genesis::Slice;
+use crate::key::Key;
+use crate::limits::{
+    ANSWER_BYTES_MAX, ANSWER_RECORD_BYTES_MAX, BATCH_LINKS_MAX, CRAWL_BYTES_MAX, HEDGE_MS, QUESTION_MS_MAX,
+};
+use crate::links;
+
+impl Shell {
+    /// The slice of a site.
+    pub fn slice_of(&self, site_hash: u32) -> Slice {
+        self.genesis().slice_of(site_hash)
+    }
+
+    /// Whether this node is one of the holders of a slice, and has all of it that it knows of.
+    pub fn holds(&self, slice: Slice) -> bool {
+        let machine = lock(&self.machine);
+        let holding = machine.node.core.holding(slice);
+        holding.is_some_and(|holding| holding.latest().nodes.contains(&self.key) && holding.is_current(&self.key))
+    }
+
+    /// Holders of a slice as they are known here, those who are there first.
+    pub fn holders(&self, slice: Slice) -> Vec<Key> {
+        let machine = lock(&self.machine);
+        let roster = &machine.node.view.roster;
+        let mut holders = machine.node.view.holders(slice);
+        holders.retain(|holder| *holder != self.key);
+        holders.sort_by_key(|holder| !roster.index(holder).is_some_and(|index| roster.is_present(index)));
+        holders
+    }
+
+    /// Members that are there, this node not among them.
+    pub fn others(&self) -> Vec<Key> {
+        let machine = lock(&self.machine);
+        let roster = &machine.node.view.roster;
+        let there = (0..roster.len() as u32).filter(|index| roster.is_present(*index));
+        there.map(|index| roster.key(index)).filter(|key| *key != self.key).collect()
+    }
+
+    /// Who leads a slice, as far as is known here: by what this node granted, by what others said, or who should.
+    pub fn leader(&self, slice: Slice) -> Option<Key> {
+        let now_ms = self.clock.now().mono_ms;
+        let machine = lock(&self.machine);
+        let core = &machine.node.core;
+        if core.leads(slice, now_ms).is_some() {
+            return Some(self.key);
+        }
+        if let Some(leader) = core.holding(slice).and_then(|holding| holding.leader(now_ms)) {
+            return Some(leader);
+        }
+        let roster = &machine.node.view.roster;
+        let holders = machine.node.view.holders(slice);
+        let there = |node: &Key| roster.index(node).is_some_and(|index| roster.is_present(index)) && *node != self.key;
+        let hint = lock(&self.hints).get(&slice).copied().filter(|hint| holders.contains(hint) && there(hint));
+        hint.or_else(|| holders.into_iter().find(there))
+    }
+
+    /// Somebody does not lead after all: another holder is tried next, or whom it named.
+    fn correct(&self, slice: Slice, wrong: Key, named: Option<Key>) {
+        let holders = self.holders(slice);
+        let at = holders.iter().position(|holder| *holder == wrong).map_or(0, |at| at + 1);
+        let next = holders.get(at % holders.len().max(1)).copied();
+        if let Some(next) = named.filter(|named| *named != wrong && *named != self.key).or(next) {
+            lock(&self.hints).insert(slice, next);
+        }
+    }
+
+    /// Brings links to a node; waits for its answer. `slices` are those of the links.
+    pub fn send_links(&self, to: Key, mut batch: links::Batch, slices: &[Slice]) -> bool {
+        batch.links.truncate(BATCH_LINKS_MAX);
+        let Ok(bytes) = self.codec.encode(&mut batch) else { return false };
+        let taken: Option<Taken> = self.ask(to, &Question::Links(bytes), ANSWER_BYTES_MAX).ok();
+        let taken = taken.unwrap_or_default();
+        if !taken.taken {
+            for slice in slices {
+                let named = taken.leaders.iter().find(|(known, _)| known == slice).map(|(_, leader)| *leader);
+                self.correct(*slice, to, named);
+            }
+        }
+        taken.taken
+    }
+
+    /// Captures of a slice that others hold.
+    pub fn captures(self: &Arc<Shell>, slice: Slice, query: &Query) -> Result<Vec<Capture>, String> {
+        let question = Question::Captures(Wanted::of(query)).encode();
+        let bytes = self.hedged(slice, &question, |answer| {
+            let mut bytes = Vec::new();
+            answer.take(ANSWER_BYTES_MAX).read_to_end(&mut bytes).map_err(|error| error.to_string())?;
+            Ok(bytes)
+        })?;
+        let (mut captures, mut rest) = (Vec::new(), &bytes[..]);
+        while !rest.is_empty() {
+            let (capture, after) = Capture::read(rest).ok_or("an answer that makes no sense")?;
+            captures.push(capture);
+            rest = after;
+        }
+        Ok(captures)
+    }
+
+    /// The record of a capture that others hold.
+    pub fn record(self: &Arc<Shell>, capture: &Capture) -> Result<Stored, String> {
+        let slice = self.slice_of(capture.key.site_hash());
+        let question = Question::record(capture.position).encode();
+        let file = self.hedged(slice, &question, |answer| {
+            let mut file = tempfile::NamedTempFile::new().map_err(|error| error.to_string())?;
+            let length = std::io::copy(&mut answer.take(ANSWER_RECORD_BYTES_MAX), &mut file)
+                .and_then(|length| file.flush().map(|()| length))
+                .map_err(|error| error.to_string())?;
+            Ok((file, length))
+        })?;
+        let (mut file, length) = file;
+        file.rewind().map_err(|error| error.to_string())?;
+        // Open, it is read to its end; its name may go.
+        Stored::open(file.path(), 0, length).map_err(|error| error.to_string())
+    }
+
+    /// Asks the holders of a slice, one after the other: the next one when one is slow. The first answer counts.
+    fn hedged<T: Send + 'static>(
+        self: &Arc<Shell>,
+        slice: Slice,
+        question: &[u8],
+        read: impl Fn(&mut dyn Read) -> Result<T, String> + Clone + Send + 'static,
+    ) -> Result<T, String> {
+        let mut why = String::from("nobody holds it");
+        let (say, said) = channel();
+        let mut asked = 0;
+        let mut answered = 0;
+        let mut holders = self.holders(slice).into_iter();
+        loop {
+            if let Some(holder) = holders.next() {
+                let (shell, question, read, say) = (self.clone(), question.to_vec(), read.clone(), say.clone());
+                asked += 1;
+                std::thread::spawn(move || {
+                    let patience = Duration::from_millis(QUESTION_MS_MAX);
+                    let asked = shell.wire.ask(holder, &question, patience).map_err(|silence| silence.to_string());
+                    let answer = asked.and_then(|mut answer| {
+                        is_yes(&mut answer).map_err(|error| error.to_string())??;
+                        read(&mut answer)
+                    });
+                    let _somebody_was_quicker = say.send(answer);
+                });
+            } else if answered == asked {
+                return Err(why);
+            }
+            let patience = if holders.len() > 0 { HEDGE_MS } else { 2 * QUESTION_MS_MAX };
+            match said.recv_timeout(Duration::from_millis(patience)) {
+                Ok(Ok(answer)) => return Ok(answer),
+                Ok(Err(said)) => {
+                    answered += 1;
+                    why = said;
+                }
+                Err(RecvTimeoutError::Timeout) if holders.len() > 0 => {}
+                Err(_) => return Err(why),
+            }
+        }
+    }
+
+    /// Asks a node something whose answer is small.
+    fn ask<T: serde::de::DeserializeOwned>(&self, to: Key, question: &Question, most: u64) -> Result<T, String> {
+        let patience = Duration::from_millis(QUESTION_MS_MAX);
+        let asked = self.wire.ask(to, &question.encode(), patience);
+        let mut answer = asked.map_err(|silence| silence.to_string())?;
+        is_yes(&mut answer).map_err(|error| error.to_string())??;
+        let mut bytes = Vec::new();
+        answer.take(most).read_to_end(&mut bytes).map_err(|error| error.to_string())?;
+        postcard::from_bytes(&bytes).map_err(|_| "an answer that makes no sense".to_owned())
+    }
+
+    /// A crawl is new: everybody who is there is told now, the others when they compare.
+    pub fn spread_crawl(self: &Arc<Shell>, crawl: &Crawl) {
+        for other in self.others() {
+            let (shell, question) = (self.clone(), Question::Crawl(crawl.clone()).encode());
+            self.hashes.run(move || {
+                let patience = Duration::from_millis(QUESTION_MS_MAX);
+                let _or_later = shell.wire.ask(other, &question, patience).map(|mut answer| drop(is_yes(&mut answer)));
+            });
+        }
+    }
+
+    /// Compares crawls with somebody.
+    pub(super) fn compare_crawls(&self, with: Key) {
+        let known = self.work.crawls().into_iter().map(|crawl| (crawl.name, crawl.version)).collect();
+        let most = 16 * CRAWL_BYTES_MAX as u64;
+        let newer: Vec<Crawl> = self.ask(with, &Question::Crawls(known), most).unwrap_or_default();
+        newer.into_iter().for_each(|crawl| self.work.crawl(crawl));
+    }
+
+    /// Removes something from the archive of all: here, and wherever else it may be held. Says how many records were hidden.
+    pub fn remove(self: &Arc<Shell>, selector: &str, slice: Option<Slice>, reason: &str) -> Result<u64, String> {
+        let question = Question::Remove { selector: selector.to_owned(), reason: reason.to_owned() };
+        let mut count = 0;
+        let mut asked: Vec<Key> = match slice {
+            Some(slice) if self.holds(slice) => return self.remove_here(selector, reason),
+            Some(slice) => self.leader(slice).into_iter().chain(self.holders(slice)).collect(),
+            None => {
+                count += self.remove_here(selector, reason)?;
+                self.others()
+            }
+        };
+        asked.retain(|node| *node != self.key);
+        let mut why = None;
+        for node in asked {
+            let said: Result<u64, String> = self.ask_count(node, &question);
+            match said {
+                Ok(removed) => {
+                    count += removed;
+                    if slice.is_some() {
+                        return Ok(count);
+                    }
+                }
+                Err(said) => why = Some(said),
+            }
+        }
+        match why {
+            Some(why) if slice.is_some() => Err(why),
+            _ => Ok(count),
+        }
+    }
+
+    fn ask_count(&self, node: Key, question: &Question) -> Result<u64, String> {
+        let patience = Duration::from_millis(QUESTION_MS_MAX);
+        let mut answer = self.wire.ask(node, &question.encode(), patience).map_err(|silence| silence.to_string())?;
+        is_yes(&mut answer).map_err(|error| error.to_string())??;
+        let mut count = [0; 8];
+        answer.read_exact(&mut count).map_err(|error| error.to_string())?;
+        Ok(u64::from_le_bytes(count))
+    }
+}

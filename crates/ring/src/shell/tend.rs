@@ -1,0 +1,80 @@
+//! What is done now and then: crawls are compared with somebody, and sealed segments are read again, one after the other, so that damage
+//! is found before the last good copy is gone.
+
+use std::sync::Arc;
+use std::time::{Duration, Instant};
+
+use skep_archive::layout::SegmentId;
+use skep_archive::{State, WriterKey};
+
+use super::{Shell, lock};
+use crate::copy::Segment;
+use crate::limits::SCRUB_STEP_MS;
+use crate::node::Event;
+
+impl Shell {
+    pub(super) fn tend(self: &Arc<Shell>) {
+        let mut last: Option<SegmentId> = None;
+        let mut compare = Instant::now();
+        let mut scrub = Instant::now();
+        let mut turn = 0;
+        while !self.rest(Duration::from_millis(SCRUB_STEP_MS.min(self.settings.compare_ms))) {
+            let now = Instant::now();
+            if now >= compare {
+                compare = now + Duration::from_millis(self.settings.compare_ms);
+                let others = self.others();
+                if !others.is_empty() {
+                    turn += 1;
+                    self.compare_crawls(others[turn % others.len()]);
+                }
+            }
+            if now >= scrub {
+                let sealed = self.sealed();
+                let next = sealed.iter().find(|id| last.is_none_or(|last| **id > last)).or(sealed.first()).copied();
+                if let Some(id) = next {
+                    self.look_at(id);
+                    last = Some(id);
+                }
+                // All of them once in the time of an audit.
+                let step_ms = self.settings.audit_ms / (sealed.len() as u64 + 1);
+                scrub = now + Duration::from_millis(step_ms);
+            }
+        }
+    }
+
+    /// Waits; true when the node stops.
+    pub(super) fn rest(&self, wait: Duration) -> bool {
+        let stopped = lock(&self.stopped);
+        if *stopped {
+            return true;
+        }
+        let waited = self.stopping.wait_timeout_while(stopped, wait, |stopped| !*stopped);
+        *waited.unwrap_or_else(std::sync::PoisonError::into_inner).0
+    }
+
+    fn sealed(&self) -> Vec<SegmentId> {
+        let segments = self.archive.segments().into_iter();
+        segments
+            .filter(|segment| segment.state == State::Sealed && segment.name.id.writer != WriterKey::FOREIGN)
+            .map(|segment| segment.name.id)
+            .collect()
+    }
+
+    /// Reads a sealed segment; one that does not verify is copied anew from others.
+    fn look_at(&self, id: SegmentId) {
+        let Ok(findings) = self.archive.verify(id) else { return };
+        if findings.is_empty() {
+            return;
+        }
+        let segment = self.archive.segments().into_iter().find(|segment| segment.name.id == id);
+        if let Some(found) = segment.filter(|segment| segment.half.bits() == self.genesis().slice_bits) {
+            let segment = Segment {
+                writer: id.writer.0,
+                number: id.number,
+                half: found.half.half(),
+                generation: found.name.generation,
+            };
+            self.tell(Event::Damaged { slice: found.half.prefix(), segment });
+        }
+    }
+}

@@ -1,0 +1,64 @@
+//! The way to other nodes, as narrow as it can be: something is said, or something is asked. Everything above goes by the node's key;
+//! what carries it is below, and tests carry it in memory.
+//!
+//! ```text
+//!  say   one frame, in the order of saying as long as the way holds; may be lost, never waits
+//!  ask   one question, and an answer that is read as it comes; every wait has an end
+//! ```
+
+pub mod memory;
+pub mod quic;
+
+use std::io::{self, Read, Write};
+use std::net::SocketAddr;
+use std::time::Duration;
+
+use crate::key::Key;
+
+/// Why nobody answers.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Silence(pub String);
+
+impl std::fmt::Display for Silence {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.write_str(&self.0)
+    }
+}
+
+impl std::error::Error for Silence {}
+
+/// An answer that comes.
+pub type Answer = Box<dyn Read + Send>;
+
+/// The way to other nodes. Its calls come from threads that may wait.
+pub trait Wire: Send + Sync {
+    /// Who this node is to the others.
+    fn key(&self) -> Key;
+
+    /// Where this node listens.
+    fn addresses(&self) -> Vec<SocketAddr>;
+
+    /// Where a node is, as its newest record says.
+    fn place(&self, node: Key, addresses: &[SocketAddr], relay: Option<&str>);
+
+    /// Says something; it may be lost. Never waits.
+    fn say(&self, to: Key, frame: Vec<u8>);
+
+    /// Asks something. Neither the beginning of the answer nor any further part of it is waited for longer than `patience`.
+    fn ask(&self, to: Key, question: &[u8], patience: Duration) -> Result<Answer, Silence>;
+
+    /// Bytes that went out and came in so far.
+    fn traffic(&self) -> (u64, u64);
+
+    /// Nothing goes out or comes in any more.
+    fn close(&self);
+}
+
+/// Who hears what others say and ask. The key is proven by the connection.
+pub trait Ears: Send + Sync {
+    /// Something was said. Never waits.
+    fn hear(&self, from: Key, frame: Vec<u8>);
+
+    /// Something is asked; the answer goes to `out` while it is made. Runs on a thread that may wait.
+    fn answer(&self, from: Key, question: Vec<u8>, out: &mut dyn Write) -> io::Result<()>;
+}

@@ -1,0 +1,385 @@
+//! The way to other nodes over QUIC: a node's key is its address, proven by the handshake. Nothing of the library that does it is
+//! seen outside of this file, and no server of anybody else is asked for anything: addresses come from the roster, relays only from
+//! whoever starts the node.
+//!
+//! ```text
+//!  one connection between two nodes, whoever opened it
+//!    one stream for all frames, each way     | length 4 LE | frame |  …
+//!    one stream for each question            question, end ──▶      ◀── answer, end
+//! ```
+
+use std::collections::HashMap;
+use std::io::{self, Read, Write};
+use std::net::SocketAddr;
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError, Weak};
+use std::time::Duration;
+
+use iroh::endpoint::{Connection, QuicTransportConfig, RecvStream, SendStream, VarInt, presets};
+use iroh::{Endpoint, EndpointAddr, PublicKey, RelayMode, RelayUrl, SecretKey, TransportAddr};
+use tokio::runtime::{Handle, Runtime};
+use tokio::sync::{Notify, Semaphore, mpsc};
+use tokio::time::timeout;
+
+use super::{Answer, Ears, Silence, Wire};
+use crate::key::Key;
+use crate::limits::{
+    ANSWERS_AT_ONCE_MAX, CONNECT_MS_MAX, CONNECTION_IDLE_MS_MAX, CONNECTION_KEEP_MS, FRAME_BYTES_MAX,
+    FRAMES_WAITING_MAX, PEERS_MAX, QUESTION_BYTES_MAX, QUESTION_MS_MAX, STREAM_WINDOW_BYTES, STREAMS_PER_PEER_MAX,
+};
+
+/// Names the protocol in the handshake; what is said in it has versions of its own.
+const PROTOCOL: &[u8] = b"skep/ring/1";
+
+/// A node on the network.
+pub struct Quic {
+    inner: Arc<Inner>,
+    runtime: Mutex<Option<Runtime>>,
+}
+
+struct Inner {
+    key: Key,
+    endpoint: Endpoint,
+    handle: Handle,
+    ears: OnceLock<Weak<dyn Ears>>,
+    places: Mutex<HashMap<Key, EndpointAddr>>,
+    peers: Mutex<HashMap<Key, Arc<Peer>>>,
+    answering: Arc<Semaphore>,
+    sent: AtomicU64,
+    received: AtomicU64,
+}
+
+/// What is kept of another node.
+struct Peer {
+    frames: mpsc::Sender<Vec<u8>>,
+    connection: Mutex<Option<Connection>>,
+    connecting: tokio::sync::Mutex<()>,
+    came: Notify,
+}
+
+fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
+    mutex.lock().unwrap_or_else(PoisonError::into_inner)
+}
+
+impl Quic {
+    /// Takes an address; port 0 takes a free one. Nobody is heard before [`Quic::listen`].
+    pub fn bind(secret: &[u8; 32], listen: SocketAddr, relays: &[String]) -> Result<Arc<Quic>, Silence> {
+        let wrong = |what: &str, error: &dyn std::fmt::Display| Silence(format!("{what}: {error}"));
+        let runtime = tokio::runtime::Builder::new_multi_thread()
+            .worker_threads(2)
+            .thread_name("skep-wire")
+            .enable_all()
+            .build()
+            .map_err(|error| wrong("no threads for the network", &error))?;
+        let relays: Vec<RelayUrl> = relays
+            .iter()
+            .map(|relay| relay.parse().map_err(|error| wrong(&format!("{relay} is no relay"), &error)))
+            .collect::<Result<_, _>>()?;
+        let transport = QuicTransportConfig::builder()
+            .max_idle_timeout(Some(
+                Duration::from_millis(CONNECTION_IDLE_MS_MAX).try_into().expect("a short time is a time"),
+            ))
+            .keep_alive_interval(Duration::from_millis(CONNECTION_KEEP_MS))
+            .max_concurrent_bidi_streams(VarInt::from_u32(STREAMS_PER_PEER_MAX))
+            .max_concurrent_uni_streams(VarInt::from_u32(4))
+            .stream_receive_window(VarInt::from_u32(STREAM_WINDOW_BYTES))
+            .send_observed_address_reports(false)
+            .receive_observed_address_reports(false)
+            .build();
+        let mode = if relays.is_empty() { RelayMode::Disabled } else { RelayMode::custom(relays) };
+        let builder = Endpoint::builder(presets::Minimal)
+            .secret_key(SecretKey::from_bytes(secret))
+            .alpns(vec![PROTOCOL.to_vec()])
+            .relay_mode(mode)
+            .transport_config(transport)
+            .clear_ip_transports()
+            .bind_addr(listen)
+            .map_err(|error| wrong(&format!("cannot listen at {listen}"), &error))?;
+        let endpoint =
+            runtime.block_on(builder.bind()).map_err(|error| wrong(&format!("cannot listen at {listen}"), &error))?;
+        let inner = Inner {
+            key: Key(*endpoint.id().as_bytes()),
+            endpoint,
+            handle: runtime.handle().clone(),
+            ears: OnceLock::new(),
+            places: Mutex::default(),
+            peers: Mutex::default(),
+            answering: Arc::new(Semaphore::new(ANSWERS_AT_ONCE_MAX)),
+            sent: AtomicU64::new(0),
+            received: AtomicU64::new(0),
+        };
+        Ok(Arc::new(Quic { inner: Arc::new(inner), runtime: Mutex::new(Some(runtime)) }))
+    }
+
+    /// Others are heard from now on.
+    pub fn listen(&self, ears: &Arc<dyn Ears>) {
+        if self.inner.ears.set(Arc::downgrade(ears)).is_ok() {
+            let inner = self.inner.clone();
+            self.inner.handle.spawn(async move { inner.accept().await });
+        }
+    }
+}
+
+impl Inner {
+    async fn accept(self: Arc<Inner>) {
+        while let Some(incoming) = self.endpoint.accept().await {
+            let inner = self.clone();
+            tokio::spawn(async move {
+                let patience = Duration::from_millis(CONNECT_MS_MAX);
+                let Ok(Ok(connection)) = timeout(patience, async { incoming.await }).await else { return };
+                let from = Key(*connection.remote_id().as_bytes());
+                if let Some(peer) = inner.peer(from) {
+                    let mut current = lock(&peer.connection);
+                    if current.as_ref().is_none_or(|current| current.close_reason().is_some()) {
+                        *current = Some(connection.clone());
+                        peer.came.notify_waiters();
+                    }
+                }
+                inner.serve(from, connection).await;
+            });
+        }
+    }
+
+    /// Hears what comes over a connection, until it ends.
+    async fn serve(self: Arc<Inner>, from: Key, connection: Connection) {
+        loop {
+            tokio::select! {
+                stream = connection.accept_uni() => {
+                    let Ok(stream) = stream else { return };
+                    let inner = self.clone();
+                    tokio::spawn(async move { inner.hear(from, stream).await });
+                }
+                stream = connection.accept_bi() => {
+                    let Ok((send, recv)) = stream else { return };
+                    let inner = self.clone();
+                    tokio::spawn(async move { inner.answer(from, send, recv).await });
+                }
+            }
+        }
+    }
+
+    async fn hear(&self, from: Key, mut stream: RecvStream) {
+        let mut length = [0; 4];
+        while stream.read_exact(&mut length).await.is_ok() {
+            let length = u32::from_le_bytes(length) as usize;
+            if length > FRAME_BYTES_MAX {
+                // Nothing that follows can be made sense of.
+                let _closed_already = stream.stop(VarInt::from_u32(1));
+                return;
+            }
+            let mut frame = vec![0; length];
+            if stream.read_exact(&mut frame).await.is_err() {
+                return;
+            }
+            self.received.fetch_add(length as u64 + 4, Ordering::Relaxed);
+            let Some(ears) = self.ears.get().and_then(Weak::upgrade) else { return };
+            ears.hear(from, frame);
+        }
+    }
+
+    async fn answer(self: Arc<Inner>, from: Key, send: SendStream, mut recv: RecvStream) {
+        let Ok(_place) = self.answering.clone().acquire_owned().await else { return };
+        let patience = Duration::from_millis(QUESTION_MS_MAX);
+        let Ok(Ok(question)) = timeout(patience, recv.read_to_end(QUESTION_BYTES_MAX)).await else { return };
+        self.received.fetch_add(question.len() as u64, Ordering::Relaxed);
+        let Some(ears) = self.ears.get().and_then(Weak::upgrade) else { return };
+        let (handle, inner) = (self.handle.clone(), self.clone());
+        let answered = tokio::task::spawn_blocking(move || {
+            let mut out = Sending { send, handle, inner };
+            let answered = ears.answer(from, question, &mut out);
+            match answered {
+                Ok(()) => drop(out.send.finish()),
+                // Whoever asked must not take a part for the whole.
+                Err(_) => drop(out.send.reset(VarInt::from_u32(1))),
+            }
+        });
+        let _answered_or_not = answered.await;
+    }
+
+    /// What is kept of a node; `None` when there are too many.
+    fn peer(self: &Arc<Inner>, node: Key) -> Option<Arc<Peer>> {
+        let mut peers = lock(&self.peers);
+        if let Some(peer) = peers.get(&node) {
+            return Some(peer.clone());
+        }
+        if peers.len() >= PEERS_MAX {
+            return None;
+        }
+        let (frames, waiting) = mpsc::channel(FRAMES_WAITING_MAX);
+        let peer = Arc::new(Peer {
+            frames,
+            connection: Mutex::default(),
+            connecting: tokio::sync::Mutex::default(),
+            came: Notify::new(),
+        });
+        peers.insert(node, peer.clone());
+        let (inner, spoken) = (self.clone(), peer.clone());
+        self.handle.spawn(async move { inner.speak(node, spoken, waiting).await });
+        Some(peer)
+    }
+
+    /// Carries frames to one node, in their order. What cannot be carried is dropped: others say it again when it matters.
+    async fn speak(self: Arc<Inner>, to: Key, peer: Arc<Peer>, mut frames: mpsc::Receiver<Vec<u8>>) {
+        let patience = Duration::from_millis(CONNECT_MS_MAX);
+        let mut open: Option<(usize, SendStream)> = None;
+        while let Some(frame) = frames.recv().await {
+            let said = timeout(patience, async {
+                let connection = self.connection(to, &peer).await?;
+                let id = connection.stable_id();
+                if open.as_ref().is_none_or(|(known, _)| *known != id) {
+                    let stream = connection.open_uni().await.map_err(|error| Silence(error.to_string()))?;
+                    open = Some((id, stream));
+                }
+                let Some((_, stream)) = &mut open else { return Err(Silence("no stream".into())) };
+                let mut bytes = (frame.len() as u32).to_le_bytes().to_vec();
+                bytes.extend_from_slice(&frame);
+                stream.write_all(&bytes).await.map_err(|error| Silence(error.to_string()))?;
+                self.sent.fetch_add(bytes.len() as u64, Ordering::Relaxed);
+                Ok(())
+            });
+            if !matches!(said.await, Ok(Ok(()))) {
+                open = None;
+                if let Some(connection) = lock(&peer.connection).take() {
+                    connection.close(VarInt::from_u32(0), b"silent");
+                }
+                while frames.try_recv().is_ok() {}
+            }
+        }
+    }
+
+    /// The connection to a node, there already or made now.
+    async fn connection(self: &Arc<Inner>, to: Key, peer: &Arc<Peer>) -> Result<Connection, Silence> {
+        let current = || lock(&peer.connection).clone().filter(|connection| connection.close_reason().is_none());
+        if let Some(connection) = current() {
+            return Ok(connection);
+        }
+        let came = peer.came.notified();
+        let made = async {
+            let _one_at_a_time = peer.connecting.lock().await;
+            if let Some(connection) = current() {
+                return Ok(connection);
+            }
+            let place = lock(&self.places).get(&to).cloned();
+            let place = place.ok_or_else(|| Silence(format!("nobody knows where {} is", to.short())))?;
+            let connected = self.endpoint.connect(place, PROTOCOL).await;
+            let connection = connected.map_err(|error| Silence(format!("{} is not reached: {error}", to.short())))?;
+            *lock(&peer.connection) = Some(connection.clone());
+            let (inner, served) = (self.clone(), connection.clone());
+            tokio::spawn(async move { inner.serve(to, served).await });
+            Ok(connection)
+        };
+        let patience = Duration::from_millis(CONNECT_MS_MAX);
+        tokio::select! {
+            made = timeout(patience, made) => {
+                made.unwrap_or_else(|_| Err(Silence(format!("{} does not answer", to.short()))))
+            }
+            // It was quicker.
+            () = came => current().ok_or_else(|| Silence("the connection ended as it began".into())),
+        }
+    }
+}
+
+impl Wire for Quic {
+    fn key(&self) -> Key {
+        self.inner.key
+    }
+
+    fn addresses(&self) -> Vec<SocketAddr> {
+        let mut bound = self.inner.endpoint.bound_sockets();
+        if bound.iter().any(|address| address.ip().is_unspecified()) {
+            bound = self.inner.endpoint.addr().ip_addrs().copied().collect();
+        }
+        bound.sort_unstable();
+        bound
+    }
+
+    fn place(&self, node: Key, addresses: &[SocketAddr], relay: Option<&str>) {
+        let Ok(id) = PublicKey::from_bytes(&node.0) else { return };
+        let relay = relay.and_then(|relay| relay.parse().ok()).map(TransportAddr::Relay);
+        let addresses = addresses.iter().copied().map(TransportAddr::Ip).chain(relay);
+        let mut places = lock(&self.inner.places);
+        if places.len() < PEERS_MAX || places.contains_key(&node) {
+            places.insert(node, EndpointAddr::from_parts(id, addresses));
+        }
+    }
+
+    fn say(&self, to: Key, frame: Vec<u8>) {
+        if let Some(peer) = self.inner.peer(to) {
+            // A node that does not keep up misses something.
+            let _dropped_when_full = peer.frames.try_send(frame);
+        }
+    }
+
+    fn ask(&self, to: Key, question: &[u8], patience: Duration) -> Result<Answer, Silence> {
+        let peer = self.inner.peer(to).ok_or_else(|| Silence("too many nodes".into()))?;
+        let asked = async {
+            let connection = self.inner.connection(to, &peer).await?;
+            let broken = |error: &dyn std::fmt::Display| Silence(format!("{} broke off: {error}", to.short()));
+            let (mut send, recv) = connection.open_bi().await.map_err(|error| broken(&error))?;
+            send.write_all(question).await.map_err(|error| broken(&error))?;
+            send.finish().map_err(|error| broken(&error))?;
+            Ok(recv)
+        };
+        let asked = self.inner.handle.block_on(timeout(patience, asked));
+        let recv = asked.unwrap_or_else(|_| Err(Silence(format!("{} does not answer", to.short()))))?;
+        self.inner.sent.fetch_add(question.len() as u64, Ordering::Relaxed);
+        Ok(Box::new(Coming { recv, inner: self.inner.clone(), patience }))
+    }
+
+    fn traffic(&self) -> (u64, u64) {
+        (self.inner.sent.load(Ordering::Relaxed), self.inner.received.load(Ordering::Relaxed))
+    }
+
+    fn close(&self) {
+        let Some(runtime) = lock(&self.runtime).take() else { return };
+        let _said_or_not = runtime.block_on(timeout(Duration::from_secs(2), self.inner.endpoint.close()));
+        lock(&self.inner.peers).clear();
+        runtime.shutdown_background();
+    }
+}
+
+impl Drop for Quic {
+    fn drop(&mut self) {
+        if let Some(runtime) = lock(&self.runtime).take() {
+            runtime.shutdown_background();
+        }
+    }
+}
+
+/// An answer that goes out.
+struct Sending {
+    send: SendStream,
+    handle: Handle,
+    inner: Arc<Inner>,
+}
+
+impl Write for Sending {
+    fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
+        let patience = Duration::from_millis(QUESTION_MS_MAX);
+        let written = self.handle.block_on(timeout(patience, self.send.write_all(bytes)));
+        written.map_err(|_| io::Error::from(io::ErrorKind::TimedOut))?.map_err(io::Error::other)?;
+        self.inner.sent.fetch_add(bytes.len() as u64, Ordering::Relaxed);
+        Ok(bytes.len())
+    }
+
+    fn flush(&mut self) -> io::Result<()> {
+        Ok(())
+    }
+}
+
+/// An answer that comes in.
+struct Coming {
+    recv: RecvStream,
+    inner: Arc<Inner>,
+    patience: Duration,
+}
+
+impl Read for Coming {
+    fn read(&mut self, buffer: &mut [u8]) -> io::Result<usize> {
+        let read = self.inner.handle.block_on(timeout(self.patience, self.recv.read(buffer)));
+        let read = read.map_err(|_| io::Error::from(io::ErrorKind::TimedOut))?.map_err(io::Error::other)?;
+        let read = read.unwrap_or(0);
+        self.inner.received.fetch_add(read as u64, Ordering::Relaxed);
+        Ok(read)
+    }
+}

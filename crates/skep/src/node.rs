@@ -1,0 +1,225 @@
+//! `skep node`: this machine as one of many. Here archive, crawl, portal and ring meet: what the ring says is led is crawled, what the
+//! crawl finds for others goes their way, and what others hold is answered from here.
+
+pub mod crawling;
+mod glue;
+pub mod joining;
+
+use crate::crawl::Fetch;
+use crate::failure::{Failure, Result, say};
+use crate::job::Exit;
+use crate::owner::{self, Owned, Place};
+use crate::serve::{self, Begun};
+use crate::{amount, signals};
+use clap::Args;
+use serde_json::json;
+use skep_archive::{Archive, Identity, OpenOptions};
+use skep_ring::shell::{Membership, Parts, Running, Shell};
+use skep_ring::wire::quic::Quic;
+use skep_ring::{Ears, Wire};
+use std::io::Write;
+use std::sync::{Arc, Mutex, PoisonError};
+
+pub use crawling::network_crawl;
+pub use glue::{Glue, Others};
+pub use joining::{gigabytes, listen};
+
+/// Be a node of a network: keep slices, crawl them, copy them, answer for all
+#[derive(Args)]
+#[command(after_help = "\
+A node joins once, with a ticket that `skep network invite` prints where the network was made; after that `skep node` alone is enough.
+It holds slices of the web together with others, leads some of them (schedules and fetches), copies what others lead, and its portal
+answers for everything that any node holds. How it stands: `skep ring`. To go for good: `skep ring leave`, which copies first.
+Seeds are given to the network at any node: `skep crawl --network https://example.org/`.
+Ctrl-C ends it; others do without it, and it goes on where it was when it is started again.
+Examples:
+  skep --archive north node --join skep1… --listen 192.0.2.7:7079 --capacity 1TB --zone north
+  skep --archive north node
+Exit code 0 if it was stopped or has left.")]
+pub struct Typed {
+    /// The ticket with which it joins; needed once
+    #[arg(long, value_name = "TICKET")]
+    join: Option<String>,
+    /// Room for copies; a node gets as many places on the ring as that earns (by default 100GB)
+    #[arg(long, value_name = "SIZE")]
+    capacity: Option<String>,
+    /// Where the machine stands: copies avoid sharing a zone while owners are few
+    #[arg(long, value_name = "NAME")]
+    zone: Option<String>,
+    /// Where other nodes reach this one (UDP); kept for the next time
+    #[arg(long, value_name = "ADDR:PORT")]
+    listen: Option<String>,
+    /// A relay through which it can be reached, run by somebody whom you trust; none by default
+    #[arg(long, value_name = "URL")]
+    relay: Vec<String>,
+    /// Where its portal listens; `none` for no portal
+    #[arg(long, value_name = "ADDR:PORT", default_value = serve::LISTEN)]
+    portal: String,
+    /// Where the public reaches its portal, for others to lead people to
+    #[arg(long, value_name = "URL")]
+    public: Option<String>,
+    /// Ask these name servers (ADDR:PORT) instead of the system's
+    #[arg(long, value_name = "ADDR:PORT")]
+    dns: Vec<String>,
+    /// A host is at this address (HOST=ADDR:PORT), whatever its name server says
+    #[arg(long, value_name = "HOST=ADDR:PORT")]
+    resolve: Vec<String>,
+    /// Threads that fetch
+    #[arg(long, value_name = "N", default_value_t = 1)]
+    workers: usize,
+}
+
+/// The node that this process is, once it is one.
+#[derive(Default)]
+pub struct Ring(Mutex<Option<Arc<Node>>>);
+
+/// A node that runs.
+pub struct Node {
+    pub shell: Arc<Shell>,
+    pub glue: Arc<Glue>,
+}
+
+impl Ring {
+    /// The node; an error says how to become one.
+    pub fn node(&self) -> Result<Arc<Node>> {
+        self.get().ok_or_else(|| {
+            Failure::new("no node runs for this archive")
+                .hint("`skep node` runs it; `skep network create` makes a network, `skep node --join TICKET` joins one")
+        })
+    }
+
+    pub fn get(&self) -> Option<Arc<Node>> {
+        self.0.lock().unwrap_or_else(PoisonError::into_inner).clone()
+    }
+
+    fn set(&self, node: Option<Arc<Node>>) {
+        *self.0.lock().unwrap_or_else(PoisonError::into_inner) = node;
+    }
+}
+
+pub fn wrong(what: &str) -> impl Fn(String) -> Failure + '_ {
+    move |why| Failure::new(what).because(why)
+}
+
+pub fn run(typed: Typed, place: &Place) -> Result<Exit> {
+    let settings = place.archive.join("settings");
+    let known = Membership::load(&settings).map_err(wrong("the archive's place in its network cannot be read"))?;
+    let fetch = Fetch {
+        name_servers: typed.dns.iter().map(|text| crate::doctor::name_server(text)).collect::<Result<_>>()?,
+        workers: typed.workers.max(1),
+        ..Fetch::of(typed.resolve.clone())
+    };
+    let (membership, wire, facts) = match (known, &typed.join) {
+        (Some(mut membership), _) => {
+            let identity = Identity::load(&settings)?
+                .ok_or_else(|| Failure::new("the archive has no key").hint("put settings/writer.key back"))?;
+            if let Some(text) = &typed.listen {
+                membership.listen = listen(text)?;
+            }
+            if !typed.relay.is_empty() {
+                membership.relays.clone_from(&typed.relay);
+            }
+            membership.store(&settings).map_err(wrong("the node's settings cannot be written"))?;
+            let wire = bind(&identity.secret(), &membership)?;
+            (membership, wire, Vec::new())
+        }
+        (None, Some(ticket)) => joining::join(&typed, ticket, place)?,
+        (None, None) => {
+            return Err(Failure::new("this archive belongs to no network").hint(
+                "`skep network create --name NAME` makes one; `skep node --join TICKET` joins one, with a ticket from `skep network invite` there",
+            ));
+        }
+    };
+    let archive = Archive::open(&place.archive, OpenOptions { copies: true, ..place.options() })?;
+    let portal = (typed.portal != "none").then(|| serve::Job::at(&typed.portal)).transpose()?;
+    owner::as_owner(archive, |owned| {
+        work(owned, membership, wire, facts, fetch, portal.as_ref(), typed.public.clone(), place.json)
+    })
+}
+
+pub fn bind(secret: &[u8; 32], membership: &Membership) -> Result<Arc<Quic>> {
+    Quic::bind(secret, membership.listen, &membership.relays).map_err(|silence| {
+        Failure::new(silence.to_string()).hint("--listen ADDR:PORT names another place where others reach this node")
+    })
+}
+
+/// Runs the node until it is stopped.
+#[expect(clippy::too_many_arguments)]
+fn work(
+    owned: &Owned,
+    membership: Membership,
+    wire: Arc<Quic>,
+    facts: Vec<skep_ring::fact::Fact>,
+    fetch: Fetch,
+    portal: Option<&serve::Job>,
+    public: Option<String>,
+    json: bool,
+) -> Result<Exit> {
+    let folder = owned.archive.layout().settings();
+    let identity = Identity::load(&folder)?.ok_or_else(|| Failure::new("the archive has no key"))?;
+    let glue = Glue::new(&folder, membership.genesis.slice_bits, json)?;
+    let parts = Parts {
+        membership,
+        secret: identity.secret(),
+        archive: owned.archive.clone(),
+        wire: wire.clone() as Arc<dyn Wire>,
+        work: glue.clone(),
+        facts,
+        portal: public,
+    };
+    let running: Running = Shell::start(parts).map_err(wrong("the node cannot begin"))?;
+    glue.attach(&running.shell);
+    let ears: Arc<dyn Ears> = running.ears();
+    wire.listen(&ears);
+    let node = Arc::new(Node { shell: running.shell.clone(), glue: glue.clone() });
+    owned.ring.set(Some(node.clone()));
+    let served = portal.map(|job| Begun::begin(owned, job, false)).transpose();
+    let served = served.inspect_err(|_| glue.stop())?;
+    announce(&node, served.as_ref(), &wire, json)?;
+    let _watch = {
+        let glue = glue.clone();
+        signals::watch(
+            move || {
+                say("ending: what is in flight comes to its end; Ctrl-C again ends at once");
+                glue.stop();
+            },
+            || (),
+        )?
+    };
+    crawling::supervise(owned, &node, &fetch);
+    if node.shell.has_left() {
+        say("this node has left its network: nothing depends on it any more");
+    }
+    owned.ring.set(None);
+    if let Some(served) = served {
+        served.end();
+    }
+    drop((node, ears));
+    running.stop();
+    Ok(Exit::Done)
+}
+
+/// Says that it runs, and where.
+fn announce(node: &Node, served: Option<&Begun>, wire: &Quic, json: bool) -> Result<()> {
+    let addresses: Vec<String> = wire.addresses().iter().map(ToString::to_string).collect();
+    let portal = served.map(|served| served.told["portal"].clone()).unwrap_or_default();
+    if json {
+        let told = json!({
+            "event": "node", "node": node.shell.key().to_string(), "network": node.shell.genesis().name,
+            "addresses": addresses, "portal": portal,
+        });
+        let mut out = std::io::stdout().lock();
+        return writeln!(out, "{told}").and_then(|()| out.flush()).map_err(crate::failure::output);
+    }
+    say(&format!("node {} of {}, at {}", node.shell.key().short(), node.shell.genesis().name, addresses.join(", ")));
+    if let Some(portal) = portal.as_str() {
+        say(&format!("portal {portal}"));
+    }
+    say("how it stands: `skep ring`; seeds: `skep crawl --network URL`; Ctrl-C ends it");
+    Ok(())
+}
+
+/// What a size comes to; the message names the flag.
+pub fn size(flag: &str, text: &str) -> Result<u64> {
+    amount::bytes(text).map_err(|failure| Failure::new(format!("{flag} {text} is no size")).because(failure.what))
+}

@@ -1,0 +1,315 @@
+//! Between the ring and the crawl: what is led is told to the crawl that runs, links go to whoever leads, and crawls of the network
+//! are kept where the next start finds them.
+
+use crate::failure::{Failure, Result, say};
+use serde::{Deserialize, Serialize};
+use serde_json::Value;
+use skep_archive::settings as files;
+use skep_crawl::Control;
+use skep_crawl::sharing::{self, Leading, Outlet, Share};
+use skep_portal::Elsewhere;
+use skep_ring::links::{Batch, Link};
+use skep_ring::message::Politeness;
+use skep_ring::node::{Note, What};
+use skep_ring::shell::{Back, Crawl, Shell, Taken, Work};
+use skep_ring::{Key, Slice};
+use skep_url::Url;
+use std::collections::{BTreeMap, HashMap};
+use std::path::{Path, PathBuf};
+use std::sync::{Arc, Condvar, Mutex, MutexGuard, OnceLock, PoisonError, Weak};
+use std::time::Instant;
+
+const FILE: &str = "network-crawls.toml";
+const FILE_VERSION: u32 = 1;
+
+/// What stands between the ring and the crawl.
+pub struct Glue {
+    path: PathBuf,
+    json: bool,
+    shell: OnceLock<Weak<Shell>>,
+    pub leading: Arc<Leading>,
+    state: Mutex<State>,
+    changed: Condvar,
+}
+
+#[derive(Default)]
+struct State {
+    crawls: BTreeMap<String, Crawl>,
+    /// The crawl that runs here, by name, and the way to it.
+    running: Option<(String, Control)>,
+    /// What this node leads: until when, and what was known of its sites.
+    leases: HashMap<Slice, (Instant, Vec<u8>)>,
+    progress: Value,
+    stopped: bool,
+}
+
+#[derive(Default, Serialize, Deserialize)]
+struct File {
+    version: u32,
+    #[serde(default)]
+    crawl: Vec<Crawl>,
+}
+
+impl Glue {
+    pub fn new(settings: &Path, bits: u8, json: bool) -> Result<Arc<Glue>> {
+        let path = settings.join(FILE);
+        let file: Option<File> = files::load(&path, FILE_VERSION)?;
+        let crawls = file.unwrap_or_default().crawl.into_iter().map(|crawl| (crawl.name.clone(), crawl)).collect();
+        Ok(Arc::new(Glue {
+            path,
+            json,
+            shell: OnceLock::new(),
+            leading: Arc::new(Leading::new(bits)),
+            state: Mutex::new(State { crawls, ..State::default() }),
+            changed: Condvar::new(),
+        }))
+    }
+
+    pub fn attach(&self, shell: &Arc<Shell>) {
+        let _once = self.shell.set(Arc::downgrade(shell));
+    }
+
+    fn shell(&self) -> Option<Arc<Shell>> {
+        self.shell.get().and_then(Weak::upgrade)
+    }
+
+    fn lock(&self) -> MutexGuard<'_, State> {
+        self.state.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// The process is to end.
+    pub fn stop(&self) {
+        let mut state = self.lock();
+        state.stopped = true;
+        if let Some((_, control)) = &state.running {
+            control.stop();
+        }
+        self.changed.notify_all();
+    }
+
+    /// Takes a crawl that is newer than what is known, and keeps it.
+    pub fn take(&self, crawl: Crawl) -> Result<bool> {
+        let mut state = self.lock();
+        if state.crawls.get(&crawl.name).is_some_and(|known| known.version >= crawl.version) {
+            return Ok(false);
+        }
+        state.crawls.insert(crawl.name.clone(), crawl);
+        let file = File { version: FILE_VERSION, crawl: state.crawls.values().cloned().collect() };
+        files::store(&self.path, &file, 0o644)?;
+        self.changed.notify_all();
+        Ok(true)
+    }
+
+    /// The crawl that the network runs: of those that go on, the newest.
+    pub fn wanted(&self) -> Option<Crawl> {
+        self.lock().wanted()
+    }
+
+    /// A crawl of the network by its name.
+    pub fn known(&self, name: &str) -> Option<Crawl> {
+        self.lock().crawls.get(name).cloned()
+    }
+
+    /// Waits until another crawl than this one is wanted, or the process is to end: then `None`.
+    pub fn wait(&self, than: Option<&Crawl>) -> Option<Option<Crawl>> {
+        let state = self.lock();
+        let same = |state: &mut State| !state.stopped && !state.has_left(self) && state.wanted().as_ref() == than;
+        let waited = self.changed.wait_timeout_while(state, std::time::Duration::from_secs(1), same);
+        let state = waited.unwrap_or_else(PoisonError::into_inner).0;
+        if state.stopped || state.has_left(self) {
+            return None;
+        }
+        let wanted = state.wanted();
+        drop(state);
+        Some(wanted)
+    }
+
+    /// A crawl begins here; it is told of everything that is led already once it hears.
+    pub fn begins(&self, name: &str, control: &Control) {
+        self.lock().running = Some((name.to_owned(), control.clone()));
+    }
+
+    /// The crawl hears now.
+    pub fn began(&self) {
+        let state = self.lock();
+        let Some((_, control)) = &state.running else { return };
+        for (slice, (until, politeness)) in &state.leases {
+            control.lead(*slice, *until, Some(politeness.clone()));
+        }
+    }
+
+    pub fn ended(&self) {
+        let mut state = self.lock();
+        state.running = None;
+        state.progress = Value::Null;
+    }
+
+    pub fn tell_progress(&self, progress: Value) {
+        self.lock().progress = progress;
+    }
+
+    /// The crawl that runs here, and how it stands.
+    pub fn progress(&self) -> Option<(String, Value)> {
+        let state = self.lock();
+        state.running.as_ref().map(|(name, _)| (name.clone(), state.progress.clone()))
+    }
+
+    /// What makes a crawl part of the network.
+    pub fn share(self: &Arc<Glue>) -> Share {
+        Share { leading: self.leading.clone(), outlet: Arc::new(Way(self.clone())) }
+    }
+}
+
+impl State {
+    fn wanted(&self) -> Option<Crawl> {
+        let going = self.crawls.values().filter(|crawl| crawl.runs);
+        going.max_by_key(|crawl| (crawl.version, crawl.name.clone())).cloned()
+    }
+
+    fn has_left(&self, glue: &Glue) -> bool {
+        glue.shell().is_some_and(|shell| shell.has_left())
+    }
+}
+
+impl Work for Glue {
+    fn lead(&self, slice: Slice, until: Instant, politeness: Option<Politeness>) {
+        let mut state = self.lock();
+        match &politeness {
+            Some(politeness) => drop(state.leases.insert(slice, (until, politeness.to_vec()))),
+            None => {
+                if let Some(lease) = state.leases.get_mut(&slice) {
+                    lease.0 = until;
+                }
+                self.leading.renew(slice, until);
+            }
+        }
+        if let Some((_, control)) = &state.running {
+            control.lead(slice, until, politeness.map(|politeness| politeness.to_vec()));
+        }
+    }
+
+    fn stop(&self, slice: Slice) {
+        self.leading.stop(slice);
+        let mut state = self.lock();
+        if state.leases.remove(&slice).is_some()
+            && let Some((_, control)) = &state.running
+        {
+            control.stop_leading(slice);
+        }
+    }
+
+    fn links(&self, _: Key, batch: Batch, back: Back) {
+        let control = match &self.lock().running {
+            Some((name, control)) if *name == batch.crawl => control.clone(),
+            _ => return back(Taken::default()),
+        };
+        let link = |link: Link| sharing::Link { url: link.url, depth: link.depth, needed: link.needed };
+        let links = batch.links.into_iter().filter(|link| !link.gone).map(link).collect();
+        control.hear(links, Box::new(move |taken| back(Taken { taken, leaders: Vec::new() })));
+    }
+
+    fn crawls(&self) -> Vec<Crawl> {
+        self.lock().crawls.values().cloned().collect()
+    }
+
+    fn crawl(&self, crawl: Crawl) {
+        if let Err(Failure { what, .. }) = self.take(crawl) {
+            say(&format!("note: a crawl of the network could not be kept: {what}"));
+        }
+    }
+
+    fn note(&self, note: &Note) {
+        // What happens all the time is counted, not told.
+        if self.json || matches!(note.what, What::Lease | What::Audited | What::Epoch | What::Repair | What::Present) {
+            return;
+        }
+        let peer = note.peer.map(|peer| format!("{}: ", peer.short())).unwrap_or_default();
+        let slice = note.slice.map(|slice| format!("slice {slice}: ")).unwrap_or_default();
+        say(&format!("note: {slice}{peer}{}", note.why));
+    }
+}
+
+/// The way of a crawl to the others.
+struct Way(Arc<Glue>);
+
+impl Outlet for Way {
+    fn leader(&self, slice: u32) -> Option<sharing::Node> {
+        let shell = self.0.shell()?;
+        shell.leader(slice).filter(|leader| *leader != shell.key()).map(|leader| leader.0)
+    }
+
+    fn send(&self, crawl: &str, to: sharing::Node, links: Vec<sharing::Link>, back: sharing::Back) {
+        let Some(shell) = self.0.shell() else { return back(false) };
+        let slice = |link: &sharing::Link| Url::parse(&link.url).ok().map(|url| shell.slice_of(url.key().site_hash()));
+        let mut slices: Vec<u32> = links.iter().filter_map(slice).collect();
+        slices.sort_unstable();
+        slices.dedup();
+        let link = |link: sharing::Link| Link { url: link.url, depth: link.depth, needed: link.needed, gone: false };
+        let batch = Batch { crawl: crawl.to_owned(), links: links.into_iter().map(link).collect() };
+        // One batch for a node at a time: there are never more of these threads than nodes.
+        std::thread::spawn(move || back(shell.send_links(Key(to), batch, &slices)));
+    }
+
+    fn polite(&self, slice: u32, politeness: Vec<u8>) {
+        if let Some(shell) = self.0.shell() {
+            if let Some(lease) = self.0.lock().leases.get_mut(&slice) {
+                lease.1.clone_from(&politeness);
+            }
+            shell.polite(slice, politeness);
+        }
+    }
+}
+
+/// What other nodes hold, for the portal.
+pub struct Others(pub Arc<super::Node>);
+
+impl Elsewhere for Others {
+    fn is_elsewhere(&self, site_hash: u32) -> bool {
+        let shell = &self.0.shell;
+        let slice = shell.slice_of(site_hash);
+        !shell.holds(slice) && !shell.holders(slice).is_empty()
+    }
+
+    fn captures(
+        &self,
+        site_hash: u32,
+        query: &skep_archive::captures::Query,
+    ) -> std::result::Result<Vec<skep_archive::Capture>, String> {
+        self.0.shell.captures(self.0.shell.slice_of(site_hash), query)
+    }
+
+    fn record(&self, capture: &skep_archive::Capture) -> std::result::Result<skep_archive::Stored, String> {
+        self.0.shell.record(capture)
+    }
+
+    fn status(&self) -> Value {
+        crate::ring::status(&self.0)
+    }
+
+    fn seed(&self, urls: Vec<String>) -> std::result::Result<Value, String> {
+        super::crawling::seed(&self.0, urls).map_err(|failure| failure.what)
+    }
+
+    fn metrics(&self) -> Vec<(&'static str, &'static str, u64)> {
+        let status = self.0.shell.status();
+        let there = status.nodes.iter().filter(|node| matches!(node.state, "here" | "present" | "leaving")).count();
+        let count = |what: &str| status.counts.get(what).copied().unwrap_or(0);
+        vec![
+            ("skep_ring_nodes", "Nodes of the network that are there.", there as u64),
+            (
+                "skep_ring_settled",
+                "1 if every slice has its holders and all have all that is here.",
+                u64::from(status.settled),
+            ),
+            ("skep_ring_led", "Slices that this node leads.", u64::from(status.leads)),
+            ("skep_ring_held", "Slices that this node holds.", status.held.len() as u64),
+            ("skep_ring_sent_bytes", "Bytes said and answered to other nodes.", status.traffic.0),
+            ("skep_ring_received_bytes", "Bytes heard from other nodes.", status.traffic.1),
+            ("skep_ring_pulled_bytes", "Bytes of segments copied to here.", status.pulled_bytes),
+            ("skep_ring_refused", "Messages, facts and questions that were refused.", count("refused")),
+            ("skep_ring_suspended", "Copies of others that failed an audit.", count("suspended")),
+            ("skep_ring_altered", "Bytes that did not verify.", count("altered")),
+            ("skep_ring_recoveries", "Epochs that began without a majority.", count("recovery")),
+        ]
+    }
+}

@@ -1,0 +1,230 @@
+//! `skep ring`: who leads, who copies, what is missing, what moves.
+
+use crate::failure::{Failure, Result, printable};
+use crate::job::{self, Exit, Tell};
+use crate::node::{Node, crawling};
+use crate::owner::{self, Owned, Place};
+use crate::show::{self, Collected};
+use clap::{Args, Subcommand};
+use serde::{Deserialize, Serialize};
+use serde_json::{Value, json};
+use skep_archive::Key as UrlKey;
+use skep_ring::fact::{Fact, SignedRetirement};
+use skep_ring::node::Event;
+use skep_ring::shell::membership;
+use std::sync::Arc;
+
+/// How the ring stands: who leads, who copies, what is missing, what moves
+#[derive(Args)]
+#[command(after_help = "\
+Asked of the node that runs for this archive.
+settled   every slice has as many holders as it should, and each of them has all that this node has
+copies    holders of a slice that have all of it, of those that should
+`leave` is said by a node about itself: its copies go to others first, then it ends. `retire` is said by its owner (or by who made the
+network) about a node that will not return: what it held is copied from the others at once.
+Examples:
+  skep ring
+  skep ring where https://example.org/page
+  skep ring repair 17
+  skep ring retire 4f1c
+Exit code 1 if the ring is not settled, if nobody holds the URL, or if there is no such node.")]
+pub struct Typed {
+    #[command(subcommand)]
+    action: Option<Action>,
+}
+
+impl Typed {
+    pub fn status() -> Typed {
+        Typed { action: Some(Action::Status) }
+    }
+}
+
+#[derive(Subcommand, Clone, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+enum Action {
+    /// Nodes, slices, copies, what is going on (the default)
+    Status,
+    /// Who holds a URL, and who leads there
+    Where {
+        /// The URL
+        url: String,
+    },
+    /// Copy a slice that has too few holders now, whatever the usual patience
+    Repair {
+        /// Its number
+        slice: u32,
+    },
+    /// This node goes: copies first, then it ends
+    Leave,
+    /// A node will not return
+    Retire {
+        /// The beginning of its key
+        node: String,
+    },
+    /// The network no longer crawls this
+    Stop {
+        /// The crawl's name
+        name: String,
+    },
+}
+
+/// As meant.
+#[derive(Serialize, Deserialize)]
+pub struct Job {
+    action: Action,
+}
+
+pub fn run(typed: Typed, place: &Place) -> Result<Exit> {
+    let mut told = Collected::default();
+    let job = Job { action: typed.action.unwrap_or(Action::Status) };
+    let exit = owner::perform(place, false, &job::Job::Ring(job), &mut told)?;
+    show::objects(&told.0, place.json, shown)?;
+    Ok(exit)
+}
+
+pub fn perform(owned: &Owned, job: &Job, tell: &mut dyn Tell) -> Result<Exit> {
+    let node = owned.ring.node()?;
+    match &job.action {
+        Action::Status => {
+            let status = status(&node);
+            let settled = status["settled"] == true;
+            tell.line(status)?;
+            Ok(if settled { Exit::Done } else { Exit::No })
+        }
+        Action::Where { url } => {
+            let slice = node.shell.slice_of(UrlKey::of(url).site_hash());
+            let mut holders = node.shell.holders(slice);
+            let here = node.shell.holds(slice);
+            if here {
+                holders.insert(0, node.shell.key());
+            }
+            let nodes: Vec<String> = holders.iter().map(ToString::to_string).collect();
+            let leader = node.shell.leader(slice).map(|leader| leader.to_string());
+            tell.line(json!({ "url": url, "slice": slice, "leader": leader, "holders": nodes, "here": here }))?;
+            Ok(if nodes.is_empty() { Exit::No } else { Exit::Done })
+        }
+        Action::Repair { slice } => {
+            if *slice >= node.shell.genesis().slices() {
+                let slices = node.shell.genesis().slices();
+                return Err(Failure::new(format!("there is no slice {slice}")).hint(format!("0 to {}", slices - 1)));
+            }
+            if !node.shell.holds(*slice) {
+                return Err(Failure::new(format!("slice {slice} is not held here"))
+                    .hint("`skep ring where URL` says where; repair it at a node that holds it"));
+            }
+            node.shell.tell(Event::Repair { slice: *slice });
+            tell.talk("what is missing is copied now; `skep ring` shows it");
+            Ok(Exit::Done)
+        }
+        Action::Leave => {
+            node.shell.want(false);
+            node.shell.tell(Event::Leave);
+            tell.talk("this node leaves when its copies are elsewhere; `skep ring` shows how far that is");
+            Ok(Exit::Done)
+        }
+        Action::Retire { node: which } => retire(owned, &node, which, tell),
+        Action::Stop { name } => crawling::stop(&node, name),
+    }
+}
+
+fn retire(owned: &Owned, node: &Arc<Node>, which: &str, tell: &mut dyn Tell) -> Result<Exit> {
+    let status = node.shell.status();
+    let fits: Vec<_> =
+        status.nodes.iter().filter(|member| member.node.starts_with(&which.to_ascii_lowercase())).collect();
+    let [one] = fits[..] else {
+        return Err(Failure::new(format!("{} nodes begin with {which}", fits.len())).hint("`skep ring` lists them"));
+    };
+    if one.state == "here" {
+        return Err(Failure::new("a node does not retire itself").hint("`skep ring leave` lets this one go"));
+    }
+    let settings = owned.archive.layout().settings();
+    let owner = membership::owner(&settings, || Err("there is no owner's key here".into()))
+        .map_err(crate::node::wrong("nobody can be retired from here"))?;
+    let key = one.node.parse().map_err(|()| Failure::new("a key that makes no sense"))?;
+    let is_founder = node.shell.genesis().admission.contains(&skep_ring::Seal::key(&owner));
+    if one.owner != skep_ring::Seal::key(&owner).to_string() && !is_founder {
+        return Err(Failure::new(format!("{which} is not yours"))
+            .because("only its owner, or who made the network, can say that it will not return"));
+    }
+    let retirement = SignedRetirement::new(node.shell.genesis().id(), key, &owner);
+    node.shell.tell(Event::Learn(vec![Fact::Retirement(Arc::new(retirement))]));
+    tell.line(json!({ "retired": one.node }))?;
+    Ok(Exit::Done)
+}
+
+/// How the node stands, with the crawl that runs.
+pub fn status(node: &Node) -> Value {
+    let mut status = json!(node.shell.status());
+    status["crawl"] = match node.glue.progress() {
+        Some((name, progress)) => json!({ "name": name, "progress": progress }),
+        None => Value::Null,
+    };
+    let crawls = crawling::crawls(node).into_iter();
+    status["crawls"] = crawls.map(|crawl| json!({ "name": crawl.name, "runs": crawl.runs })).collect();
+    status
+}
+
+fn short(key: &Value) -> String {
+    key.as_str().unwrap_or_default().chars().take(8).collect()
+}
+
+fn shown(told: &Value) -> String {
+    if !told["url"].is_null() {
+        let holders: Vec<String> = told["holders"].as_array().into_iter().flatten().map(short).collect();
+        let leader = told["leader"].as_str().map_or("nobody".to_owned(), |_| short(&told["leader"]));
+        return format!("slice {}  leader {leader}  holders {}\n", told["slice"], holders.join(" "));
+    }
+    if told["network"].is_null() {
+        return format!("retired {}\n", short(&told["retired"]));
+    }
+    let number = |name: &str| told[name].as_u64().unwrap_or(0);
+    let text = |value: &Value| -> String { value.as_str().unwrap_or_default().chars().map(printable).collect() };
+    let nodes = told["nodes"].as_array().map(Vec::as_slice).unwrap_or_default();
+    let mut out = format!(
+        "network {}: {} nodes, {} slices, {} copies wanted; this node leads {}\n",
+        text(&told["network"]),
+        nodes.len(),
+        number("slices"),
+        number("copies"),
+        number("leads")
+    );
+    for node in nodes {
+        out += &format!(
+            "  {}  {:<8}  holds {:<5}  {:<7}  zone {:<8}  {}\n",
+            short(&node["node"]),
+            text(&node["state"]),
+            node["holds"],
+            format!("{} GB", node["capacity_gb"]),
+            text(&node["zone"]),
+            node["addresses"].as_array().and_then(|all| all.first()).map(text).unwrap_or_default()
+        );
+    }
+    if told["few_owners"] == true {
+        out += "fewer owners than copies: copies stand on different nodes of the same owners\n";
+    }
+    if told["acts"] != true {
+        out += "too few others see this node just now: it neither leads nor grants\n";
+    }
+    if told["mute"] == true {
+        out += "this node cannot write to its disk, and keeps silent\n";
+    }
+    if let Some(crawl) = told["crawl"]["name"].as_str() {
+        let progress = &told["crawl"]["progress"];
+        out += &format!(
+            "crawl {crawl}: here {} visited, {} waiting, {} out, {} links on their way\n",
+            progress["visits"].as_u64().unwrap_or(0),
+            progress["waiting"].as_u64().unwrap_or(0),
+            progress["out"].as_u64().unwrap_or(0),
+            progress["unsent"].as_u64().unwrap_or(0)
+        );
+    }
+    match told["settled"] == true {
+        true => out += "settled: every slice has its holders, and all of them have all that is here\n",
+        false => {
+            for why in told["unsettled"].as_array().into_iter().flatten() {
+                out += &format!("not settled: {}\n", text(why));
+            }
+        }
+    }
+    out
+}

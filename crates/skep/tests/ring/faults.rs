@@ -1,0 +1,135 @@
+//! What goes wrong with machines, disks and networks, and what must hold all the same.
+
+use crate::ring::{Ring, alone};
+use std::os::unix::fs::FileExt;
+
+/// Pages of each site.
+const PAGES: u32 = 6;
+
+/// Waits until the crawl is well under way.
+fn under_way(ring: &Ring, visits: u64) {
+    let up = ring.up();
+    ring.until("visits", &up, |all| {
+        let visits_of = |one: &serde_json::Value| one["crawl"]["progress"]["visits"].as_u64().unwrap_or(0);
+        all.iter().map(visits_of).sum::<u64>() >= visits
+    });
+}
+
+#[test]
+fn nodes_that_are_killed_restarted_lost_or_come_and_go_during_a_crawl_lose_nothing() {
+    let expected = alone(PAGES);
+    let mut ring = Ring::of(5, PAGES);
+    ring.crawl(0);
+    under_way(&ring, 10);
+
+    // One is killed, and comes back.
+    ring.kill(1);
+    under_way(&ring, 15);
+    ring.start(1, &[]);
+    // A sixth comes in meanwhile, and one that was there leaves.
+    let sixth = ring.join();
+    ring.skep(2, &["ring", "leave"]).exits(0);
+    ring.ends(2);
+    ring.crawled(&expected);
+    assert_eq!(ring.union(), expected);
+    ring.is_on(&expected, 3);
+    ring.is_polite();
+    assert!(ring.up().contains(&sixth));
+
+    // Two at once, killed; then every surviving portal still answers.
+    ring.kill(3);
+    ring.kill(4);
+    ring.portals_answer(&expected);
+    ring.start(3, &[]);
+    ring.start(4, &[]);
+    ring.settled();
+
+    // One is lost with its disk: what it held is copied from others.
+    ring.kill(3);
+    std::fs::remove_dir_all(ring.archive(3)).expect("its disk is gone");
+    ring.until("repaired", &ring.up(), |all| all.iter().all(|one| one["settled"] == true));
+    ring.is_on(&expected, 3);
+    ring.portals_answer(&expected);
+
+    // All are restarted, one after the other.
+    for node in ring.up() {
+        ring.stop(node);
+        ring.start(node, &[]);
+    }
+    ring.until("settled again", &ring.up(), |all| all.iter().all(|one| one["settled"] == true && one["acts"] == true));
+    ring.is_on(&expected, 3);
+    ring.portals_answer(&expected);
+}
+
+#[test]
+fn a_ring_that_is_split_under_a_crawl_hurries_nobody_and_heals() {
+    let expected = alone(PAGES);
+    let ring = Ring::of(5, PAGES);
+    ring.crawl(0);
+    under_way(&ring, 10);
+    let (few, many) = ([0, 1], [2, 3, 4]);
+    ring.net.split(&few, &many);
+    // The larger part calls the others absent and goes on; the smaller one fetches nothing any more.
+    ring.until("the few stop", &few, |all| all.iter().all(|one| one["leads"] == 0 && one["acts"] == false));
+    let before = ring.fetches().len();
+    ring.until("the many go on", &many, |all| {
+        all.iter().all(|one| {
+            let absent = one["nodes"].as_array().into_iter().flatten().filter(|node| node["state"] == "absent").count();
+            absent == 2
+        })
+    });
+    ring.net.heal(&few, &many);
+    ring.crawled(&expected);
+    assert_eq!(ring.union(), expected);
+    assert!(ring.fetches().len() >= before);
+    ring.is_on(&expected, 3);
+    ring.is_polite();
+    ring.portals_answer(&expected);
+}
+
+#[test]
+fn a_flipped_bit_is_repaired_and_a_removal_followed_everywhere() {
+    let expected = alone(3);
+    let mut ring = Ring::of(4, 3);
+    ring.crawl(2);
+    ring.crawled(&expected);
+    ring.skep(0, &["ring", "stop", crate::ring::CRAWL]).exits(0);
+    // What is open is sealed when a node ends, and copied as sealed.
+    for node in ring.up() {
+        ring.stop(node);
+        ring.start(node, &[]);
+    }
+    ring.settled();
+
+    // One bit of a sealed segment flips on one disk.
+    let segment = sealed(&ring, 1);
+    let before = std::fs::read(&segment).expect("a segment");
+    let file = std::fs::File::options().read(true).write(true).open(&segment).expect("a segment");
+    let at = before.len() as u64 / 2;
+    file.write_all_at(&[before[at as usize] ^ 1], at).expect("a bit");
+    let since = std::time::Instant::now();
+    while std::fs::read(&segment).expect("a segment") != before {
+        assert!(since.elapsed() < crate::ring::PATIENCE, "never repaired: {}", ring.said(1));
+        std::thread::sleep(std::time::Duration::from_millis(200));
+    }
+    ring.settled();
+
+    // A URL is removed at a node, whoever holds it.
+    let (url, _) = expected.iter().find(|(url, _)| url.contains(".html")).or(expected.first()).expect("a page");
+    ring.skep(3, &["remove", url, "--reason", "asked by its owner"]).exits(0);
+    ring.until("removed everywhere", &ring.up(), |_| {
+        ring.up().into_iter().all(|node| ring.get(node, &format!("/web/2030id_/{url}")).0 == 404)
+    });
+    ring.settled();
+    assert!(ring.union().iter().all(|(kept, _)| kept != url));
+}
+
+/// A sealed segment with something in it, in the archive of a node.
+fn sealed(ring: &Ring, node: usize) -> std::path::PathBuf {
+    let found = ring
+        .site
+        .shell(&format!("find {} -name '*.warc.gz' -size +2k | sort", ring.archive(node).join("segments").display()));
+    let own_first = found.text();
+    let path = own_first.lines().next().expect("a segment").to_owned();
+    path.into()
+}

@@ -1,0 +1,54 @@
+//! Rings of real processes, each with an address of its own, over a web whose truth is known.
+
+mod faults;
+mod net;
+mod ring;
+#[path = "../site/mod.rs"]
+mod site;
+
+use ring::{Ring, alone};
+use std::time::{Duration, Instant};
+
+#[test]
+fn five_nodes_crawl_as_one_and_keep_everything_three_times() {
+    let expected = alone(6);
+    assert!(expected.len() > 50, "{} pages", expected.len());
+    let ring = Ring::of(5, 6);
+    ring.crawl(3);
+    ring.crawled(&expected);
+    assert_eq!(ring.union(), expected, "what one node alone would have");
+    ring.is_on(&expected, 3);
+    ring.is_polite();
+    let twice: Vec<_> = ring.fetches().into_iter().filter(|(_, count)| *count > 1).collect();
+    assert!(twice.is_empty(), "fetched more than once: {twice:?}");
+    let writers = ring.up().into_iter().filter(|node| ring.status(*node)["leads"].as_u64() > Some(0)).count();
+    assert!(writers >= 3, "{writers} nodes lead");
+    ring.portals_answer(&expected);
+
+    // When there is nothing to do, next to nothing is said and done, and nothing ever to anybody else.
+    ring.skep(1, &["ring", "stop", ring::CRAWL]).exits(0);
+    ring.until("stopped", &ring.up(), |all| all.iter().all(|one| one["crawl"].is_null()));
+    let measured = |node: usize| (ring.net.sent(node), cpu_ms(ring.pid(node)));
+    let before: Vec<_> = ring.up().into_iter().map(measured).collect();
+    let since = Instant::now();
+    std::thread::sleep(IDLE);
+    let seconds = since.elapsed().as_secs_f64();
+    for (node, (bytes, cpu)) in ring.up().into_iter().zip(before) {
+        let (now_bytes, now_cpu) = measured(node);
+        let (bytes, cpu) = ((now_bytes - bytes) as f64 / seconds, (now_cpu - cpu) as f64 / seconds / 10.0);
+        println!("node {node}: {bytes:.0} bytes/s, {cpu:.2} % CPU while idle");
+        assert!(bytes < 10_000.0, "node {node} sends {bytes:.0} bytes/s while there is nothing to do");
+        assert_eq!(ring.net.sent_outside(node), 0, "packets to addresses outside of the network");
+    }
+}
+
+/// How long an idle network is looked at.
+const IDLE: Duration = Duration::from_secs(10);
+
+/// Processor time of a process so far.
+fn cpu_ms(pid: u32) -> u64 {
+    let stat = std::fs::read_to_string(format!("/proc/{pid}/stat")).expect("it runs");
+    let words: Vec<&str> = stat.rsplit(')').next().unwrap_or_default().split_whitespace().collect();
+    let ticks = |at: usize| words[at].parse::<u64>().expect("a number");
+    (ticks(11) + ticks(12)) * 10
+}

@@ -1,0 +1,318 @@
+//! Nodes as somebody typed them: real processes, one in each namespace.
+
+use super::net::Net;
+use super::site::{Ran, Site, ran};
+use serde_json::Value;
+use skep_testweb::{Mix, Plan, Policy, Settings, Web, World};
+use std::collections::{BTreeMap, BTreeSet};
+use std::io::{BufRead, BufReader, Read, Write};
+use std::net::{IpAddr, TcpStream};
+use std::path::PathBuf;
+use std::process::{Child, Command, Stdio};
+use std::time::{Duration, Instant};
+
+/// How long anything may take before it counts as a hang.
+pub const PATIENCE: Duration = Duration::from_secs(120);
+/// As fast as it goes on a busy machine without calling anybody absent who is there.
+const TIMES: &str = "ping=0.5s,silence=4s,unseen=6s,compare=1s,lease=6s,rank=0.5s,recover=15s,repair-late=8s,repair-soon=6s,keep=5s,\
+                     summary=2s,audit=4s,answer=2s,tail=0.2s";
+pub const CRAWL: &str = "bees";
+
+pub struct Ring {
+    pub net: Net,
+    pub site: Site,
+    pub web: Web,
+    nodes: Vec<Option<Child>>,
+}
+
+fn policy() -> Policy {
+    let in_flight_max = u32::from(skep_schedule::limits::ADDRESS_IN_FLIGHT_MAX);
+    Policy { agent: Some("skep".into()), in_flight_max, ..Policy::polite() }
+}
+
+/// A web of sites that link to each other, each at an address of its own.
+fn plan(pages: u32, address: impl Fn(u8) -> IpAddr) -> Plan {
+    let mix = Mix {
+        hosts: 12,
+        sites: 12,
+        addresses: 12,
+        pages,
+        https_permille: 0,
+        robots: false,
+        changing: false,
+        troubled: false,
+    };
+    let mut plan = Plan::mixed(11, &mix);
+    for (number, host) in plan.hosts.iter_mut().enumerate() {
+        host.addresses = vec![address(number as u8)];
+    }
+    plan
+}
+
+fn serve(plan: Plan) -> Web {
+    let settings = Settings { policy: policy(), ..Settings::default() };
+    Web::start(World::build(plan).expect("a world"), settings).expect("a web")
+}
+
+/// What one node alone captures: URLs and digests.
+pub fn alone(pages: u32) -> BTreeSet<(String, String)> {
+    let web = serve(plan(pages, |number| IpAddr::from([127, 0, 1, 1 + number])));
+    let site = Site::new();
+    let mut typed: Vec<String> =
+        ["crawl", &web.map().hosts[0].url, "--scope", "all", "--name", CRAWL, "--pace", "none"]
+            .map(str::to_owned)
+            .to_vec();
+    for place in &web.map().hosts {
+        typed.extend(["--own".to_owned(), place.host.clone()]);
+        typed.extend(place.resolve.iter().flat_map(|resolve| ["--resolve".to_owned(), resolve.clone()]));
+    }
+    let typed: Vec<&str> = typed.iter().map(String::as_str).collect();
+    site.skep(&typed).exits(0);
+    kept(&site.archive(), &web)
+}
+
+/// What an archive holds of the web: URL and digest, robots.txt apart.
+fn kept(archive: &std::path::Path, web: &Web) -> BTreeSet<(String, String)> {
+    let mut all = BTreeSet::new();
+    for place in &web.map().hosts {
+        let folder = archive.display().to_string();
+        let typed = ["--archive", &folder, "--json", "captures", &place.host, "--match", "host"];
+        let listed = ran(Command::new(env!("CARGO_BIN_EXE_skep")).args(typed));
+        let text = |capture: &Value, name: &str| capture[name].as_str().unwrap_or_default().to_owned();
+        let pages = listed.json().into_iter().filter(|it| !text(it, "url").ends_with("/robots.txt"));
+        all.extend(pages.map(|capture| (text(&capture, "url"), text(&capture, "digest"))));
+    }
+    all
+}
+
+impl Ring {
+    /// A network whose first node runs, and a web to crawl.
+    pub fn new(pages: u32) -> Ring {
+        let mut net = Net::new();
+        let web = serve(plan(pages, |number| net.web(number)));
+        let first = net.machine();
+        let mut ring = Ring { net, site: Site::new(), web, nodes: vec![None] };
+        let listen = format!("{}:7079", ring.net.of(first));
+        let typed = ["network", "create", "--name", "meadow", "--slices", "16", "--listen", &listen, "--times", TIMES];
+        ring.skep(0, &typed).exits(0);
+        ring.start(0, &[]);
+        ring
+    }
+
+    /// With so many nodes, settled.
+    pub fn of(nodes: usize, pages: u32) -> Ring {
+        let mut ring = Ring::new(pages);
+        for _ in 1..nodes {
+            ring.join();
+        }
+        ring.settled();
+        ring
+    }
+
+    pub fn archive(&self, node: usize) -> PathBuf {
+        self.site.path(&format!("node-{node}"))
+    }
+
+    /// Types a command at a node.
+    pub fn skep(&self, node: usize, typed: &[&str]) -> Ran {
+        let folder = self.archive(node).display().to_string();
+        ran(self.site.command(&[&["--archive", &folder], typed].concat()).env_remove("SKEP_ARCHIVE"))
+    }
+
+    pub fn start(&mut self, node: usize, more: &[&str]) {
+        let folder = self.archive(node).display().to_string();
+        let (listen, portal) = (format!("{}:7079", self.net.of(node)), format!("{}:7070", self.net.of(node)));
+        let mut command = Command::new("ip");
+        command.args(["netns", "exec", &self.net.space(node), env!("CARGO_BIN_EXE_skep"), "--archive", &folder]);
+        command.args(["--json", "node", "--listen", &listen, "--portal", &portal]).args(more);
+        for place in &self.web.map().hosts {
+            place.resolve.iter().for_each(|resolve| drop(command.args(["--resolve", resolve])));
+        }
+        let talk = std::fs::File::options().create(true).append(true).open(self.talk(node)).expect("a file");
+        command.current_dir(self.site.root()).stdin(Stdio::null()).stdout(Stdio::piped()).stderr(talk);
+        let mut child = command.spawn().expect("a node starts");
+        let mut line = String::new();
+        BufReader::new(child.stdout.take().expect("its output")).read_line(&mut line).expect("text");
+        assert!(line.contains("\"node\""), "node {node} never began: {line} {}", self.said(node));
+        self.nodes[node] = Some(child);
+    }
+
+    fn talk(&self, node: usize) -> PathBuf {
+        self.site.path(&format!("node-{node}.talk"))
+    }
+
+    /// What a node said to people.
+    pub fn said(&self, node: usize) -> String {
+        std::fs::read_to_string(self.talk(node)).unwrap_or_default()
+    }
+
+    /// One more node comes in.
+    pub fn join(&mut self) -> usize {
+        let ticket = self.skep(0, &["network", "invite"]).exits(0).text().trim().to_owned();
+        let node = self.net.machine();
+        self.nodes.push(None);
+        self.start(node, &["--join", &ticket]);
+        node
+    }
+
+    pub fn up(&self) -> Vec<usize> {
+        (0..self.nodes.len()).filter(|node| self.nodes[*node].is_some()).collect()
+    }
+
+    /// `kill -9`.
+    pub fn kill(&mut self, node: usize) {
+        let mut child = self.nodes[node].take().expect("it runs");
+        child.kill().expect("it is killed");
+        child.wait().expect("it ends");
+    }
+
+    /// Ctrl-C, to its end.
+    pub fn stop(&mut self, node: usize) {
+        let mut child = self.nodes[node].take().expect("it runs");
+        let pid = rustix::process::Pid::from_child(&child);
+        rustix::process::kill_process(pid, rustix::process::Signal::INT).expect("it is told");
+        let code = child.wait().expect("it ends");
+        assert!(code.success(), "node {node} ended with {code}: {}", self.said(node));
+    }
+
+    /// Waits for a node that ends by itself.
+    pub fn ends(&mut self, node: usize) {
+        let code = self.nodes[node].take().expect("it runs").wait().expect("it ends");
+        assert!(code.success(), "node {node} ended with {code}: {}", self.said(node));
+    }
+
+    pub fn pid(&self, node: usize) -> u32 {
+        self.nodes[node].as_ref().expect("it runs").id()
+    }
+
+    pub fn status(&self, node: usize) -> Value {
+        self.skep(node, &["--json", "ring"]).json().pop().unwrap_or_default()
+    }
+
+    /// Waits until something is so at all nodes that run.
+    pub fn until(&self, what: &str, nodes: &[usize], so: impl Fn(&[Value]) -> bool) -> Vec<Value> {
+        let since = Instant::now();
+        loop {
+            let statuses: Vec<Value> = nodes.iter().map(|node| self.status(*node)).collect();
+            if so(&statuses) {
+                return statuses;
+            }
+            if since.elapsed() > PATIENCE {
+                for (node, status) in nodes.iter().zip(&statuses) {
+                    let mut short = status.clone();
+                    short["held"] = Value::Null;
+                    eprintln!("node {node}: {short}\n{}", self.said(*node));
+                }
+                panic!("never {what}");
+            }
+            std::thread::sleep(Duration::from_millis(200));
+        }
+    }
+
+    /// Every slice has its holders, and every holder all of it.
+    pub fn settled(&self) {
+        self.until("settled", &self.up(), |all| all.iter().all(|one| one["settled"] == true && one["acts"] == true));
+    }
+
+    /// Gives the seed to a node.
+    pub fn crawl(&self, node: usize) {
+        let seed = &self.web.map().hosts[0].url;
+        let typed =
+            ["crawl", "--network", seed, "--scope", "all", "--name", CRAWL, "--allow-private", "--patience", "1"];
+        self.skep(node, &typed).exits(0);
+    }
+
+    pub fn visits(&self) -> u64 {
+        self.up().iter().filter_map(|node| self.status(*node)["crawl"]["progress"]["visits"].as_u64()).sum()
+    }
+
+    /// Waits until everything that is expected was captured by somebody, nothing is left to do, and all copies are made.
+    pub fn crawled(&self, expected: &BTreeSet<(String, String)>) {
+        let idle = |one: &Value| {
+            let progress = &one["crawl"]["progress"];
+            let nothing = |name: &str| progress[name].as_u64().unwrap_or(0) == 0;
+            progress.is_object() && nothing("waiting") && nothing("out") && nothing("unsent")
+        };
+        let since = Instant::now();
+        loop {
+            self.until("idle and settled", &self.up(), |all| {
+                all.iter().all(|one| idle(one) && one["settled"] == true && one["acts"] == true)
+            });
+            let union = self.union();
+            if expected.is_subset(&union) {
+                return;
+            }
+            assert!(since.elapsed() < PATIENCE, "missing: {:?}", expected.difference(&union).collect::<Vec<_>>());
+        }
+    }
+
+    /// What each node that runs holds.
+    pub fn each(&self) -> BTreeMap<usize, BTreeSet<(String, String)>> {
+        self.up().into_iter().map(|node| (node, kept(&self.archive(node), &self.web))).collect()
+    }
+
+    pub fn union(&self) -> BTreeSet<(String, String)> {
+        self.each().into_values().flatten().collect()
+    }
+
+    /// Every page is on this many nodes.
+    pub fn is_on(&self, expected: &BTreeSet<(String, String)>, copies: usize) {
+        let each = self.each();
+        for page in expected {
+            let on: Vec<usize> = each.iter().filter(|(_, kept)| kept.contains(page)).map(|(node, _)| *node).collect();
+            assert!(on.len() >= copies, "{page:?} is on {on:?}");
+        }
+    }
+
+    /// Asks a node's portal.
+    pub fn get(&self, node: usize, target: &str) -> (u16, String) {
+        let at = format!("{}:7070", self.net.of(node));
+        let mut stream = TcpStream::connect(&at).expect("a portal listens");
+        write!(stream, "GET {target} HTTP/1.1\r\nHost: {at}\r\nConnection: close\r\n\r\n").expect("it is sent");
+        let mut bytes = Vec::new();
+        stream.read_to_end(&mut bytes).expect("an answer");
+        let text = String::from_utf8_lossy(&bytes).into_owned();
+        let (head, body) = text.split_once("\r\n\r\n").unwrap_or_else(|| panic!("{text}"));
+        (head.split(' ').nth(1).and_then(|status| status.parse().ok()).expect("a status"), body.to_owned())
+    }
+
+    /// Every node's portal replays and lists any page.
+    pub fn portals_answer(&self, expected: &BTreeSet<(String, String)>) {
+        for node in self.up() {
+            for (url, _) in expected.iter().step_by(5) {
+                let (status, body) = self.get(node, &format!("/cdx?url={url}&output=json"));
+                assert!(status == 200 && body.contains(url.as_str()), "node {node}: {url}: {status} {body}");
+                let (status, body) = self.get(node, &format!("/web/2030id_/{url}"));
+                assert!(matches!(status, 200 | 302), "node {node}: {url}: {status} {body}");
+                if status == 302 {
+                    continue;
+                }
+                assert!(!body.is_empty(), "node {node}: {url}");
+            }
+        }
+    }
+
+    /// No site was hurried, whoever asked.
+    pub fn is_polite(&self) {
+        let report = self.web.report();
+        assert!(report.polite(), "{}", report.table());
+    }
+
+    /// How often each page was fetched.
+    pub fn fetches(&self) -> BTreeMap<String, usize> {
+        let mut fetches = BTreeMap::new();
+        for request in self.web.requests().into_iter().filter(|request| request.path != "/robots.txt") {
+            *fetches.entry(format!("http://{}{}", request.host, request.path)).or_default() += 1;
+        }
+        fetches
+    }
+}
+
+impl Drop for Ring {
+    fn drop(&mut self) {
+        for child in self.nodes.iter_mut().flatten() {
+            let _ended_already = child.kill();
+            let _reaped = child.wait();
+        }
+    }
+}
