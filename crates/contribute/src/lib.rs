@@ -15,6 +15,7 @@ mod book;
 pub mod broker;
 mod carry;
 mod case;
+mod columns;
 mod coming;
 pub mod contributor;
 pub mod control;

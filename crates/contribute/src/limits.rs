@@ -48,7 +48,7 @@ pub const SLOT_MS: u64 = 600_000;
 /// The longest time that a check of what was brought is out.
 pub const CHECK_MS_MAX: u64 = 150_000;
 /// How long a check of another contributor may wait to be taken, before the node makes it.
-pub const CHECK_TAKEN_MS: u64 = 5_000;
+pub const CHECK_TAKEN_MS: u64 = 8_000;
 /// Contributors drawn for a check: whoever of them asks first makes it.
 pub const CHECKERS: usize = 4;
 /// One check in so many is made by the node, whoever is there.
@@ -58,7 +58,7 @@ pub const KNOWN_PAGE_ONE_IN: u64 = 8;
 /// Known pages of a node.
 pub const KNOWN_PAGES_MAX: usize = 100_000;
 /// How long until an idle contributor asks again.
-pub const LATER_SECONDS: u32 = 2;
+pub const LATER_SECONDS: u32 = 3;
 /// Of a lease a contributor uses so many hundredths, counted from asking; the node waits for all of it, counted from giving.
 pub const LEASE_USED_PERCENT: u64 = 80;
 /// Bodies on their way from one contributor.

@@ -156,7 +156,6 @@ impl Link {
         };
         let request = HttpRequest::post(PATH)
             .header("host", host)
-            .header("content-type", "application/octet-stream")
             .body(Full::new(Bytes::copy_from_slice(body)))
             .map_err(|error| error.to_string())?;
         let answer = connection.send_request(request).await.map_err(|error| error.to_string())?;

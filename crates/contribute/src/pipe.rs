@@ -129,9 +129,10 @@ pub struct Ruled {
 
 /// Sends a frame: its length, then what [`postcard`] makes of it.
 pub async fn send<W: AsyncWrite + Unpin, T: Serialize>(to: &mut W, value: &T) -> io::Result<()> {
-    let bytes = postcard::to_stdvec(value).map_err(io::Error::other)?;
-    let length = u32::try_from(bytes.len()).map_err(io::Error::other)?;
-    to.write_all(&length.to_le_bytes()).await?;
+    // One frame, one write: whoever waits for it wakes up once.
+    let mut bytes = postcard::to_extend(value, vec![0; 4]).map_err(io::Error::other)?;
+    let length = u32::try_from(bytes.len() - 4).map_err(io::Error::other)?;
+    bytes[..4].copy_from_slice(&length.to_le_bytes());
     to.write_all(&bytes).await?;
     to.flush().await
 }

@@ -83,16 +83,69 @@ pub fn look(url: &Url, exchange: &Exchange, nonce: Option<&[u8; 16]>) -> (Seen, 
 
 /// Charikar's simhash of the words of a text, in pairs: texts that are nearly the same differ in few bits. Numbers are passed over.
 pub fn simhash(text: &str) -> u64 {
-    let mut votes = [0i32; 64];
-    let words: Vec<&str> =
-        text.split(|c: char| !c.is_alphanumeric()).filter(|word| word.chars().any(char::is_alphabetic)).collect();
-    for pair in words.windows(2).chain((words.len() == 1).then_some(&words[..])) {
-        let hash = pair.iter().fold(0, |hash: u64, word| xxh3_64(word.as_bytes()) ^ hash.rotate_left(17));
-        for (bit, vote) in votes.iter_mut().enumerate() {
-            *vote += if hash >> bit & 1 == 1 { 1 } else { -1 };
+    let mut votes = Votes { few: [0; 8], since: 0, ones: [0; 64], all: 0 };
+    let is_word = |word: &&str| word.chars().any(char::is_alphabetic);
+    let mut words = text.split(|c: char| !c.is_alphanumeric()).filter(is_word);
+    let Some(first) = words.next() else { return 0 };
+    let (mut before, mut alone) = (xxh3_64(first.as_bytes()), true);
+    for word in words {
+        let hash = xxh3_64(word.as_bytes());
+        votes.add(hash ^ before.rotate_left(17));
+        (before, alone) = (hash, false);
+    }
+    if alone {
+        votes.add(before);
+    }
+    votes.majority()
+}
+
+/// How often each of 64 bits was set. Eight bits of a hash are counted at once, in the eight bytes of a word.
+struct Votes {
+    few: [u64; 8],
+    since: u32,
+    ones: [u32; 64],
+    all: u32,
+}
+
+/// Each bit of a byte in a byte of its own.
+const SPREAD: [u64; 256] = {
+    let mut table = [0; 256];
+    let mut byte = 0;
+    while byte < 256 {
+        let mut bit = 0;
+        while bit < 8 {
+            table[byte] |= (byte as u64 >> bit & 1) << (8 * bit);
+            bit += 1;
+        }
+        byte += 1;
+    }
+    table
+};
+
+impl Votes {
+    fn add(&mut self, hash: u64) {
+        for (few, byte) in self.few.iter_mut().zip(hash.to_le_bytes()) {
+            *few += SPREAD[usize::from(byte)];
+        }
+        (self.since, self.all) = (self.since + 1, self.all.saturating_add(1));
+        if self.since == u32::from(u8::MAX) {
+            self.carry();
         }
     }
-    votes.iter().enumerate().filter(|(_, vote)| **vote > 0).fold(0, |hash, (bit, _)| hash | 1 << bit)
+
+    /// Before a byte is full.
+    fn carry(&mut self) {
+        let few = self.few.iter_mut().flat_map(|few| std::mem::take(few).to_le_bytes());
+        self.ones.iter_mut().zip(few).for_each(|(ones, more)| *ones = ones.saturating_add(more.into()));
+        self.since = 0;
+    }
+
+    fn majority(mut self) -> u64 {
+        self.carry();
+        let all = u64::from(self.all);
+        let set = self.ones.iter().enumerate().filter(|(_, ones)| 2 * u64::from(**ones) > all);
+        set.fold(0, |hash, (bit, _)| hash | 1 << bit)
+    }
 }
 
 /// The line about an exchange that goes to the node first.

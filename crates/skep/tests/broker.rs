@@ -124,6 +124,10 @@ fn here<T>(asked: impl Future<Output = T>) -> T {
     tokio::task::LocalSet::new().block_on(&runtime, asked)
 }
 
+fn setup() -> Setup {
+    Setup { user_agent: "skep/0 (test)".into(), ..Setup::default() }
+}
+
 fn in_brackets(address: IpAddr) -> String {
     match address {
         IpAddr::V4(address) => address.to_string(),
@@ -134,7 +138,7 @@ fn in_brackets(address: IpAddr) -> String {
 #[test]
 fn no_address_of_the_special_purpose_registries_is_connected_to() {
     here(async {
-        let broker = Running::begin(&Setup::default()).await;
+        let broker = Running::begin(&setup()).await;
         let mut tried = 0;
         for address in RANGES.iter().flat_map(|range| of_range(range)) {
             broker.refuses(&format!("http://{}/", in_brackets(address))).await;
@@ -173,7 +177,7 @@ fn names_that_lead_there_or_change_their_mind_are_not_followed() {
     let web = Web::start(World::build(plan).expect("a world"), Settings::default()).expect("a web");
     let dns: SocketAddr = web.map().dns.parse().expect("an address");
     here(async {
-        let broker = Running::begin(&Setup { name_servers: vec![dns], ..Setup::default() }).await;
+        let broker = Running::begin(&Setup { name_servers: vec![dns], ..setup() }).await;
         let forms = [
             "loopback",
             "private",
@@ -204,7 +208,7 @@ fn names_that_lead_there_or_change_their_mind_are_not_followed() {
     assert!(web.proof(host).expect("a proof").dns["rebinding"] > 0);
     // Where the owner allows it, the same question is answered with a connection.
     here(async {
-        let setup = Setup { name_servers: vec![dns], allow_private: true, ..Setup::default() };
+        let setup = Setup { name_servers: vec![dns], allow_private: true, ..setup() };
         let broker = Running::begin(&setup).await;
         let port = web.address(host).expect("it is there").port();
         let connected = broker.connect(&format!("http://{host}:{port}/")).await.expect("a connection");

@@ -19,12 +19,7 @@ use volunteers::{Contributor, Ground, crawl, kept, lines, words};
 
 /// Frozen hosts, each a site of its own.
 fn hosts(count: u32, pages: u32) -> Web {
-    hosts_at(&Ground::Loopback, count, pages)
-}
-
-fn hosts_at(ground: &Ground, count: u32, pages: u32) -> Web {
-    let host =
-        |number| HostPlan::generated(&format!("bees{number}.test"), Shape::pages(pages).frozen()).on(&[ground.here()]);
+    let host = |number| HostPlan::generated(&format!("bees{number}.test"), Shape::pages(pages).frozen());
     web::start((0..count).fold(Plan::new(11), |plan, number| plan.host(host(number))))
 }
 
@@ -39,7 +34,7 @@ fn six_contributors_make_the_archive_that_we_would_have_made_and_killing_them_lo
     let (alone, ours) = (Site::new(), hosts(count, pages));
     alone.skep(&words(&crawl(&ours, &[]))).exits(0);
     let ground = Ground::new(count);
-    let (site, web) = (Site::filled(), hosts_at(&ground, count, pages));
+    let (site, web) = (Site::filled(), hosts(count, pages));
     let (_portal, node) = ground.portal(&site);
     let begin = |number: u32| ground.begin(&site, number, &node, Some(&web), &["--connections", "2"]);
     let mut contributors: Vec<Contributor> = (0..count).map(begin).collect();
@@ -272,9 +267,9 @@ fn flow(requests: &[Request], span_us: u64) -> (u64, usize) {
 #[test]
 fn rate_connections_and_quota_hold_as_seen_from_outside() {
     const RATE: u64 = 200_000;
-    const FILE: usize = 100_000;
+    const FILE: usize = 200_000;
     const HOSTS: u32 = 5;
-    // Three quarters of what the rate allows: sites rest between two requests.
+    // Three quarters of what the rate allows. The hosts are ours: they rest no longer than the contributor itself lets them.
     let quota = RATE * u64::from(asked("SKEP_SECONDS", 40)) * 3 / 4;
     let files = quota as u32 / FILE as u32 / HOSTS + 10;
     let site = Site::filled();
@@ -294,7 +289,7 @@ fn rate_connections_and_quota_hold_as_seen_from_outside() {
     }
     let web = web::start(plan);
     let portal = Portal::begin(&site, &["--contributors"]);
-    let mut command = site.command(&words(&crawl(&web, &["--by-contributors"])));
+    let mut command = site.command(&words(&crawl(&web, &["--by-contributors", "--own", "*.test", "--pace", "none"])));
     let mut running = command.stdout(Stdio::null()).stderr(Stdio::null()).spawn().expect("skep starts");
     let month = quota.to_string();
     let more = ["--rate", "200kB/s", "--connections", "2", "--month", &month];

@@ -4,11 +4,12 @@
 use crate::site::Site;
 use serde_json::Value;
 use skep_testweb::Web;
-use std::collections::BTreeSet;
+use std::collections::{BTreeSet, HashMap};
 use std::io::{BufRead, BufReader};
-use std::net::{IpAddr, Ipv4Addr};
+use std::net::{IpAddr, Ipv4Addr, Shutdown, SocketAddr, TcpListener, TcpStream};
 use std::path::PathBuf;
 use std::process::{Child, Command, Stdio};
+use std::sync::Mutex;
 use std::time::{Duration, Instant};
 
 /// How long anything here may take before it counts as a hang.
@@ -120,6 +121,7 @@ pub struct Namespaces {
     name: String,
     net: u8,
     made: Vec<String>,
+    passed: Mutex<HashMap<SocketAddr, SocketAddr>>,
 }
 
 fn ip(words: &str) -> bool {
@@ -131,7 +133,8 @@ impl Ground {
     /// Namespaces for so many, where this machine lets us make them.
     pub fn new(count: u32) -> Ground {
         let number = std::process::id() % 10_000;
-        let mut made = Namespaces { name: format!("sk{number}"), net: 64 + (number % 128) as u8, made: Vec::new() };
+        let (name, net) = (format!("sk{number}"), 64 + (number % 128) as u8);
+        let mut made = Namespaces { name, net, made: Vec::new(), passed: Mutex::default() };
         match rustix::process::geteuid().is_root() && made.make(count) {
             true => Ground::Namespaces(made),
             false => Ground::Loopback,
@@ -169,6 +172,22 @@ impl Ground {
         }
     }
 
+    /// Where they reach an address of this machine. A test web stays on loopback addresses: what comes from a namespace is passed on.
+    fn reached_at(&self, address: SocketAddr) -> SocketAddr {
+        let Ground::Namespaces(made) = self else { return address };
+        let mut passed = made.passed.lock().expect("no panic");
+        *passed.entry(address).or_insert_with(|| {
+            let listener = TcpListener::bind((self.here(), 0)).expect("a port");
+            let at = listener.local_addr().expect("an address");
+            std::thread::spawn(move || {
+                for theirs in listener.incoming().flatten() {
+                    std::thread::spawn(move || pass_on(&theirs, address));
+                }
+            });
+            at
+        })
+    }
+
     /// Starts contributor `number` for the node at this URL.
     pub fn begin(&self, site: &Site, number: u32, node: &str, web: Option<&Web>, more: &[&str]) -> Contributor {
         let folder = site.path(&format!("contributor-{number}"));
@@ -180,7 +199,9 @@ impl Ground {
             Ground::Namespaces(_) => typed.extend(["--ca".to_owned(), site.path("chain.pem").display().to_string()]),
         }
         for place in web.iter().flat_map(|web| &web.map().hosts) {
-            typed.extend(place.resolve.iter().flat_map(|resolve| ["--resolve".to_owned(), resolve.clone()]));
+            for address in &place.addresses {
+                typed.extend(["--resolve".to_owned(), format!("{}={}", place.host, self.reached_at(*address))]);
+            }
         }
         typed.extend(more.iter().map(|word| (*word).to_owned()));
         let typed: Vec<&str> = typed.iter().map(String::as_str).collect();
@@ -204,6 +225,20 @@ impl Ground {
         let said = BufReader::new(child.stderr.take().expect("its talk"));
         Contributor { child, folder, said }
     }
+}
+
+/// Everything that comes from one side goes to the other, until one of them ends.
+fn pass_on(theirs: &TcpStream, to: SocketAddr) {
+    let Ok(ours) = TcpStream::connect(to) else { return };
+    let copy = |from: &TcpStream, to: &TcpStream| {
+        let (mut from, mut into) = (from, to);
+        let _ended = std::io::copy(&mut from, &mut into);
+        let _closed = to.shutdown(Shutdown::Write);
+    };
+    std::thread::scope(|scope| {
+        scope.spawn(|| copy(theirs, &ours));
+        copy(&ours, theirs);
+    });
 }
 
 impl Namespaces {
