@@ -44,6 +44,14 @@ pub struct Extent {
 }
 
 impl Extent {
+    /// Whether who has this much has what is wanted of the segment.
+    fn serves(&self, wanted: &Extent) -> bool {
+        self.segment.generation > wanted.segment.generation
+            || (self.segment.generation == wanted.segment.generation
+                && self.bytes >= wanted.bytes
+                && (wanted.seal.is_none() || self.seal.is_some()))
+    }
+
     /// What names a sealed segment when holders compare.
     pub fn hash(&self) -> Hash {
         Hash::of("skep extent", &postcard::to_allocvec(self).expect("plain data encodes"))
@@ -119,22 +127,27 @@ impl Inventory {
 
     /// Whether so much of a segment is here.
     pub fn has(&self, wanted: &Extent) -> bool {
-        self.get(&wanted.segment).is_some_and(|held| {
-            held.segment.generation > wanted.segment.generation
-                || (held.segment.generation == wanted.segment.generation
-                    && held.bytes >= wanted.bytes
-                    && (wanted.seal.is_none() || held.seal.is_some()))
+        self.get(&wanted.segment).is_some_and(|held| held.serves(wanted))
+    }
+
+    /// What another has and is not here, in its order. Both are walked once, side by side: this is asked at every step.
+    pub fn lacking<'i>(&'i self, other: &'i Inventory) -> impl Iterator<Item = &'i Extent> + 'i {
+        let order = |extent: &Extent| (extent.segment.writer, extent.segment.number);
+        let mut here = self.extents.iter().peekable();
+        other.extents.iter().filter(move |wanted| {
+            while here.next_if(|held| order(held) < order(wanted)).is_some() {}
+            !here.peek().is_some_and(|held| order(held) == order(wanted) && held.serves(wanted))
         })
     }
 
     /// Whether everything that another has is here.
     pub fn covers(&self, other: &Inventory) -> bool {
-        other.extents.iter().all(|extent| self.has(extent))
+        self.lacking(other).next().is_none()
     }
 
     /// What another has and is not here, the newest first: of each writer the highest number.
     pub fn lacks(&self, other: &Inventory) -> Vec<Extent> {
-        let mut lacking: Vec<Extent> = other.extents.iter().filter(|extent| !self.has(extent)).copied().collect();
+        let mut lacking: Vec<Extent> = self.lacking(other).copied().collect();
         lacking.sort_by_key(|extent| std::cmp::Reverse((extent.segment.number, extent.segment.writer)));
         lacking
     }
@@ -159,13 +172,6 @@ impl Inventory {
     pub fn open(&self) -> impl Iterator<Item = &Extent> + '_ {
         self.extents.iter().filter(|extent| extent.seal.is_none())
     }
-
-    /// Everything that one or the other has.
-    pub fn unite(&mut self, other: &Inventory) {
-        other.extents.iter().for_each(|extent| {
-            self.put(*extent);
-        });
-    }
 }
 
 /// How much of a segment is acknowledged: what a majority of the holders has synced.
@@ -179,16 +185,21 @@ pub fn acknowledged(segment: &Segment, holders: &[&Inventory], of: usize, settin
     (1..=synced.len()).find(|count| settings.suffices(*count, of)).map_or(0, |count| synced[count - 1])
 }
 
-/// Whom to pull something from: who has it, and has not given us anything that did not verify. Chosen by a number, so that
-/// many who ask spread over many who have.
+/// Whom to pull something from: who has it, says the same of its seal, and has not given us anything that did not verify: so whose
+/// bytes do not fit the seal has told one or the other falsely itself. Chosen by a number, so that many who ask spread over many who
+/// have.
 pub fn source<'p>(
     wanted: &Extent,
     peers: impl Iterator<Item = (&'p Key, &'p Inventory)>,
     distrusted: &[Key],
     number: u64,
 ) -> Option<Key> {
+    let same_seal = |inventory: &Inventory| {
+        let held = inventory.get(&wanted.segment).filter(|held| held.segment == wanted.segment);
+        wanted.seal.is_none() || held.is_some_and(|held| held.seal == wanted.seal)
+    };
     let able: Vec<&Key> = peers
-        .filter(|(key, inventory)| inventory.has(wanted) && !distrusted.contains(key))
+        .filter(|(key, inventory)| inventory.has(wanted) && same_seal(inventory) && !distrusted.contains(key))
         .map(|(key, _)| key)
         .collect();
     if able.is_empty() { None } else { Some(*able[(number % able.len() as u64) as usize]) }
@@ -196,3 +207,34 @@ pub fn source<'p>(
 
 /// What the other holders have told.
 pub type Told = BTreeMap<Key, Inventory>;
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::chance::Chance;
+
+    #[test]
+    fn what_is_lacking_is_what_is_not_here() {
+        let mut chance = Chance::new(7);
+        let mut some = || {
+            let extents = (0..chance.below(12)).map(|_| {
+                let segment = Segment {
+                    writer: chance.below(3) as u32,
+                    number: chance.below(5) as u32,
+                    half: 0,
+                    generation: chance.below(2) as u32,
+                };
+                let seal = chance.happens(0.5).then(Hash::default);
+                Extent { segment, bytes: chance.below(3), seal }
+            });
+            Inventory::new(extents.collect::<Vec<_>>())
+        };
+        for _ in 0..2000 {
+            let (one, other) = (some(), some());
+            let lacking: Vec<Extent> = one.lacking(&other).copied().collect();
+            let plain: Vec<Extent> = other.extents.iter().filter(|extent| !one.has(extent)).copied().collect();
+            assert_eq!(lacking, plain);
+            assert_eq!(one.covers(&other), plain.is_empty());
+        }
+    }
+}

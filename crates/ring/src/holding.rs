@@ -101,6 +101,8 @@ pub struct Holding {
     unanswered: Vec<(Key, u8)>,
     distrusted: Vec<Key>,
     pulling: Vec<(Segment, Key, u64)>,
+    /// What is here of these does not fit what others have: they are copied from their beginning.
+    afresh: Vec<Segment>,
     politeness: Option<Politeness>,
     wanted: bool,
     urgent: bool,
@@ -140,6 +142,7 @@ impl Holding {
             unanswered: Vec::new(),
             distrusted: Vec::new(),
             pulling: Vec::new(),
+            afresh: Vec::new(),
             politeness: None,
             wanted: false,
             urgent: false,

@@ -2,35 +2,20 @@
 //!
 //! ```text
 //!  page ─▶ came, gone ─▶ sent a while ago? ─▶ batch of its destination ─▶ full or waited long enough ─▶ one message
-//!
-//!  batch    | version 1 | crawl s | bytes v | zstd with the dictionary below, of those bytes: |
-//!           | links v | attributes, 1 each | shared v, 1 each | rests, each ended by 0a |
-//!  attribute  depth in bits 0 to 3 (15: 15 or more), 4: needed by its page, 5: the page no longer has the link
 //! ```
-//! `v` is an unsigned LEB128 number, `s` a length `v` and as many bytes. Links stand in the order of their URLs; `shared` is how many
-//! bytes a URL has in common with the one before, the rest follows. Each column is alike in itself, which is what zstd lives on.
-//!
-//! The dictionary is part of the format: it was trained on home pages of Debian's packages, on links of documentation and on
-//! addresses of our own making, as `docs/formats/copies.md` says. Another one is another version.
+
+mod codec;
 
 use std::collections::{BTreeMap, HashSet};
 
 use xxhash_rust::xxh3::xxh3_64_with_seed;
-use zstd::dict::{DecoderDictionary, EncoderDictionary};
 
 use crate::limits::{
-    BATCH_BYTES_MAX, BATCH_CRAWL_BYTES_MAX, BATCH_LINKS_FULL, BATCH_LINKS_MAX, BATCH_TEXT_BYTES_MAX, BATCH_WAIT_MS,
-    LINK_BYTES_MAX, OUTBOX_BYTES_MAX, SENDER_LINKS_BURST, SENDER_LINKS_PER_S, SENDERS_MAX, SENT_LINKS_MAX,
+    BATCH_LINKS_FULL, BATCH_TEXT_BYTES_MAX, BATCH_WAIT_MS, LINK_BYTES_MAX, OUTBOX_BYTES_MAX, SENDER_LINKS_BURST,
+    SENDER_LINKS_PER_S, SENDERS_MAX, SENT_LINKS_MAX,
 };
 
-const VERSION: u8 = 1;
-/// Where a step up costs more time than it saves bytes; see `cargo xtask bench forward`.
-const LEVEL: i32 = 16;
-const DICTIONARY: &[u8] = include_bytes!("links.dict");
-/// Depths from here on are one.
-const DEPTH_MAX: u16 = 15;
-const NEEDED: u8 = 1 << 4;
-const GONE: u8 = 1 << 5;
+pub use self::codec::{Codec, fuzz_links};
 
 /// A link that travels.
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Hash)]
@@ -80,178 +65,6 @@ impl std::error::Error for Refused {}
 /// Whether a link can travel: in fetch form, and not too long.
 pub fn is_link(url: &str) -> bool {
     !url.is_empty() && url.len() <= LINK_BYTES_MAX && url.bytes().all(|byte| byte.is_ascii_graphic())
-}
-
-/// Writes and reads batches; keeps the dictionary ready.
-pub struct Codec {
-    writing: EncoderDictionary<'static>,
-    reading: DecoderDictionary<'static>,
-}
-
-impl Default for Codec {
-    fn default() -> Codec {
-        Codec { writing: EncoderDictionary::copy(DICTIONARY, LEVEL), reading: DecoderDictionary::copy(DICTIONARY) }
-    }
-}
-
-impl Codec {
-    /// A batch as it is sent. Sorts its links and drops repetitions, and what [`is_link`] refuses. `TooLarge` if the rest does not fit.
-    pub fn encode(&self, batch: &mut Batch) -> Result<Vec<u8>, Refused> {
-        batch.links.retain(|link| is_link(&link.url));
-        batch.links.sort_unstable();
-        batch.links.dedup_by(|a, b| a.url == b.url && a.gone == b.gone);
-        let text: usize = batch.links.iter().map(|link| link.url.len()).sum();
-        let crawl = batch.crawl.as_bytes();
-        if batch.links.len() > BATCH_LINKS_MAX || text > BATCH_TEXT_BYTES_MAX || crawl.len() > BATCH_CRAWL_BYTES_MAX {
-            return Err(Refused::TooLarge);
-        }
-        let mut plain = Vec::with_capacity(text + 2 * batch.links.len() + 8);
-        put_number(batch.links.len() as u64, &mut plain);
-        plain.extend(batch.links.iter().map(attribute_of));
-        let mut rests = Vec::with_capacity(text + batch.links.len());
-        let mut last = "";
-        for link in &batch.links {
-            let shared = last.bytes().zip(link.url.bytes()).take_while(|(a, b)| a == b).count();
-            put_number(shared as u64, &mut plain);
-            rests.extend_from_slice(&link.url.as_bytes()[shared..]);
-            rests.push(b'\n');
-            last = &link.url;
-        }
-        plain.append(&mut rests);
-        let mut out = vec![VERSION];
-        put_number(crawl.len() as u64, &mut out);
-        out.extend_from_slice(crawl);
-        put_number(plain.len() as u64, &mut out);
-        let packed = zstd::bulk::Compressor::with_prepared_dictionary(&self.writing)
-            .and_then(|mut packer| {
-                use zstd::zstd_safe::CParameter;
-                // What the frame could say of itself stands before it.
-                packer.set_parameter(CParameter::ContentSizeFlag(false))?;
-                packer.set_parameter(CParameter::DictIdFlag(false))?;
-                packer.compress(&plain)
-            })
-            .map_err(|_| Refused::Malformed("zstd"))?;
-        out.extend_from_slice(&packed);
-        if out.len() > BATCH_BYTES_MAX {
-            return Err(Refused::TooLarge);
-        }
-        Ok(out)
-    }
-
-    /// Reads a batch. Memory is bounded by the limits, whatever the bytes say.
-    pub fn decode(&self, bytes: &[u8]) -> Result<Batch, Refused> {
-        if bytes.len() > BATCH_BYTES_MAX {
-            return Err(Refused::TooLarge);
-        }
-        let mut head = Fields { rest: bytes };
-        match head.take(1, "it is empty")?[0] {
-            VERSION => {}
-            version => return Err(Refused::Newer(version)),
-        }
-        let crawl = head.number("the length of its crawl")?;
-        if crawl > BATCH_CRAWL_BYTES_MAX as u64 {
-            return Err(Refused::TooLarge);
-        }
-        let crawl = head.take(crawl as usize, "its crawl")?;
-        let crawl = std::str::from_utf8(crawl).map_err(|_| Refused::Malformed("its crawl is not UTF-8"))?.to_owned();
-        let length = head.number("its length")?;
-        if length > (BATCH_TEXT_BYTES_MAX + BATCH_LINKS_MAX * 4 + 16) as u64 {
-            return Err(Refused::TooLarge);
-        }
-        let plain = zstd::bulk::Decompressor::with_prepared_dictionary(&self.reading)
-            .and_then(|mut unpacker| unpacker.decompress(head.rest, length as usize))
-            .map_err(|_| Refused::Malformed("what is compressed"))?;
-        if plain.len() as u64 != length {
-            return Err(Refused::Malformed("its length is another"));
-        }
-        Ok(Batch { crawl, links: read_links(&plain)? })
-    }
-}
-
-fn attribute_of(link: &Link) -> u8 {
-    link.depth.min(DEPTH_MAX) as u8 | if link.needed { NEEDED } else { 0 } | if link.gone { GONE } else { 0 }
-}
-
-fn read_links(plain: &[u8]) -> Result<Vec<Link>, Refused> {
-    let mut fields = Fields { rest: plain };
-    let count = fields.number("how many links")?;
-    if count > BATCH_LINKS_MAX as u64 {
-        return Err(Refused::TooLarge);
-    }
-    let attributes = fields.take(count as usize, "attributes")?;
-    let mut shared = Vec::with_capacity(count as usize);
-    for _ in 0..count {
-        shared.push(fields.number("what is shared")? as usize);
-    }
-    let mut links: Vec<Link> = Vec::with_capacity(count as usize);
-    let mut text = 0;
-    for (attribute, shared) in attributes.iter().zip(shared) {
-        let end = fields.rest.iter().position(|byte| *byte == b'\n').ok_or(Refused::Malformed("a URL without end"))?;
-        let rest = fields.take(end, "a URL")?;
-        fields.take(1, "the end of a URL")?;
-        let before = links.last().map_or("", |link| link.url.as_str());
-        // Fetch form is ASCII, checked below, so every cut is between characters.
-        let begin = before.get(..shared).ok_or(Refused::Malformed("more is shared than there is"))?;
-        text += shared + rest.len();
-        if text > BATCH_TEXT_BYTES_MAX {
-            return Err(Refused::TooLarge);
-        }
-        let rest = std::str::from_utf8(rest).map_err(|_| Refused::Malformed("a URL is not ASCII"))?;
-        let url = [begin, rest].concat();
-        if !is_link(&url) {
-            return Err(Refused::Malformed("a URL that is none"));
-        }
-        if attribute & !(NEEDED | GONE | DEPTH_MAX as u8) != 0 {
-            return Err(Refused::Malformed("an attribute"));
-        }
-        let link = Link {
-            url,
-            depth: u16::from(attribute & DEPTH_MAX as u8),
-            needed: attribute & NEEDED != 0,
-            gone: attribute & GONE != 0,
-        };
-        if links.last().is_some_and(|last| last.url > link.url) {
-            return Err(Refused::Malformed("links out of order"));
-        }
-        links.push(link);
-    }
-    match fields.rest.is_empty() {
-        true => Ok(links),
-        false => Err(Refused::Malformed("more than its links")),
-    }
-}
-
-fn put_number(mut number: u64, out: &mut Vec<u8>) {
-    while number >= 0x80 {
-        out.push(number as u8 | 0x80);
-        number >>= 7;
-    }
-    out.push(number as u8);
-}
-
-/// What is left to read; an error names what should have stood there.
-struct Fields<'b> {
-    rest: &'b [u8],
-}
-
-impl<'b> Fields<'b> {
-    fn take(&mut self, count: usize, what: &'static str) -> Result<&'b [u8], Refused> {
-        let (taken, rest) = self.rest.split_at_checked(count).ok_or(Refused::Malformed(what))?;
-        self.rest = rest;
-        Ok(taken)
-    }
-
-    fn number(&mut self, what: &'static str) -> Result<u64, Refused> {
-        let mut number = 0;
-        for shift in (0..28).step_by(7) {
-            let byte = self.take(1, what)?[0];
-            number |= u64::from(byte & 0x7f) << shift;
-            if byte & 0x80 == 0 {
-                return Ok(number);
-            }
-        }
-        Err(Refused::Malformed(what))
-    }
 }
 
 /// Which links were sent lately: hashes in two generations. A link that is not remembered is sent once more, which harms nobody.
@@ -419,25 +232,6 @@ fn refilled(left: u64, at_ms: u64, now_ms: u64) -> u64 {
     left.saturating_add(more).min(SENDER_LINKS_BURST)
 }
 
-/// Any bytes are a batch or an error, and a batch reads back as it was.
-pub fn fuzz_links(bytes: &[u8]) {
-    thread_local! {
-        static CODEC: Codec = Codec::default();
-    }
-    CODEC.with(|codec| {
-        if let Ok(batch) = codec.decode(bytes) {
-            let mut again = batch.clone();
-            if let Ok(written) = codec.encode(&mut again) {
-                assert_eq!(codec.decode(&written).as_ref(), Ok(&again));
-            }
-        }
-        // The same without zstd in the way: mutations of a compressed stream seldom get past it.
-        if let Ok(links) = read_links(bytes) {
-            assert!(links.len() <= BATCH_LINKS_MAX && links.iter().all(|link| is_link(&link.url)));
-        }
-    });
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -448,77 +242,6 @@ mod tests {
 
     fn batch(urls: &[&str]) -> Batch {
         Batch { crawl: "docs".into(), links: urls.iter().map(|url| link(url)).collect() }
-    }
-
-    #[test]
-    fn a_batch_reads_back_sorted_and_each_link_once() {
-        let codec = Codec::default();
-        let mut sent =
-            batch(&["http://b.example/x", "http://a.example/1", "http://a.example/1", "not in fetch form", ""]);
-        sent.links.push(Link { url: "http://a.example/gone".into(), depth: 400, needed: true, gone: true });
-        let message = codec.encode(&mut sent).unwrap();
-        let read = codec.decode(&message).unwrap();
-        let urls: Vec<_> = read.links.iter().map(|link| link.url.as_str()).collect();
-        assert_eq!(urls, ["http://a.example/1", "http://a.example/gone", "http://b.example/x"]);
-        assert_eq!(read.links[1], Link { url: "http://a.example/gone".into(), depth: 15, needed: true, gone: true });
-        assert_eq!(read.crawl, "docs");
-        let mut none = Batch::default();
-        assert_eq!(codec.decode(&codec.encode(&mut none).unwrap()), Ok(none));
-    }
-
-    #[test]
-    fn bytes_that_are_no_batch_are_refused_and_say_why() {
-        let codec = Codec::default();
-        let whole = codec.encode(&mut batch(&["http://a.example/1", "http://a.example/2"])).unwrap();
-        for cut in 0..whole.len() {
-            assert!(codec.decode(&whole[..cut]).is_err(), "{cut}");
-        }
-        assert_eq!(codec.decode(&[9]), Err(Refused::Newer(9)));
-        assert_eq!(codec.decode(&vec![1; BATCH_BYTES_MAX + 1]), Err(Refused::TooLarge));
-        // Says it unpacks to more than a batch may have.
-        assert_eq!(codec.decode(&[1, 0, 0xff, 0xff, 0xff, 0x7f, 0]), Err(Refused::TooLarge));
-        for (plain, why) in [
-            (&b"\x01\x00\x05http://a/\n"[..], Refused::Malformed("more is shared than there is")),
-            (b"\x01\x80\x00http://a/\n", Refused::Malformed("an attribute")),
-            (b"\x01\x00\x00http://a b\n", Refused::Malformed("a URL that is none")),
-            (b"\x01\x00\x00http://a/", Refused::Malformed("a URL without end")),
-            (b"\x02\x00\x00\x00\x00http://b/\nhttp://a/\n", Refused::Malformed("links out of order")),
-            (b"\x01\x00\x00http://a/\nmore", Refused::Malformed("more than its links")),
-        ] {
-            assert_eq!(read_links(plain), Err(why));
-        }
-    }
-
-    /// The kept inputs of the fuzzer are frozen batches: those of the first version are read for ever.
-    #[test]
-    fn frozen_batches_are_read_as_ever() {
-        let folder = std::path::Path::new(env!("CARGO_MANIFEST_DIR")).join("fuzz/links");
-        let codec = Codec::default();
-        let mut pages =
-            batch(&["https://a.example/", "https://www.a.example/docs/index.html", "https://b.example/?q=1"]);
-        pages.links.push(Link { url: "https://b.example/logo.png".into(), depth: 3, needed: true, gone: false });
-        pages.links.push(Link { url: "https://b.example/old".into(), depth: 0, needed: false, gone: true });
-        for (name, mut sent) in [("pages", pages), ("none", Batch::default())] {
-            let written = codec.encode(&mut sent).unwrap();
-            if std::env::var_os("SKEP_FREEZE").is_some() {
-                std::fs::write(folder.join(name), &written).unwrap();
-            }
-            let frozen = std::fs::read(folder.join(name)).unwrap();
-            assert_eq!(codec.decode(&frozen), Ok(sent), "{name}");
-        }
-    }
-
-    #[test]
-    fn a_batch_that_is_too_large_is_not_sent() {
-        let codec = Codec::default();
-        let mut many = Batch {
-            links: (0..=BATCH_LINKS_MAX).map(|n| link(&format!("http://a/{n}"))).collect(),
-            ..Batch::default()
-        };
-        assert_eq!(codec.encode(&mut many), Err(Refused::TooLarge));
-        many.links.pop();
-        assert!(codec.encode(&mut many).is_ok());
-        assert!(!is_link(&"x".repeat(LINK_BYTES_MAX + 1)));
     }
 
     #[test]

@@ -251,7 +251,8 @@ pub enum Action {
         from: Key,
         /// The segment, how much of it there is, and its seal to compare with.
         extent: Extent,
-        /// Bytes that are here already.
+        /// Bytes that are here already. Zero although some are here: they do not fit; the whole is copied beside them, and takes their
+        /// place when it verifies.
         have: u64,
     },
     /// Hash bytes of this archive under [`crate::audit::proof_key`]; then [`Event::Hashed`].

@@ -159,7 +159,8 @@ impl Settings {
 
     /// Whether a recovery can only begin when every lease of the lost majority has run out: the safety of the whole rests on it.
     pub fn check(&self) -> Result<(), &'static str> {
-        if self.recover_ms < self.unseen_ms + self.refuse_ms() {
+        // A node looks at its watchers not at every moment, but at least with every ping.
+        if self.recover_ms < self.unseen_ms + self.ping_ms + self.refuse_ms() {
             return Err("recovery must wait longer than a node takes to notice its absence, and a lease to run out");
         }
         if self.silence_ms <= self.ping_ms {

@@ -1,8 +1,9 @@
-//! Small worlds in which everything goes wrong, on fixed seeds.
+//! Worlds in which everything goes wrong, on fixed seeds: small ones in which all of it happens at once and mutants are sought, 500 nodes
+//! that watch each other, and 20,000 over days.
 
 use skep_ring::simulate::auditor::Rule;
 use skep_ring::simulate::plan::Plan;
-use skep_ring::simulate::scenario::{Filling, brisk, world};
+use skep_ring::simulate::scenario::{Asked, Filling, Report, SLICE_BYTES, Scenario, brisk, run, shortened, world};
 use skep_ring::simulate::world::{Options, World};
 use skep_ring::{Chance, Mutation, Settings};
 
@@ -88,7 +89,9 @@ fn nothing_breaks(seed: u64, real: bool) {
 
 #[test]
 fn nothing_breaks_in_rough_worlds() {
-    SEEDS.for_each(|seed| nothing_breaks(seed, false));
+    // A soak asks for more of them.
+    let seeds = std::env::var("SKEP_WORLDS").ok().map(|count| 1..=count.parse().expect("a number of seeds"));
+    seeds.unwrap_or(SEEDS).for_each(|seed| nothing_breaks(seed, false));
 }
 
 #[test]
@@ -109,4 +112,88 @@ fn mutants_are_found() {
         });
         assert!(found.is_some(), "{mutation:?} goes unnoticed");
     }
+}
+
+/// Real times for what nodes do every few seconds; what takes a day takes 20 minutes, so lives are as much shorter.
+const SHORTENED: f64 = 1.0 / 72.0;
+
+/// 500 nodes that each have a roster of their own and watch each other, for an hour.
+fn full(scenario: Scenario, life_days: f64, seed: u64) -> Report {
+    let asked = Asked {
+        nodes: 500,
+        slice_bits: 10,
+        copies: 3,
+        days: 1.0 / 24.0,
+        life_days: life_days * SHORTENED,
+        seed,
+        scenario,
+        slice_bytes: 1_000_000,
+    };
+    let report = run(&asked, shortened());
+    assert_eq!(report.broken, [], "{scenario:?}, a life of {life_days} days, seed {seed}");
+    assert!(report.figures.heard_ms.len() > 400 || scenario == Scenario::Split);
+    report
+}
+
+/// 20,000 nodes that share one view, for days; what is silent is told to its watchers.
+fn large(scenario: Scenario, life_days: f64, days: f64, seed: u64) -> Report {
+    let asked =
+        Asked { nodes: 20_000, slice_bits: 13, copies: 3, days, life_days, seed, scenario, slice_bytes: SLICE_BYTES };
+    let report = run(&asked, Settings::default());
+    assert_eq!(report.broken, [], "{scenario:?}, a life of {life_days} days, seed {seed}");
+    assert!(report.departures > 0);
+    report
+}
+
+#[test]
+fn five_hundred_nodes_live_a_year_on_average() {
+    let report = full(Scenario::Churn, 365.0, 11);
+    assert!(report.departures > 0 && !report.figures.repaired_ms.is_empty());
+    let heard_ms = report.figures.heard_ms.iter().copied().max().unwrap_or(0);
+    assert!(heard_ms <= 2 * MINUTE, "somebody heard of an absence after {heard_ms} ms");
+}
+
+#[test]
+fn five_hundred_nodes_live_three_months_on_average() {
+    let report = full(Scenario::Churn, 90.0, 12);
+    assert!(report.departures > 8 && report.figures.repaired_ms.len() > 20);
+    let heard_ms = report.figures.heard_ms.iter().copied().max().unwrap_or(0);
+    assert!(heard_ms <= 2 * MINUTE, "somebody heard of an absence after {heard_ms} ms");
+}
+
+#[test]
+fn a_region_of_five_hundred_nodes_goes_dark() {
+    assert!(full(Scenario::Region, 365.0, 13).departures > 80);
+}
+
+#[test]
+fn five_hundred_nodes_fall_in_two_and_heal() {
+    full(Scenario::Split, 365.0, 14);
+}
+
+#[test]
+fn a_tenth_of_five_hundred_nodes_lies() {
+    full(Scenario::Byzantine, 90.0, 15);
+}
+
+#[test]
+fn twenty_thousand_nodes_live_a_year_on_average() {
+    let report = large(Scenario::Churn, 365.0, 2.0, 21);
+    assert!(report.figures.repaired_ms.len() > 20);
+}
+
+#[test]
+fn twenty_thousand_nodes_live_three_months_on_average() {
+    let report = large(Scenario::Churn, 90.0, 1.5, 22);
+    assert!(report.figures.repaired_ms.len() > 100);
+}
+
+#[test]
+fn a_region_of_twenty_thousand_nodes_goes_dark() {
+    assert!(large(Scenario::Region, 365.0, 0.15, 23).departures > 3000);
+}
+
+#[test]
+fn a_tenth_of_twenty_thousand_nodes_lies() {
+    large(Scenario::Byzantine, 90.0, 1.0, 24);
 }

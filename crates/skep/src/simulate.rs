@@ -118,8 +118,13 @@ fn model(report: &Report) -> Vec<(&'static str, f64)> {
         let life_days = report.asked.life_days;
         losses_per_slice_year(&Rates { copies: usize::from(report.asked.copies), life_days, late_h, soon_h })
     };
+    // A node that is full has larger slices to copy, unless there are more of them.
+    let slices = f64::from(1u32 << report.asked.slice_bits);
+    let full_bytes = 1e12 * report.asked.nodes as f64 / slices / f64::from(report.asked.copies);
+    let full_h = copy_h * full_bytes / report.asked.slice_bytes.max(1) as f64;
     vec![
         ("24 h, 1 h with one copy left", rates(24.0 + copy_h, 1.0 + copy_h)),
+        ("the same, 1 TB in each node", rates(24.0 + full_h, 1.0 + full_h)),
         ("always 24 h", rates(24.0 + copy_h, 24.0 + copy_h)),
         ("always 6 h", rates(6.0 + copy_h, 6.0 + copy_h)),
         ("always 7 days", rates(168.0 + copy_h, 168.0 + copy_h)),
@@ -140,6 +145,8 @@ fn object(report: &Report) -> Value {
         "repair_bytes_per_s_and_node": report.repair_bytes_per_s,
         "absence_known_s_mean": mean(&figures.noticed_ms).map(|ms| ms / 1000.0),
         "absence_known_s_max": figures.noticed_ms.iter().max().map(|ms| *ms as f64 / 1000.0),
+        "absence_heard_by_all_s_max": figures.heard_ms.iter().max().map(|ms| *ms as f64 / 1000.0),
+        "slice_bytes": report.asked.slice_bytes,
         "load_deviation": report.load.0, "load_most": report.load.1, "view_bytes": report.view_bytes,
         "losses_per_slice_year": report.loss_rate,
         "model": model(report).into_iter().map(|(rule, rate)| json!({ "rule": rule, "losses_per_slice_year": rate })).collect::<Vec<_>>(),
@@ -179,7 +186,13 @@ fn table(report: &Report) -> String {
         format!("{traffic:.1} kB/s{}", beside(format!("{:.0} kB/s at 1 TB", notes.2 / 1000.0))),
     );
     let noticed = match (mean(&figures.noticed_ms), figures.noticed_ms.iter().max()) {
-        (Some(mean), Some(most)) => format!("{:.0} s, at most {:.0} s", mean / 1000.0, *most as f64 / 1000.0),
+        (Some(mean), Some(most)) => {
+            let proven = format!("{:.0} s, at most {:.0} s", mean / 1000.0, *most as f64 / 1000.0);
+            match figures.heard_ms.iter().max() {
+                Some(heard) => format!("{proven}; heard by everybody after {:.0} s", *heard as f64 / 1000.0),
+                None => proven,
+            }
+        }
         _ => "nobody was absent".into(),
     };
     row("absence known after", noticed);

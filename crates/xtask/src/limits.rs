@@ -182,3 +182,5 @@ pub const POSTGRES_CHANGES_PER_S_MIN: f64 = 20_000.0;
 
 /// Nodes of the ring that is simulated at full size.
 pub const SIMULATE_NODES: u64 = 20_000;
+/// Small worlds of the same soak, each with its own seed.
+pub const SIMULATE_WORLDS: u64 = 200;

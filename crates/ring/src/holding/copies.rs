@@ -26,6 +26,7 @@ impl Holding {
     /// A pull has ended well.
     pub(crate) fn pulled(&mut self, ctx: &mut Context<'_>, extent: Extent) {
         self.end_pull(ctx, &extent.segment);
+        self.afresh.retain(|segment| *segment != extent.segment);
         self.grown(ctx, extent);
     }
 
@@ -47,6 +48,16 @@ impl Holding {
     pub(crate) fn pull_failed(&mut self, ctx: &mut Context<'_>, from: Key, segment: Segment, why: PullFault) {
         self.end_pull(ctx, &segment);
         match why {
+            // What came was put behind what is here, and either may be wrong: it is copied whole before anybody is blamed.
+            PullFault::Altered if self.begun(&segment) > 0 && !self.afresh.contains(&segment) => {
+                self.afresh.push(segment);
+                ctx.note(
+                    What::Altered,
+                    None,
+                    self.slice,
+                    "a copy does not verify, and is made anew from its beginning",
+                );
+            }
             PullFault::Altered => {
                 self.distrust(ctx, from);
                 ctx.note(What::Altered, Some(from), self.slice, "bytes of this peer do not verify");
@@ -58,6 +69,11 @@ impl Holding {
             }
             PullFault::Own => {}
         }
+    }
+
+    /// Bytes of a segment that are here, of the same generation.
+    fn begun(&self, segment: &Segment) -> u64 {
+        self.own.get(segment).filter(|own| own.segment == *segment).map_or(0, |own| own.bytes)
     }
 
     /// Nothing more is pulled from a peer whose bytes do not verify, and its copy does not count.
@@ -179,21 +195,28 @@ impl Holding {
         }
     }
 
-    /// Everything that trusted holders have, as far as they told.
-    fn elsewhere(&self, ctx: &Context<'_>) -> Inventory {
-        let mut all = Inventory::default();
+    /// What trusted holders have, as far as they told, and is not here.
+    fn lacking(&self, ctx: &Context<'_>) -> Inventory {
         let trusted = |node: &Key| {
             !self.distrusted.contains(node)
                 && (self.is_source(node) || self.adopter == Some(*node))
                 && !ctx.is_away(node)
         };
-        self.told.iter().filter(|(node, _)| trusted(node)).for_each(|(_, inventory)| all.unite(inventory));
-        all
+        let mut lacking = Inventory::default();
+        for (node, told) in &self.told {
+            let mut more = self.own.lacking(told).peekable();
+            if more.peek().is_some() && trusted(node) {
+                more.for_each(|extent| {
+                    lacking.put(*extent);
+                });
+            }
+        }
+        lacking
     }
 
     /// Whether everything that is known elsewhere is here.
     pub(crate) fn is_caught_up(&self, ctx: &Context<'_>) -> bool {
-        self.own.covers(&self.elsewhere(ctx))
+        self.lacking(ctx).extents().is_empty()
     }
 
     /// Begins pulls, the newest first.
@@ -214,7 +237,7 @@ impl Holding {
         if self.told.is_empty() {
             return;
         }
-        let lacking = self.own.lacks(&self.elsewhere(ctx));
+        let lacking = self.own.lacks(&self.lacking(ctx));
         for extent in lacking {
             if self.pulling.len() >= SLICE_PULLS_MAX || *ctx.pulls >= PULLS_MAX {
                 due.at(now_ms + ctx.settings.answer_ms);
@@ -226,8 +249,7 @@ impl Holding {
             let number = ctx.chance.number();
             let reachable = self.told.iter().filter(|(node, _)| !ctx.is_away(node));
             let Some(from) = source(&extent, reachable, &self.distrusted, number) else { continue };
-            let same = self.own.get(&extent.segment).filter(|own| own.segment == extent.segment);
-            let have = same.map_or(0, |own| own.bytes);
+            let have = if self.afresh.contains(&extent.segment) { 0 } else { self.begun(&extent.segment) };
             self.pulling.push((extent.segment, from, now_ms));
             *ctx.pulls += 1;
             ctx.out.push(Action::Pull { slice: self.slice, from, extent, have });

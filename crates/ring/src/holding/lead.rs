@@ -296,7 +296,8 @@ impl Holding {
             return;
         }
         // What was there before this node led is kept by whoever comes next; what it writes itself, once acknowledged.
-        let before: Vec<Extent> = self.own.sealed().copied().collect();
+        let sealed = |extent: &&Extent| extent.seal.is_some();
+        let before: Vec<Extent> = self.floor.lacking(&self.own).filter(sealed).copied().collect();
         before.into_iter().for_each(|extent| {
             self.floor.put(extent);
         });
@@ -335,8 +336,8 @@ impl Holding {
             self.propose_nodes(ctx, nodes);
             return;
         }
-        due.at(now_ms + again_ms);
         if complete {
+            due.at(now_ms + again_ms);
             self.challenge(ctx, to);
             return;
         }
@@ -345,12 +346,18 @@ impl Holding {
             // It takes the request and does nothing: somebody else is asked, and this one again much later.
             self.slow.retain(|(node, _)| *node != to);
             self.slow.push((to, now_ms + SLOW_PATIENCES * patience_ms));
+            due.at(now_ms + again_ms);
             self.copying = None;
             ctx.note(What::Suspended, Some(to), self.slice, "it was asked to copy and does not");
             return;
         }
-        if now_ms >= copying.asked_ms + 6 * again_ms {
+        // It tells when it has more; only a request that was lost is repeated.
+        let asked_again = now_ms >= copying.asked_ms + 6 * again_ms;
+        if asked_again {
             copying.asked_ms = now_ms;
+        }
+        due.at(copying.asked_ms + 6 * again_ms);
+        if asked_again {
             let epoch = self.chain.latest().clone();
             let extents: Vec<Extent> = self.own.extents().to_vec();
             if extents.is_empty() {

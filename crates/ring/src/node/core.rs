@@ -21,6 +21,9 @@ use crate::settings::Settings;
 use crate::view::View;
 use crate::watch::{Watch, Watched};
 
+/// How often from one ping to the next it is looked whether this node may act.
+const ACTS_PER_PING: u64 = 3;
+
 pub(super) struct Slot {
     pub holding: Holding,
     pub due_ms: u64,
@@ -37,6 +40,8 @@ pub struct Core {
     audits: Audits,
     pulls: usize,
     clocks: BTreeMap<Key, i64>,
+    /// How far the clocks of others are ahead.
+    clock_off_ms: i64,
     own_wall_ms: u64,
     budgets: HashMap<Key, (u64, u64)>,
     removals: BTreeMap<Slice, BTreeMap<Hash, Arc<[u8]>>>,
@@ -50,7 +55,11 @@ pub struct Core {
     twins: u32,
     left: bool,
     acts: bool,
+    /// When it was last looked whether this node may act.
+    acts_ms: Option<u64>,
     signed_ms: u64,
+    /// No slice is due before this.
+    due_floor_ms: u64,
 }
 
 impl Core {
@@ -66,6 +75,7 @@ impl Core {
             audits: Audits::default(),
             pulls: 0,
             clocks: BTreeMap::new(),
+            clock_off_ms: 0,
             own_wall_ms: 0,
             budgets: HashMap::new(),
             removals: BTreeMap::new(),
@@ -79,7 +89,9 @@ impl Core {
             twins: 0,
             left: false,
             acts: false,
+            acts_ms: None,
             signed_ms: 0,
+            due_floor_ms: 0,
         }
     }
 
@@ -101,6 +113,7 @@ impl Core {
     /// Takes over a slice as it stands: how a restart and a simulation begin.
     pub fn adopt(&mut self, holding: Holding) {
         self.slots.insert(holding.latest().slice, Slot { holding, due_ms: 0 });
+        self.due_by(0);
     }
 
     /// What was kept about promises before a restart.
@@ -117,7 +130,7 @@ impl Core {
 
     /// When [`Event::Tick`] has something to do.
     pub fn due_ms(&self) -> u64 {
-        let slices = self.slots.values().map(|slot| slot.due_ms).min().unwrap_or(u64::MAX);
+        let slices = self.due_floor_ms;
         let own = if self.settings.watching {
             self.watch.due_ms().min(self.compare_ms).min(self.renew_ms).min(self.summary_ms)
         } else {
@@ -140,11 +153,11 @@ impl Core {
 
     /// Whether the own clock agrees with those of others.
     pub fn clock_fits(&self) -> bool {
-        self.clock_off_ms().abs() <= CLOCK_OFF_MS_MAX
+        self.clock_off_ms.abs() <= CLOCK_OFF_MS_MAX
     }
 
     /// How far the clocks of others are ahead: the median, once two or more are known.
-    fn clock_off_ms(&self) -> i64 {
+    fn median_off_ms(&self) -> i64 {
         if self.clocks.len() < 2 {
             return 0;
         }
@@ -158,7 +171,7 @@ impl Core {
 
     /// A node whose clock is off goes by that of the others: it does not lead, and is otherwise of use.
     fn corrected(&self, now: Now) -> Now {
-        let off_ms = self.clock_off_ms();
+        let off_ms = self.clock_off_ms;
         let wall_ms =
             if off_ms.abs() > CLOCK_OFF_MS_MAX { now.wall_ms.saturating_add_signed(off_ms) } else { now.wall_ms };
         Now { wall_ms, ..now }
@@ -173,8 +186,7 @@ impl Core {
     pub fn handle(&mut self, view: &mut View, event: Event, now: Now, chance: &mut Chance, out: &mut Vec<Action>) {
         self.own_wall_ms = now.wall_ms;
         let now = self.corrected(now);
-        self.acts = !self.settings.watching
-            || (self.twins <= 3 && self.watch.may_act(&view.roster, &self.key, &self.settings, now.mono_ms));
+        self.look_whether_to_act(view, now.mono_ms);
         match event {
             Event::Tick => self.tick(view, now, chance, out),
             Event::Received { from, message } => self.received(view, from, message, now, chance, out),
@@ -186,7 +198,7 @@ impl Core {
                 }
             }
             Event::Changed { node } => self.changed(&node, now),
-            Event::Rewish => self.slots.values_mut().for_each(|slot| slot.due_ms = 0),
+            Event::Rewish => self.look_at_all(0),
             Event::Grown { slice, extent } => {
                 self.with(view, slice, now, chance, out, |holding, ctx| holding.grown(ctx, extent));
             }
@@ -219,12 +231,28 @@ impl Core {
             Event::Leave => {
                 self.record.standing = Standing::Leaving;
                 self.sign_anew(view, now, chance, out);
-                self.slots.values_mut().for_each(|slot| slot.due_ms = 0);
+                self.look_at_all(0);
             }
             Event::Repair { slice } => {
                 self.with(view, slice, now, chance, out, |holding, _| holding.hurry());
             }
         }
+    }
+
+    /// Whether this node may act changes with pings, not with every message; a part of the time between two is nothing beside what a
+    /// recovery waits.
+    fn look_whether_to_act(&mut self, view: &View, now_ms: u64) {
+        if self.acts_ms.is_some_and(|at| now_ms < at + self.settings.ping_ms / ACTS_PER_PING) {
+            return;
+        }
+        self.acts_ms = Some(now_ms);
+        self.acts = !self.settings.watching
+            || (self.twins <= 3 && self.watch.may_act(&view.roster, &self.key, &self.settings, now_ms));
+    }
+
+    /// Something about slices has changed: they are looked at no later than then.
+    fn due_by(&mut self, due_ms: u64) {
+        self.due_floor_ms = self.due_floor_ms.min(due_ms);
     }
 
     /// Looks at a slice after something was done to it.
@@ -258,7 +286,10 @@ impl Core {
         act(&mut slot.holding, &mut ctx);
         let again = slot.holding.look(&mut ctx);
         match again {
-            Some(due_ms) => slot.due_ms = due_ms.max(now.mono_ms + 1),
+            Some(due_ms) => {
+                slot.due_ms = due_ms.max(now.mono_ms + 1);
+                self.due_floor_ms = self.due_floor_ms.min(slot.due_ms);
+            }
             None => {
                 self.slots.remove(&slice);
             }
@@ -305,6 +336,7 @@ impl Core {
         for slice in due {
             self.with(view, slice, now, chance, out, |_, _| {});
         }
+        self.due_floor_ms = self.slots.values().map(|slot| slot.due_ms).min().unwrap_or(u64::MAX);
         if self.record.standing == Standing::Leaving && self.slots.is_empty() && !self.left {
             self.left = true;
             self.record.standing = Standing::Left;
@@ -319,8 +351,15 @@ impl Core {
             return;
         }
         self.members_version = view.version();
-        self.watch.recount(&view.roster, &view.watchers, self.key, None, now.mono_ms);
-        self.slots.values_mut().for_each(|slot| slot.due_ms = slot.due_ms.min(now.mono_ms));
+        if self.settings.watching {
+            self.watch.recount(&view.roster, &view.watchers, self.key, None, now.mono_ms);
+        }
+        self.look_at_all(now.mono_ms);
+    }
+
+    fn look_at_all(&mut self, due_ms: u64) {
+        self.slots.values_mut().for_each(|slot| slot.due_ms = slot.due_ms.min(due_ms));
+        self.due_by(due_ms);
     }
 
     /// The circle has changed: other watchers are written into the own record, unless this node may already be out of view.
@@ -344,6 +383,7 @@ impl Core {
         for slot in self.slots.values_mut().filter(|slot| slot.holding.concerns(node)) {
             slot.due_ms = slot.due_ms.min(now.mono_ms);
         }
+        self.due_by(now.mono_ms);
     }
 
     /// Signs the own record with a higher sequence, and spreads it.
@@ -638,6 +678,7 @@ impl Core {
             self.clocks.pop_first();
         }
         self.clocks.insert(from, wall_ms as i64 - self.own_wall_ms as i64);
+        self.clock_off_ms = self.median_off_ms();
     }
 
     /// Others still believe an older absence: they have not taken in the newer record.
@@ -666,6 +707,7 @@ impl Core {
         for slot in self.slots.values_mut() {
             if nodes.iter().any(|node| slot.holding.concerns(node)) {
                 slot.due_ms = slot.due_ms.min(now.mono_ms);
+                self.due_floor_ms = self.due_floor_ms.min(slot.due_ms);
             }
         }
     }

@@ -172,7 +172,7 @@ pub struct Filling {
     pub real: bool,
     /// One view for all.
     pub shared: bool,
-    /// Share of nodes that lie.
+    /// Share of the weight that lies.
     pub liars: f64,
     /// Bytes of each slice at the beginning.
     pub slice_bytes: u64,
@@ -226,9 +226,9 @@ pub fn world(options: Options, filling: &Filling) -> World {
             link
         })
         .collect();
+    let actors = actors(&records[..filling.nodes], filling.liars, &mut chance);
     for (number, record) in records.into_iter().enumerate() {
-        let lies = number < filling.nodes && chance.happens(filling.liars);
-        let actor = if lies { *chance.pick(&LIARS).expect("some") } else { Actor::Honest };
+        let actor = actors.get(number).copied().unwrap_or(Actor::Honest);
         world.add(founding.seal(number), record, Vec::new(), actor);
     }
     for link in &links {
@@ -254,6 +254,23 @@ pub fn world(options: Options, filling: &Filling) -> World {
         (0..filling.nodes).for_each(|node| world.start_with(node, Some(base.clone())));
     }
     world
+}
+
+/// Who lies, and how: nodes drawn by lot until they have this share of all weight, every way to lie as often as any other.
+fn actors(records: &[NodeRecord], share: f64, chance: &mut Chance) -> Vec<Actor> {
+    let weight = |record: &NodeRecord| f64::from(earned(record.certificate.certificate.capacity_gb));
+    let mut actors = vec![Actor::Honest; records.len()];
+    let mut left = share * records.iter().map(weight).sum::<f64>();
+    let mut lot: Vec<(u64, usize)> = (0..records.len()).map(|number| (chance.number(), number)).collect();
+    lot.sort_unstable();
+    for ((_, number), liar) in lot.into_iter().zip(LIARS.into_iter().cycle()) {
+        left -= weight(&records[number]);
+        if left < 0.0 {
+            break;
+        }
+        actors[number] = liar;
+    }
+    actors
 }
 
 /// Times for worlds of minutes instead of days.
@@ -294,8 +311,10 @@ pub fn shortened() -> Settings {
     }
 }
 
-/// In large runs so few slices are crawled: the others only change hands.
-const CRAWL_EVERY: u32 = 1 << 12;
+/// Slices that are crawled where every node watches others, as bits: all others only change hands …
+const CRAWLED_BITS: u8 = 8;
+/// … and in runs of days.
+const CRAWLED_LONG_BITS: u8 = 2;
 
 /// Bytes of a slice in large runs: a terabyte a node at 20,000 nodes, 2^20 slices and three copies.
 pub const SLICE_BYTES: u64 = 6_360_000_000;
@@ -311,7 +330,7 @@ pub fn run(asked: &Asked, settings: Settings) -> Report {
     let options = Options {
         seed: asked.seed,
         settings: Settings { watching: full, ..settings },
-        crawl_every: if full { 1 } else { CRAWL_EVERY },
+        crawl_every: 1 << asked.slice_bits.saturating_sub(if full { CRAWLED_BITS } else { CRAWLED_LONG_BITS }),
         loss: if full { 0.01 } else { 0.0 },
         ..Options::default()
     };

@@ -89,6 +89,7 @@ pub struct Sim {
     promises: BTreeMap<Slice, (Ballot, Option<(Ballot, Holders)>)>,
     tick_ms: u64,
     pub(super) life: u32,
+    started_ms: u64,
     pub(super) rate_ppm: i64,
     /// Its wall clock is off by so much.
     pub off_ms: i64,
@@ -211,6 +212,7 @@ impl World {
             promises: BTreeMap::new(),
             tick_ms: u64::MAX,
             life: 0,
+            started_ms: 0,
             rate_ppm,
             off_ms: 0,
             writing: BTreeMap::new(),
@@ -250,6 +252,7 @@ impl World {
         }
         let sim = &mut self.nodes[node];
         sim.life += 1;
+        sim.started_ms = self.now_ms;
         // A writer begins a new segment after any restart.
         sim.writing.clear();
         sim.leading.clear();
@@ -498,7 +501,8 @@ impl World {
                     if heard.len() == 1 {
                         self.figures.noticed_ms.push(self.now_ms - *since);
                     }
-                    if self.shared.is_none() {
+                    // Who came later hears it with everything else.
+                    if self.shared.is_none() && self.nodes[node].started_ms <= *since {
                         self.figures.heard_ms.push(self.now_ms - *since);
                     }
                 }
@@ -572,7 +576,9 @@ impl World {
                 self.send(node, to, message.clone());
             }
         }
-        let after = 20_000 + self.chance.below(20_000);
+        // In runs of days liars have more patience, or most of what is simulated would be their noise.
+        let pause = if self.shared.is_some() { 240 * 20_000 } else { 20_000 };
+        let after = pause + self.chance.below(pause);
         self.at(self.now_ms + after, Happening::Mischief { node });
     }
 }
