@@ -88,7 +88,10 @@ pub fn line_of(record: &mut Record<'_>) -> io::Result<Option<Line>> {
         return Ok(None);
     }
     let Some(time) = head.date_ms() else { return Ok(None) };
-    let url = head.target_uri().map(|url| decode(url).replace(' ', "%20"));
+    let url = head.target_uri().map(|url| match url.contains(&b' ') {
+        true => decode(url).replace(' ', "%20"),
+        false => decode(url).into_owned(),
+    });
     let declared = head.get("WARC-Payload-Digest").filter(|d| !d.is_empty()).map(|d| decode(d).into_owned());
     let media = if head.is_arc() { None } else { head.get("Content-Type").map(|t| media_type(&decode(t))) };
     let mut line = Line {
@@ -119,7 +122,11 @@ pub fn line_of(record: &mut Record<'_>) -> io::Result<Option<Line>> {
 impl Line {
     /// The whole line, without its line end.
     pub fn text(&self, offset: u64, length: u64, filename: &str) -> String {
-        let mut out = String::with_capacity(256);
+        // Most lines need no more room than this: nothing is escaped.
+        let fields = [&self.url, &self.mime, &self.status, &self.digest];
+        let fields_bytes: usize = fields.into_iter().flatten().map(|field| field.len() + 16).sum();
+        let mut out =
+            String::with_capacity(self.key.len() + self.time.len() + fields_bytes + filename.len() + LINE_REST_BYTES);
         out.push_str(&self.key);
         out.push(' ');
         out.push_str(&self.time);
@@ -140,10 +147,18 @@ impl Line {
     }
 }
 
+/// Bytes of a line beside its key, time, fields and file name: names, marks, length and offset.
+const LINE_REST_BYTES: usize = 96;
+
 /// A string with everything but ASCII escaped, as Python's `json` writes it.
 pub fn quoted(out: &mut String, text: &str) {
     use std::fmt::Write;
     out.push('"');
+    if text.bytes().all(|byte| matches!(byte, b' '..=b'~') && byte != b'"' && byte != b'\\') {
+        out.push_str(text);
+        out.push('"');
+        return;
+    }
     for c in text.chars() {
         match c {
             '"' => out.push_str("\\\""),

@@ -140,6 +140,7 @@ impl Node {
         hash.as_bytes()[..6].iter().map(|byte| format!("{byte:02x}")).collect()
     }
 
+    #[expect(clippy::result_large_err, reason = "what is not taken goes back whole, once a bundle")]
     fn offer(&self, offer: Offer<Exchange>) -> Result<(), Offer<Exchange>> {
         let now_ms = self.elapsed_ms();
         let mut state = self.lock();
@@ -187,6 +188,7 @@ impl Node {
 
     /// Gives a bundle that checks what somebody brought to a few who are drawn, of other networks than have looked; gives it back where
     /// nobody is there who knows his trade.
+    #[expect(clippy::result_large_err, reason = "what is not taken goes back whole, once a bundle")]
     pub(crate) fn ask_others(&self, state: &mut State, mut held: Held) -> Result<(), Held> {
         let (now_ms, wall_ms) = (self.elapsed_ms(), self.now_ms());
         let (case, place) = match &held.purpose {

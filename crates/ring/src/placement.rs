@@ -66,7 +66,7 @@ impl Ring {
             ring.know(roster, index);
             all.extend(positions(roster, index));
         }
-        all.sort_unstable_by(|one, other| order(roster, *one).cmp(&order(roster, *other)));
+        all.sort_unstable_by_key(|one| order(roster, *one));
         ring.merge(roster, &all);
         ring
     }

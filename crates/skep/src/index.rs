@@ -77,7 +77,7 @@ pub fn run(typed: Typed) -> Result<Exit> {
     if let Some(bar) = bar {
         bar.finish_and_clear();
     }
-    lines.each(|line| writeln!(out, "{line}").map_err(output))?;
+    lines.each(|line| out.write_all(line.as_bytes()).and_then(|()| out.write_all(b"\n")).map_err(output))?;
     out.flush().map_err(output)?;
     Ok(if wrong { Exit::Undone } else { Exit::Done })
 }

@@ -172,6 +172,7 @@ mod tests {
             url: format!("http://example.org/{number}"),
             details: details.to_string(),
             line: format!("{{\"number\":{number}}}"),
+            links: Vec::new(),
         }
     }
 
