@@ -22,7 +22,7 @@ use std::sync::{Arc, Mutex, PoisonError};
 
 pub use crawling::network_crawl;
 pub use glue::{Glue, Others};
-pub use joining::{gigabytes, listen};
+pub use joining::listen;
 
 /// Be a node of a network: keep slices, crawl them, copy them, answer for all
 #[derive(Args)]

@@ -46,6 +46,7 @@ const TARGETS: &[Target] = &[
     Target { package: "ring", name: "links", run: skep_ring::links::fuzz_links },
     Target { package: "crawl", name: "heard", run: skep_crawl::fuzz::fuzz_heard },
     Target { package: "ring", name: "frame", run: skep_ring::message::fuzz_frame },
+    Target { package: "ring", name: "question", run: skep_ring::shell::question::fuzz_question },
 ];
 
 /// An input that takes longer than this hangs.

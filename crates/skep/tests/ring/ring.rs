@@ -126,7 +126,9 @@ impl Ring {
         command.args(["netns", "exec", &self.net.space(node), env!("CARGO_BIN_EXE_skep"), "--archive", &folder]);
         command.args(["--json", "node", "--listen", &listen, "--portal", &portal]).args(more);
         for place in &self.web.map().hosts {
-            place.resolve.iter().for_each(|resolve| drop(command.args(["--resolve", resolve])));
+            for resolve in &place.resolve {
+                command.args(["--resolve", resolve]);
+            }
         }
         let talk = std::fs::File::options().create(true).append(true).open(self.talk(node)).expect("a file");
         command.current_dir(self.site.root()).stdin(Stdio::null()).stdout(Stdio::piped()).stderr(talk);
@@ -220,10 +222,6 @@ impl Ring {
         let typed =
             ["crawl", "--network", seed, "--scope", "all", "--name", CRAWL, "--allow-private", "--patience", "1"];
         self.skep(node, &typed).exits(0);
-    }
-
-    pub fn visits(&self) -> u64 {
-        self.up().iter().filter_map(|node| self.status(*node)["crawl"]["progress"]["visits"].as_u64()).sum()
     }
 
     /// Waits until everything that is expected was captured by somebody, nothing is left to do, and all copies are made.
