@@ -21,6 +21,8 @@ use std::sync::Arc;
 
 /// A proof counts for so many answers' time: what was there yesterday may be gone.
 pub(crate) const PROOF_ANSWERS: u64 = 60;
+/// A holder that has not said what it has is asked again after so many answers' time.
+const HEAR_ANSWERS: u64 = 6;
 
 /// What a holding sees of its node while it handles something.
 pub(crate) struct Context<'c> {
@@ -66,6 +68,7 @@ struct Proposal {
     holders: Holders,
     signatures: Vec<(Key, Signature)>,
     asked_ms: u64,
+    begun_ms: u64,
 }
 
 /// A copy in the making at another node.
@@ -311,6 +314,13 @@ impl Holding {
         if self.asked_ms == 0 {
             self.asked_ms = now_ms.max(1);
             self.ask_others(ctx);
+        } else if self.has_not_heard(ctx) {
+            let again_ms = self.asked_ms + HEAR_ANSWERS * ctx.settings.answer_ms;
+            if now_ms >= again_ms {
+                self.asked_ms = now_ms;
+                self.ask_others(ctx);
+            }
+            due.at(again_ms.max(now_ms + 1));
         }
         self.pull_more(ctx, &mut due);
         self.recover(ctx, &mut due);
@@ -324,6 +334,18 @@ impl Holding {
         }
         self.audit_others(ctx, &mut due);
         Some(due.0)
+    }
+
+    /// Whether some holder that is there has not said what it has.
+    fn has_not_heard(&self, ctx: &Context<'_>) -> bool {
+        let silent = |node: &&Key| {
+            **node != ctx.key
+                && !self.told.contains_key(node)
+                && !self.suspended.contains(node)
+                && !self.distrusted.contains(node)
+                && !ctx.is_away(node)
+        };
+        self.latest().nodes.iter().any(|node| silent(&node))
     }
 
     /// How the holders fare, and what follows.
@@ -355,10 +377,14 @@ impl Holding {
             let key = view.roster.key(index);
             !excluded.contains(&key)
                 && !self.suspended.contains(&key)
-                && !self.slow.iter().any(|(node, until_ms)| *node == key && ctx.now.mono_ms < *until_ms)
-                && (self.is_holder(&key) || view.may_adopt(index))
+                && (self.is_holder(&key) || view.may_adopt(index) && !self.is_slow(&key, ctx.now.mono_ms))
         };
         view.wish(self.slice, may).0.into_iter().map(|index| view.roster.key(index)).collect()
+    }
+
+    /// Whether a node was asked to copy lately and did not.
+    fn is_slow(&self, node: &Key, now_ms: u64) -> bool {
+        self.slow.iter().any(|(slow, until_ms)| slow == node && now_ms < *until_ms)
     }
 
     /// A copy that is no longer wanted: kept for a while, then until enough holders have proven theirs. True when it may go.

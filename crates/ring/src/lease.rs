@@ -66,6 +66,11 @@ impl Grantor {
         may
     }
 
+    /// What was agreed to is dead.
+    pub fn forget(&mut self) {
+        self.accepted = None;
+    }
+
     /// What was agreed to and has not begun yet.
     pub fn accepted(&self, epoch: Epoch) -> Option<&(Ballot, Holders)> {
         self.accepted.as_ref().filter(|(_, holders)| holders.epoch > epoch)
@@ -81,6 +86,10 @@ impl Grantor {
         self.ballot
     }
 }
+
+/// What was agreed to has not become an epoch, and never will.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Dead;
 
 /// A lease that is asked for or had.
 #[derive(Clone, Debug)]
@@ -101,6 +110,8 @@ pub struct Leader {
     pub politeness: Option<Politeness>,
     /// Agreed to under lower ballots; proposed before anything else.
     pub inherited: Option<(Ballot, Holders)>,
+    /// Who agreed to that.
+    pub inherited_of: Vec<Key>,
 }
 
 impl Leader {
@@ -115,6 +126,7 @@ impl Leader {
             waiting_ms: now_ms,
             politeness: None,
             inherited: None,
+            inherited_of: Vec::new(),
         }
     }
 
@@ -129,11 +141,25 @@ impl Leader {
         if !self.granted.contains(&by) {
             self.granted.push(by);
         }
-        if let Some(accepted) = accepted
-            && self.inherited.as_ref().is_none_or(|held| held.0 < accepted.0)
-        {
+        let Some(accepted) = accepted else { return };
+        if self.inherited.as_ref().is_none_or(|held| held.0 < accepted.0) {
             self.inherited = Some(accepted);
+            self.inherited_of = vec![by];
+        } else if self.inherited.as_ref() == Some(&accepted) && !self.inherited_of.contains(&by) {
+            self.inherited_of.push(by);
         }
+    }
+
+    /// What was agreed to under a lower ballot and may have become an epoch unseen; an error if it is dead: where all
+    /// holders have granted since, and too few of them had agreed, it has not and never will: nobody agrees to a ballot below one that it
+    /// granted.
+    pub fn take_inherited(&mut self, holders: &[Key], settings: &Settings) -> Result<Option<Holders>, Dead> {
+        let Some((ballot, inherited)) = self.inherited.take() else { return Ok(None) };
+        let of = std::mem::take(&mut self.inherited_of);
+        let all = holders.iter().all(|holder| self.granted.contains(holder));
+        let agreed = of.iter().filter(|node| holders.contains(node)).count();
+        let dead = all && ballot < self.ballot && !settings.suffices(agreed, holders.len());
+        if dead { Err(Dead) } else { Ok(Some(inherited)) }
     }
 
     /// Counts: leads from now on if enough granted. `excused` are those who need not.

@@ -103,7 +103,7 @@ fn now_ms() -> u64 {
 }
 
 fn open(folder: &Path, secret: [u8; 32]) -> Arc<Archive> {
-    let options = OpenOptions {
+    let options = || OpenOptions {
         bits: BITS,
         secret: Some(secret),
         copies: true,
@@ -111,7 +111,16 @@ fn open(folder: &Path, secret: [u8; 32]) -> Arc<Archive> {
         segment_bytes_max: 64 << 10,
         ..OpenOptions::create()
     };
-    Arc::new(Archive::open(folder, options).unwrap())
+    // Who asked for something when the node before ended may still hold it for a moment.
+    let since = Instant::now();
+    loop {
+        match Archive::open(folder, options()) {
+            Err(skep_archive::Error::Locked { .. }) if since.elapsed() < PATIENCE => {
+                std::thread::sleep(Duration::from_millis(50));
+            }
+            opened => return Arc::new(opened.unwrap()),
+        }
+    }
 }
 
 fn newcomer(listen: SocketAddr) -> Newcomer {
@@ -141,7 +150,14 @@ impl World {
         match &self.way {
             Way::Memory(hub) => (hub.wire(Ed25519::from_secret(&secret).key()), None),
             Way::Quic => {
-                let wire = Quic::bind(&secret, listen, &[]).unwrap();
+                // The socket of the node before is free when all its threads have ended.
+                let since = Instant::now();
+                let wire = loop {
+                    match Quic::bind(&secret, listen, &[]) {
+                        Err(_) if since.elapsed() < PATIENCE => std::thread::sleep(Duration::from_millis(50)),
+                        bound => break bound.unwrap(),
+                    }
+                };
                 (wire.clone(), Some(wire))
             }
         }

@@ -1,6 +1,7 @@
 //! `skep demo`: Skep at work on three small sites of its own, without a network and without arguments.
 
 mod guide;
+mod ring;
 mod server;
 mod sites;
 
@@ -23,11 +24,15 @@ Nothing is needed and nothing leaves this machine. A short tour is printed: a pa
 What is kept goes to a folder of its own that is gone when the demo ends; with --archive DIR it stays.
 Examples:
   skep demo
-  skep demo --archive ./demo --listen 127.0.0.1:8080")]
+  skep demo --archive ./demo --listen 127.0.0.1:8080
+  skep demo --nodes 5                           a ring of five on this machine: kill one, and see that nothing gets lost")]
 pub struct Typed {
     /// Where the portal listens; port 0 takes a free one (by default 127.0.0.1:7070, or a free one where that is taken)
     #[arg(long, value_name = "ADDR:PORT")]
     listen: Option<String>,
+    /// So many nodes crawl the sites together, as a ring; keys kill, cut off, heal and add one
+    #[arg(long, value_name = "N", conflicts_with = "listen")]
+    nodes: Option<usize>,
 }
 
 /// The name of its watch.
@@ -42,6 +47,9 @@ pub fn run(typed: Typed, place: &Place) -> Result<Exit> {
     let place = Place { archive: folder.path().to_owned(), memory_bytes: place.memory_bytes, json: place.json };
     let server =
         Server::start().map_err(|error| Failure::new("the sites of the demo cannot be served").because(error))?;
+    if let Some(nodes) = typed.nodes {
+        return ring::run(nodes, folder.path(), server.port());
+    }
     let job = watch::Job::new(watched(server.port()), typed.listen.as_deref())?;
     let mut guide = Guide::new(&place);
     let _watch = {

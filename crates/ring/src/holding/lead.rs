@@ -6,7 +6,7 @@ use crate::copy::{Extent, Inventory};
 use crate::epoch::{Doubt, Epoch, Holders, SignedHolders, differ_by_one};
 use crate::genesis::majority;
 use crate::key::{Key, Signature};
-use crate::lease::Leader;
+use crate::lease::{Dead, Leader};
 use crate::limits::{CHAIN_MAX, EXTENTS_MAX};
 use crate::message::{Ballot, Message, Politeness, Refusal};
 use crate::node::{Action, Kept, What};
@@ -14,6 +14,8 @@ use crate::repair::Step;
 use crate::settings::Mutation;
 use std::sync::Arc;
 
+/// A proposal to which too few agree is given up after so many answers' time.
+const PROPOSAL_ANSWERS: u64 = 6;
 /// Who was asked to copy and did not is asked again after so many times the patience that it was given.
 const SLOW_PATIENCES: u64 = 4;
 
@@ -146,6 +148,8 @@ impl Holding {
     pub(crate) fn stop_leading(&mut self, ctx: &mut Context<'_>) {
         let Some(leader) = self.leader.take() else { return };
         self.proposal = None;
+        // Who copies meanwhile is not slow because nobody leads.
+        self.copying = None;
         self.try_ms = 0;
         if leader.until_ms != 0 {
             ctx.out.push(Action::Stop { slice: self.slice });
@@ -161,7 +165,9 @@ impl Holding {
         if leader.until_ms != 0 {
             ctx.out.push(Action::Stop { slice: self.slice });
         }
-        let politeness = self.politeness.clone().unwrap_or_default();
+        // Who never led knows nothing of its sites that others do not know better.
+        let led = leader.until_ms != 0;
+        let politeness = self.politeness.clone().filter(|_| led).unwrap_or_default();
         for other in self.others(&ctx.key) {
             let (ballot, politeness) = (leader.ballot, politeness.clone());
             ctx.send(other, Message::LeaseRelease { slice: self.slice, ballot, politeness });
@@ -247,10 +253,24 @@ impl Holding {
     pub(crate) fn lease_refused(&mut self, ctx: &mut Context<'_>, ballot: Ballot, highest: u64, why: Refusal) {
         self.term = self.term.max(highest);
         let Some(leader) = self.leader.as_ref().filter(|leader| leader.ballot == ballot) else { return };
-        if why == Refusal::Ballot && leader.until_ms == 0 {
-            // Begin again with a higher one, later.
-            self.leader = None;
-            self.try_ms = ctx.now.mono_ms + ctx.settings.answer_ms;
+        if leader.until_ms != 0 {
+            return;
+        }
+        let (now_ms, rank_ms) = (ctx.now.mono_ms, ctx.settings.rank_ms);
+        match why {
+            Refusal::Ballot => {
+                // Begin again with a higher one, later.
+                self.leader = None;
+                self.try_ms = now_ms + ctx.settings.answer_ms;
+            }
+            Refusal::Taken => {
+                // Somebody else has it, or tries just now: two who each hold on to their own grant would do so for ever.
+                self.give_back(ctx);
+                let before = self.latest().nodes.iter().take_while(|node| **node != ctx.key).count() as u64;
+                let chance_ms = ctx.chance.below((before + 1) * ctx.settings.answer_ms + 1);
+                self.try_ms = now_ms + ctx.settings.answer_ms + before * rank_ms + chance_ms;
+            }
+            Refusal::Epoch | Refusal::Unseen | Refusal::Stranger => {}
         }
     }
 
@@ -272,6 +292,11 @@ impl Holding {
         let now_ms = ctx.now.mono_ms;
         let again_ms = ctx.settings.answer_ms;
         if let Some(proposal) = self.proposal.as_mut() {
+            if now_ms >= proposal.begun_ms + PROPOSAL_ANSWERS * again_ms {
+                // Too few agree: the next lease shows who did, and whether something else may be proposed.
+                self.give_back(ctx);
+                return;
+            }
             if now_ms >= proposal.asked_ms + again_ms {
                 proposal.asked_ms = now_ms;
                 self.ask_to_agree(ctx);
@@ -280,9 +305,18 @@ impl Holding {
             return;
         }
         let latest = self.epoch();
-        if let Some((_, holders)) = self.leader.as_mut().and_then(|leader| leader.inherited.take())
-            && holders.epoch > latest
-        {
+        let nodes = self.latest().nodes.clone();
+        let inherited = self.leader.as_mut().map(|leader| leader.take_inherited(&nodes, ctx.settings));
+        let inherited = match inherited {
+            Some(Ok(inherited)) => inherited,
+            Some(Err(Dead)) => {
+                self.grantor.forget();
+                self.keep_promise(ctx);
+                None
+            }
+            None => None,
+        };
+        if let Some(holders) = inherited.filter(|holders| holders.epoch > latest) {
             self.propose(ctx, holders);
             return;
         }
@@ -320,6 +354,8 @@ impl Holding {
         let again_ms = ctx.settings.answer_ms;
         if self.copying.as_ref().is_none_or(|copying| copying.to != to) {
             ctx.note(What::Repair, Some(to), self.slice, "a copy is made here");
+            // What it said when it held the slice before may be gone since.
+            self.told.remove(&to);
             let progress = (0, now_ms);
             self.copying = Some(Box::new(Copying { to, instead_of, asked_ms: 0, progress, audited: false }));
         }
@@ -409,7 +445,8 @@ impl Holding {
         self.keep_promise(ctx);
         let signature = ctx.seal.sign(&holders.ballot());
         let signatures = vec![(ctx.key, signature)];
-        self.proposal = Some(Box::new(Proposal { holders, signatures, asked_ms: ctx.now.mono_ms }));
+        self.proposal =
+            Some(Box::new(Proposal { holders, signatures, asked_ms: ctx.now.mono_ms, begun_ms: ctx.now.mono_ms }));
         self.ask_to_agree(ctx);
         self.conclude(ctx);
     }
@@ -452,7 +489,10 @@ impl Holding {
         let come: Vec<Key> = holders.nodes.iter().filter(|node| !self.is_holder(node)).copied().collect();
         // Whom this node found slow, the leader may have found quick.
         let slow = std::mem::take(&mut self.slow);
-        let wished = self.wish(ctx, &gone);
+        let mut wished = self.wish(ctx, &gone);
+        // … and the other way round: then those who come after them on the ring are as good.
+        let passed: Vec<Key> = wished.iter().filter(|node| !self.is_holder(node)).chain(&gone).copied().collect();
+        wished.extend(self.wish(ctx, &passed));
         self.slow = slow;
         if !come.iter().all(|node| wished.contains(node)) {
             return false;
@@ -589,7 +629,8 @@ impl Holding {
         if self.recovery.as_ref().is_none_or(|recovery| recovery.holders != holders) {
             let signature = ctx.seal.sign(&holders.ballot());
             let signatures = vec![(ctx.key, signature)];
-            self.recovery = Some(Box::new(Proposal { holders: holders.clone(), signatures, asked_ms: now_ms }));
+            self.recovery =
+                Some(Box::new(Proposal { holders: holders.clone(), signatures, asked_ms: now_ms, begun_ms: now_ms }));
         } else if let Some(recovery) = self.recovery.as_mut() {
             recovery.asked_ms = now_ms;
         }

@@ -56,7 +56,8 @@ impl Shell {
         if core.leads(slice, now_ms).is_some() {
             return Some(self.key);
         }
-        if let Some(leader) = core.holding(slice).and_then(|holding| holding.leader(now_ms)) {
+        let granted = core.holding(slice).and_then(|holding| holding.leader(now_ms));
+        if let Some(leader) = granted.filter(|leader| *leader != self.key) {
             return Some(leader);
         }
         let roster = &machine.node.view.roster;

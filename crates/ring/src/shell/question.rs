@@ -207,3 +207,25 @@ pub fn fuzz_question(bytes: &[u8]) {
         }
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn kept_questions_are_read_and_written_again() {
+        let mut read = 0;
+        for file in std::fs::read_dir(concat!(env!("CARGO_MANIFEST_DIR"), "/fuzz/question")).unwrap() {
+            let bytes = std::fs::read(file.unwrap().path()).unwrap();
+            fuzz_question(&bytes);
+            read += u32::from(Question::decode(&bytes).is_some());
+            for at in 0..bytes.len() {
+                let mut changed = bytes.clone();
+                changed[at] ^= 1 << (at % 8);
+                fuzz_question(&changed);
+                fuzz_question(&bytes[..at]);
+            }
+        }
+        assert_eq!(read, 7);
+    }
+}

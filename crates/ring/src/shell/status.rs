@@ -125,12 +125,18 @@ impl Shell {
                 holders: holding.latest().nodes.iter().map(|node| node.to_string()).collect(),
                 leader: match core.leads(slice, now_ms) {
                     Some(_) => Some(self.key.to_string()),
-                    None => holding.leader(now_ms).map(|leader| leader.to_string()),
+                    // What this node granted to itself is not yet a lease.
+                    None => {
+                        holding.leader(now_ms).filter(|leader| *leader != self.key).map(|leader| leader.to_string())
+                    }
                 },
                 bytes: holding.inventory().bytes(),
                 copies: holding.copies(&self.key),
                 copying_to: holding.copying().map(|(to, _)| to.to_string()),
-                suspended: holding.suspended().iter().map(|node| node.to_string()).collect(),
+                suspended: (holding.suspended().iter())
+                    .filter(|node| holding.latest().nodes.contains(node))
+                    .map(|node| node.to_string())
+                    .collect(),
                 surplus: holding.is_surplus(),
             })
             .collect();
@@ -180,7 +186,7 @@ impl Shell {
             nodes,
             acts: core.may_act(),
             mute: self.mute.load(Ordering::Relaxed),
-            leads: held.iter().filter(|one| one.leader.as_deref() == Some(&self.key.to_string())).count() as u32,
+            leads: core.holdings().filter(|(slice, _)| core.leads(*slice, now_ms).is_some()).count() as u32,
             held_by,
             settled: unsettled.is_empty(),
             unsettled,

@@ -12,13 +12,13 @@ use std::collections::HashMap;
 use std::io::{self, Read, Write};
 use std::net::SocketAddr;
 use std::sync::atomic::{AtomicU64, Ordering};
-use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError, Weak};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError, Weak};
 use std::time::Duration;
 
 use iroh::endpoint::{Connection, QuicTransportConfig, RecvStream, SendStream, VarInt, presets};
 use iroh::{Endpoint, EndpointAddr, PublicKey, RelayMode, RelayUrl, SecretKey, TransportAddr};
 use tokio::runtime::{Handle, Runtime};
-use tokio::sync::{Notify, Semaphore, mpsc};
+use tokio::sync::{Notify, Semaphore, mpsc, watch};
 use tokio::time::timeout;
 
 use super::{Answer, Ears, Silence, Wire};
@@ -30,6 +30,8 @@ use crate::limits::{
 
 /// Names the protocol in the handshake; what is said in it has versions of its own.
 const PROTOCOL: &[u8] = b"skep/ring/1";
+/// Others are told within this time that a node ends, or notice by themselves.
+const CLOSE: Duration = Duration::from_secs(2);
 
 /// A node on the network.
 pub struct Quic {
@@ -41,7 +43,8 @@ struct Inner {
     key: Key,
     endpoint: Endpoint,
     handle: Handle,
-    ears: OnceLock<Weak<dyn Ears>>,
+    /// Nobody, before the node listens.
+    ears: watch::Sender<Option<Weak<dyn Ears>>>,
     places: Mutex<HashMap<Key, EndpointAddr>>,
     peers: Mutex<HashMap<Key, Arc<Peer>>>,
     answering: Arc<Semaphore>,
@@ -101,7 +104,7 @@ impl Quic {
             key: Key(*endpoint.id().as_bytes()),
             endpoint,
             handle: runtime.handle().clone(),
-            ears: OnceLock::new(),
+            ears: watch::Sender::new(None),
             places: Mutex::default(),
             peers: Mutex::default(),
             answering: Arc::new(Semaphore::new(ANSWERS_AT_ONCE_MAX)),
@@ -113,7 +116,8 @@ impl Quic {
 
     /// Others are heard from now on.
     pub fn listen(&self, ears: &Arc<dyn Ears>) {
-        if self.inner.ears.set(Arc::downgrade(ears)).is_ok() {
+        let first = self.inner.ears.send_replace(Some(Arc::downgrade(ears))).is_none();
+        if first {
             let inner = self.inner.clone();
             self.inner.handle.spawn(async move { inner.accept().await });
         }
@@ -138,6 +142,13 @@ impl Inner {
                 inner.serve(from, connection).await;
             });
         }
+    }
+
+    /// Who listens; waited for, because others may speak before this node does. `None` when it has ended.
+    async fn ears(&self) -> Option<Arc<dyn Ears>> {
+        let mut ears = self.ears.subscribe();
+        let ears = ears.wait_for(Option::is_some).await.ok()?;
+        ears.as_ref().and_then(Weak::upgrade)
     }
 
     /// Hears what comes over a connection, until it ends.
@@ -172,7 +183,7 @@ impl Inner {
                 return;
             }
             self.received.fetch_add(length as u64 + 4, Ordering::Relaxed);
-            let Some(ears) = self.ears.get().and_then(Weak::upgrade) else { return };
+            let Some(ears) = self.ears().await else { return };
             ears.hear(from, frame);
         }
     }
@@ -182,7 +193,7 @@ impl Inner {
         let patience = Duration::from_millis(QUESTION_MS_MAX);
         let Ok(Ok(question)) = timeout(patience, recv.read_to_end(QUESTION_BYTES_MAX)).await else { return };
         self.received.fetch_add(question.len() as u64, Ordering::Relaxed);
-        let Some(ears) = self.ears.get().and_then(Weak::upgrade) else { return };
+        let Some(ears) = self.ears().await else { return };
         let (handle, inner) = (self.handle.clone(), self.clone());
         let answered = tokio::task::spawn_blocking(move || {
             let mut out = Sending { send, handle, inner };
@@ -320,7 +331,7 @@ impl Wire for Quic {
             send.finish().map_err(|error| broken(&error))?;
             Ok(recv)
         };
-        let asked = self.inner.handle.block_on(timeout(patience, asked));
+        let asked = self.inner.handle.block_on(async { timeout(patience, asked).await });
         let recv = asked.unwrap_or_else(|_| Err(Silence(format!("{} does not answer", to.short()))))?;
         self.inner.sent.fetch_add(question.len() as u64, Ordering::Relaxed);
         Ok(Box::new(Coming { recv, inner: self.inner.clone(), patience }))
@@ -332,7 +343,7 @@ impl Wire for Quic {
 
     fn close(&self) {
         let Some(runtime) = lock(&self.runtime).take() else { return };
-        let _said_or_not = runtime.block_on(timeout(Duration::from_secs(2), self.inner.endpoint.close()));
+        let _said_or_not = runtime.block_on(async { timeout(CLOSE, self.inner.endpoint.close()).await });
         lock(&self.inner.peers).clear();
         runtime.shutdown_background();
     }
@@ -356,7 +367,7 @@ struct Sending {
 impl Write for Sending {
     fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
         let patience = Duration::from_millis(QUESTION_MS_MAX);
-        let written = self.handle.block_on(timeout(patience, self.send.write_all(bytes)));
+        let written = self.handle.block_on(async { timeout(patience, self.send.write_all(bytes)).await });
         written.map_err(|_| io::Error::from(io::ErrorKind::TimedOut))?.map_err(io::Error::other)?;
         self.inner.sent.fetch_add(bytes.len() as u64, Ordering::Relaxed);
         Ok(bytes.len())
@@ -376,7 +387,7 @@ struct Coming {
 
 impl Read for Coming {
     fn read(&mut self, buffer: &mut [u8]) -> io::Result<usize> {
-        let read = self.inner.handle.block_on(timeout(self.patience, self.recv.read(buffer)));
+        let read = self.inner.handle.block_on(async { timeout(self.patience, self.recv.read(buffer)).await });
         let read = read.map_err(|_| io::Error::from(io::ErrorKind::TimedOut))?.map_err(io::Error::other)?;
         let read = read.unwrap_or(0);
         self.inner.received.fetch_add(read as u64, Ordering::Relaxed);

@@ -71,8 +71,9 @@ impl Net {
         let quiet = ["netns", "exec", &space, "sh", "-c", "echo 1 > /proc/sys/net/ipv6/conf/all/disable_ipv6"];
         let silenced = Command::new("ip").args(quiet).output().expect("a shell");
         assert!(silenced.status.success(), "{}", String::from_utf8_lossy(&silenced.stderr));
-        must(&format!("-n {space} link add outside type dummy"));
+        must(&format!("-n {space} link add outside type veth peer name nowhere"));
         must(&format!("-n {space} link set outside up"));
+        must(&format!("-n {space} link set nowhere up"));
         must(&format!("-n {space} route add default dev outside"));
         machine
     }
