@@ -439,6 +439,11 @@ impl Core {
         }
     }
 
+    fn pong(&self, view: &View) -> Message {
+        let (roster, table) = (view.roster.digest().number(), view.table.sum());
+        Message::Pong { wall_ms: self.own_wall_ms, roster, table }
+    }
+
     /// Whether a peer says more than it may.
     fn is_flooding(&mut self, from: Key, now_ms: u64) -> bool {
         let (left, at) = self.budgets.entry(from).or_insert((PEER_MESSAGES_BURST, now_ms));
@@ -481,7 +486,14 @@ impl Core {
             }
             self.watch.heard(from, now.mono_ms);
         } else if !matches!(message, Message::Facts(_) | Message::Reconcile { .. } | Message::FactsAsk(_)) {
-            out.push(note(What::Refused, Some(from), "it is not a member"));
+            // Who joins asks like everybody. By the answer it sees that rosters differ and compares them, and so tells its record once
+            // more: what it said first may have been lost.
+            match message {
+                Message::Ping { network, .. } if network == view.roster.network() => {
+                    out.push(Action::Send { to: from, message: self.pong(view) });
+                }
+                _ => out.push(note(What::Refused, Some(from), "it is not a member")),
+            }
             return;
         }
         if let Some(slice) = message.slice()
@@ -496,9 +508,7 @@ impl Core {
                     out.push(note(What::Refused, Some(from), "it is of another network"));
                     return;
                 }
-                let mine = (view.roster.digest().number(), view.table.sum());
-                let pong = Message::Pong { wall_ms: self.own_wall_ms, roster: mine.0, table: mine.1 };
-                out.push(Action::Send { to: from, message: pong });
+                out.push(Action::Send { to: from, message: self.pong(view) });
                 self.compared(view, from, wall_ms, roster, table, now, out);
             }
             Message::Pong { wall_ms, roster, table } => self.compared(view, from, wall_ms, roster, table, now, out),
