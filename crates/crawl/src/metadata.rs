@@ -415,6 +415,7 @@ mod tests {
     use super::*;
     use crate::limits::LINK_LINES_BYTES_MAX;
     use crate::links::{Before, LinkSet};
+    use skep_schedule::revisit::Reason;
 
     fn written(metadata: &Metadata<'_>) -> String {
         let mut out = Vec::new();
@@ -437,6 +438,7 @@ mod tests {
             kind: Some("L"),
             verdict: "kept",
             found: Some("changed"),
+            due: Some(Due { why: Reason::Price, changes_per_day_millionths: 142_857, every_s: 86_400 }),
             timings: Timings {
                 resolve_ms: Some(3),
                 connect_ms: None,
@@ -458,6 +460,8 @@ mod tests {
             park_until_ms: Some(1_778_052_489_123),
             links: Links::Full(&links),
         };
+        let due = "due: price\r\nchanges-per-day: 0.142857\r\nevery-s: 86400\r\n";
+        assert!(written(&metadata).contains(due), "{}", written(&metadata));
         let meta = parse(written(&metadata).as_bytes()).unwrap();
         assert_eq!(meta.links.links.iter().map(|link| link.as_link()).collect::<Vec<_>>(), links);
         assert_eq!((meta.links.count, meta.links.digest), (Some(2), None));
