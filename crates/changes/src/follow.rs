@@ -65,6 +65,7 @@ impl Changes {
         let settings = Settings::of(archive)?;
         archive.settle()?;
         log::begin(archive, now_ms)?;
+        self.stored(archive)?;
         let views = archive.views();
         let before = views.commits();
         if *quiet == Some(before) {
@@ -72,6 +73,7 @@ impl Changes {
         }
         *quiet = None;
         let mut following = Following {
+            changes: self,
             archive,
             settings: &settings,
             checks: &*self.checks,
@@ -117,6 +119,7 @@ fn files(archive: &Archive) -> Vec<(SegmentName, PathBuf)> {
 type Named = (Key, String);
 
 struct Following<'f> {
+    changes: &'f Changes,
     archive: &'f Archive,
     settings: &'f Settings,
     checks: &'f dyn Checks,
@@ -349,6 +352,8 @@ impl Following<'_> {
         }
         batch.commit()?;
         self.commits += 1;
+        // Only now may anybody read them.
+        self.changes.stored(self.archive)?;
         Ok(told)
     }
 }

@@ -581,3 +581,44 @@ fn who_wants_events_of_a_time_begins_where_they_begin() {
     }
     assert!(begun.is_sorted() && begun[0] == 0 && begun[begun.len() - 1] >= 4_000, "{begun:?}");
 }
+
+/// The store may show a batch in part while it writes tables out: whoever went on from what he saw then would have lost the rest.
+#[test]
+fn who_reads_while_events_are_told_passes_none_over() {
+    const ROUNDS: usize = 60;
+    const PAGES: usize = 300;
+    let folder = tempfile::tempdir().unwrap();
+    let archive = open(folder.path());
+    let changes = Changes::default();
+    follow(&changes, &archive);
+    let over = std::sync::atomic::AtomicBool::new(false);
+    let seen = std::thread::scope(|scope| {
+        let reader = scope.spawn(|| {
+            let (mut from, mut last) = (From::Start, 0);
+            loop {
+                let ends = over.load(std::sync::atomic::Ordering::SeqCst);
+                let reached = changes.read(&archive, &from, &all(), |cursor, _| {
+                    assert_eq!(cursor.number, last + 1, "none is passed over");
+                    last = cursor.number;
+                    ControlFlow::Continue(())
+                });
+                from = From::After(reached.unwrap());
+                if ends {
+                    return last;
+                }
+            }
+        });
+        for round in 0..ROUNDS {
+            let page = |n: usize| {
+                let url = format!("http://example.org/{}", round % 20 * PAGES + n);
+                answer(&url, START_MS + round as i64 * DAY_MS + n as i64, 200, "", &format!("<p>page {n} {round}</p>"))
+            };
+            append(&archive, "http://example.org/", (0..PAGES).map(page).collect());
+            follow(&changes, &archive);
+        }
+        over.store(true, std::sync::atomic::Ordering::SeqCst);
+        reader.join().unwrap()
+    });
+    assert_eq!(seen, changes.newest(&archive).unwrap().number);
+    assert!(seen >= (ROUNDS * PAGES) as u64);
+}

@@ -129,12 +129,19 @@ impl Difference {
         };
         let content = |digests: &[u64]| xxh3_64(&digests.iter().flat_map(|d| d.to_le_bytes()).collect::<Vec<_>>());
         let sum = |version: &Version, blocks: &[usize]| blocks.iter().map(|at| version.blocks[*at].words).sum::<u32>();
+        // Links stand in the order of their addresses, each once.
+        let leads = |version: &Version, blocks: &[usize], others: &Version| {
+            let known = |url: &str| others.links.binary_search_by(|link| link.url.as_str().cmp(url)).is_ok();
+            let here = |block: u32| blocks.binary_search(&(block as usize)).is_ok();
+            version.links.iter().any(|link| here(link.block) && !known(&link.url))
+        };
         let seen: Vec<Seen> = changes
             .iter()
             .map(|(place, removed, added, gone, _)| Seen {
                 around: around(place),
                 shows: [content(&is[place.new.clone()]), content(&was[place.old.clone()])],
                 words: [sum(old, removed).max(sum(new, added)), old.print.words.max(new.print.words)],
+                leads_elsewhere: leads(old, removed, new) && leads(new, added, old),
                 turned: [sum(old, removed), sum(new, added), sum(old, removed).saturating_sub(*gone)],
             })
             .collect();
@@ -169,7 +176,15 @@ impl Difference {
     /// Links that change all the time while the text does not are a part that always changes.
     fn links_alone(&mut self, was: u64, is: u64, mask: &mut Mask) {
         let alone = self.classes == Classes::of(Class::Links);
-        if alone && mask.also(&Seen { around: ALL_LINKS, shows: [is, was], words: [0, 0], turned: [0, 0, 0] }) {
+        if alone
+            && mask.also(&Seen {
+                around: ALL_LINKS,
+                shows: [is, was],
+                words: [0, 0],
+                turned: [0, 0, 0],
+                leads_elsewhere: false,
+            })
+        {
             self.classes = Classes::default();
             self.masked += 1;
             self.links_added.clear();

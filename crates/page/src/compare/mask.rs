@@ -4,7 +4,7 @@
 //! A place is known by the blocks around it, which both versions have, or by what it showed. For each place the last visits are
 //! remembered: did it change or not? It counts for nothing from then on when it changed at three of the last four, or when it
 //! changed at three of the last eight and showed twice something that it had shown before: an advertisement comes back, an edit
-//! does not. A place that showed something else altogether twice within four visits is believed sooner: who edits a paragraph
+//! does not. A place that showed something else altogether twice within four visits, and led elsewhere each time, is believed sooner: who edits a paragraph
 //! leaves most of it, or adds one. What changes once a week is not volatile for a visitor who comes every day.
 
 use xxhash_rust::xxh3::xxh3_64;
@@ -57,6 +57,8 @@ pub struct Seen {
     pub words: [u32; 2],
     /// Words that it showed before, that it shows now, and that are among both.
     pub turned: [u32; 3],
+    /// A link stood there that is gone, and one stands there that is new.
+    pub leads_elsewhere: bool,
 }
 
 impl Seen {
@@ -64,10 +66,10 @@ impl Seen {
         short(xxh3_64(&self.around.map(u64::to_le_bytes).concat()))
     }
 
-    /// Something stood there, something stands there, and they have no more than half in common.
+    /// Something stood there, something stands there that leads elsewhere, and they have no more than half in common.
     fn is_replaced(&self) -> bool {
         let [before, now, stayed] = self.turned;
-        before.min(now) >= REPLACED_WORDS_MIN && stayed <= before.max(now) / 2
+        self.leads_elsewhere && before.min(now) >= REPLACED_WORDS_MIN && stayed <= before.max(now) / 2
     }
 }
 
@@ -161,7 +163,13 @@ mod tests {
     use super::*;
 
     fn seen(around: u64, before: u64, now: u64) -> Seen {
-        Seen { around: [around, around + 1], shows: [now, before], words: [5, 200], turned: [5, 5, 4] }
+        Seen {
+            around: [around, around + 1],
+            shows: [now, before],
+            words: [5, 200],
+            turned: [5, 5, 4],
+            leads_elsewhere: false,
+        }
     }
 
     #[test]
@@ -193,11 +201,17 @@ mod tests {
 
     #[test]
     fn what_is_replaced_whole_twice_within_four_visits_rotates() {
-        let whole = |before, now| Seen { words: [12, 200], turned: [12, 11, 1], ..seen(1, before, now) };
+        let whole =
+            |before, now| Seen { words: [12, 200], turned: [12, 11, 1], leads_elsewhere: true, ..seen(1, before, now) };
         let mut mask = Mask::default();
         assert_eq!(mask.learn(&[whole(1, 2)]), [false], "the first may be meant");
         mask.same();
         assert_eq!(mask.learn(&[whole(2, 3)]), [true]);
+        let mut plain = Mask::default();
+        for n in 0..2 {
+            let text = Seen { leads_elsewhere: false, ..whole(n, n + 1) };
+            assert_eq!(plain.learn(&[text]), [false], "a paragraph may be written anew");
+        }
         let mut seldom = Mask::default();
         for n in 0..10 {
             assert_eq!(seldom.learn(&[whole(n, n + 1)]), [false], "one that changes now and then is read");
@@ -205,9 +219,10 @@ mod tests {
         }
         let mut version = Mask::default();
         let mut grows = Mask::default();
-        let news = |before, now| Seen { turned: [0, 30, 0], ..seen(1, before, now) };
+        let news = |before, now| Seen { turned: [0, 30, 0], leads_elsewhere: true, ..seen(1, before, now) };
         assert_eq!((grows.learn(&[news(1, 2)]), grows.learn(&[news(2, 3)])), (vec![false], vec![false]));
-        let short = |before, now| Seen { words: [2, 200], turned: [2, 2, 0], ..seen(1, before, now) };
+        let short =
+            |before, now| Seen { words: [2, 200], turned: [2, 2, 0], leads_elsewhere: true, ..seen(1, before, now) };
         assert_eq!((version.learn(&[short(1, 2)]), version.learn(&[short(2, 3)])), (vec![false], vec![false]));
     }
 
@@ -226,7 +241,7 @@ mod tests {
     fn what_is_written_is_read_back() {
         let mut mask = Mask::default();
         for n in 0..50_u64 {
-            let whole = Seen { words: [9, 200], turned: [9, 9, 0], ..seen(99, n, n + 1) };
+            let whole = Seen { words: [9, 200], turned: [9, 9, 0], leads_elsewhere: true, ..seen(99, n, n + 1) };
             mask.learn(&[seen(n % 40, n, n * 3 % 7), whole]);
         }
         let mut bytes = Vec::new();
