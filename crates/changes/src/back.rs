@@ -8,7 +8,7 @@ use crate::cursor::Cursor;
 use crate::error::Result;
 use crate::event::Kept;
 use crate::filter::Filter;
-use crate::log::{Changes, EVENTS, KEYS, damaged, position_key};
+use crate::log::{Changes, EVENTS, KEYS, damaged, node, position_key};
 
 impl Changes {
     /// Shows events from the newest back, or from those before the number `before`. Looks at `looked_max` of them at most, and says
@@ -22,8 +22,8 @@ impl Changes {
         mut each: impl FnMut(&Cursor, &Kept<'_>) -> ControlFlow<()>,
     ) -> Result<bool> {
         let views = archive.views();
-        let mut cursor = self.newest(archive)?;
-        let end = before.unwrap_or(u64::MAX).min(cursor.number.saturating_add(1)).to_be_bytes();
+        let mut cursor = Cursor { node: node(archive)?, number: 0 };
+        let end = before.unwrap_or(u64::MAX).to_be_bytes();
         for (looked, item) in views.keyspace(EVENTS)?.range(..end).rev().enumerate() {
             if looked == looked_max {
                 return Ok(true);

@@ -65,7 +65,6 @@ impl Changes {
         let settings = Settings::of(archive)?;
         archive.settle()?;
         log::begin(archive, now_ms)?;
-        self.stored(archive)?;
         let views = archive.views();
         let before = views.commits();
         if *quiet == Some(before) {
@@ -73,7 +72,6 @@ impl Changes {
         }
         *quiet = None;
         let mut following = Following {
-            changes: self,
             archive,
             settings: &settings,
             checks: &*self.checks,
@@ -119,7 +117,6 @@ fn files(archive: &Archive) -> Vec<(SegmentName, PathBuf)> {
 type Named = (Key, String);
 
 struct Following<'f> {
-    changes: &'f Changes,
     archive: &'f Archive,
     settings: &'f Settings,
     checks: &'f dyn Checks,
@@ -352,8 +349,6 @@ impl Following<'_> {
         }
         batch.commit()?;
         self.commits += 1;
-        // Only now may anybody read them.
-        self.changes.stored(self.archive)?;
         Ok(told)
     }
 }

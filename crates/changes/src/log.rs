@@ -12,7 +12,7 @@
 //! ```
 
 use std::ops::ControlFlow;
-use std::sync::{Mutex, PoisonError};
+use std::sync::Mutex;
 
 use skep_archive::{Archive, Batch, Position};
 
@@ -37,9 +37,6 @@ pub struct Changes {
     pub(crate) following: Mutex<Option<u64>>,
     /// Who reads check lines.
     pub(crate) checks: Box<dyn Checks>,
-    /// The log by its name, and how far it is whole. The store shows a batch to readers while it is being applied, if it happens to write a
-    /// table out at that moment; whoever read on from there would have passed over events for ever.
-    reached: Mutex<Option<Cursor>>,
 }
 
 impl Default for Changes {
@@ -68,30 +65,12 @@ pub enum From {
 impl Changes {
     /// The view of an archive whose check lines are read so.
     pub fn new(checks: impl Checks + 'static) -> Changes {
-        Changes { following: Mutex::new(None), checks: Box::new(checks), reached: Mutex::new(None) }
+        Changes { following: Mutex::new(None), checks: Box::new(checks) }
     }
 
     /// The cursor of the newest event; of the place before the first, if there is none.
     pub fn newest(&self, archive: &Archive) -> Result<Cursor> {
-        let node = node(archive)?;
-        if let Some(reached) = self.known(&node) {
-            return Ok(reached);
-        }
-        // Nobody tells anything as long as this is held, so what is stored is whole.
-        let _nobody_tells = self.following.lock().unwrap_or_else(PoisonError::into_inner);
-        self.stored(archive)
-    }
-
-    fn known(&self, node: &str) -> Option<Cursor> {
-        let reached = self.reached.lock().unwrap_or_else(PoisonError::into_inner);
-        reached.as_ref().filter(|reached| reached.node == node).cloned()
-    }
-
-    /// How far the log is stored; for who holds the right to tell. From now on that is how far it can be read.
-    pub(crate) fn stored(&self, archive: &Archive) -> Result<Cursor> {
-        let stored = Cursor { node: node(archive)?, number: next(archive)? - 1 };
-        *self.reached.lock().unwrap_or_else(PoisonError::into_inner) = Some(stored.clone());
-        Ok(stored)
+        Ok(Cursor { node: node(archive)?, number: next(archive)? - 1 })
     }
 
     /// Shows events in the order of the log, as many as there are now, and says where the next ones will begin. A removed
@@ -105,11 +84,7 @@ impl Changes {
     ) -> Result<Cursor> {
         let mut cursor = self.first(archive, from, filter)?;
         let events = archive.views().keyspace(EVENTS)?;
-        let newest = self.newest(archive)?.number;
-        if newest <= cursor.number {
-            return Ok(cursor);
-        }
-        for item in events.range((cursor.number + 1).to_be_bytes()..=newest.to_be_bytes()) {
+        for item in events.range((cursor.number + 1).to_be_bytes()..) {
             let (key, value) = item.into_inner().map_err(skep_archive::Error::from)?;
             let number = key.as_ref().try_into().map(u64::from_be_bytes).map_err(|_| damaged("a key"))?;
             let event = Kept::decode(&value).ok_or_else(|| damaged("an event"))?;
@@ -131,7 +106,7 @@ impl Changes {
         let mut cursor = self.place(archive, from)?;
         let Some(since_ms) = filter.since_ms else { return Ok(cursor) };
         // The latest time so far only ever grows: the first part in which it is late enough has the first event that is.
-        let (mut low, mut high) = (0, (self.newest(archive)?.number + 1) / TIMED_EVENTS);
+        let (mut low, mut high) = (0, next(archive)? / TIMED_EVENTS);
         while low < high {
             let middle = low + (high - low) / 2;
             let latest_ms = archive.views().get(TIMES, &middle.to_be_bytes())?.map_or(i64::MAX, time_of);
