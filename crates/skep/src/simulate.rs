@@ -159,7 +159,7 @@ fn object(report: &Report) -> Value {
 fn table(report: &Report) -> String {
     let (asked, figures) = (&report.asked, &report.figures);
     let mut out = String::new();
-    let mut row = |name: &str, value: String| out += &format!("{name:<34}{value}\n");
+    let mut row = |name: &str, value: String| out += &format!("{name:<44}{value}\n");
     let hours = |ms: f64| format!("{:.1} h", ms / 3_600_000.0);
     let slices = 1u64 << asked.slice_bits;
     let kind = if report.full { "every node watches others" } else { "one roster for all, watchers are told" };

@@ -14,15 +14,16 @@ use anyhow::{Context, Result, bail};
 use std::path::{Path, PathBuf};
 use std::process::Command;
 
-/// Package and where its pages are: documentations whose links lead to many places. Rust's is left out: of its links that leave,
-/// most carry a whole program in the query.
-const PARTS: [(&str, &str); 6] = [
+/// Package and where its pages are: documentations whose links lead to many places. Of the links of Rust's that leave, most carry a whole
+/// program in the query.
+const PARTS: [(&str, &str); 7] = [
     ("python3.11-doc", "usr/share/doc/python3.11/html"),
     ("git-doc", "usr/share/doc/git"),
     ("sqlite3-doc", "usr/share/doc/sqlite3"),
     ("debian-handbook", "usr/share/doc/debian-handbook/html/en-US"),
     ("postgresql-doc-15", "usr/share/doc/postgresql-doc-15/html"),
     ("python-django-doc", "usr/share/doc/python-django-doc/html"),
+    ("rust-doc", "usr/share/doc/rust-doc/html"),
 ];
 
 pub fn run(workspace: &Workspace, _options: &Options) -> Result<()> {
