@@ -179,16 +179,18 @@ fn words_of(url: &Url, head: &Head, exchange: &Exchange) -> u64 {
     likeness(&skep_page::text(&Input { url, head: Some(head), body: &body }).text, url)
 }
 
-/// What the words of a text come to, but for those that its URL has too: texts that have most words in common differ in few bits
+/// What the words of a text come to, where it does not name what was asked for: texts that have most words in common differ in few bits
 /// (Charikar's simhash). 0 for a text without words.
 fn likeness(text: &str, url: &Url) -> u64 {
-    let split = |text: &str| -> Vec<String> {
-        text.split(|c: char| !c.is_alphanumeric()).filter(|word| !word.is_empty()).map(str::to_lowercase).collect()
-    };
-    let named = split(url.as_str());
+    let target = url.request_target().trim_matches('/');
+    let last = target.rsplit('/').next().unwrap_or_default();
+    let mut text = text.to_owned();
+    for named in [target, last].into_iter().filter(|named| named.len() > 1) {
+        text = text.replace(named, "");
+    }
     let mut bits = [0_i32; 64];
-    for word in split(text).iter().filter(|word| !named.contains(word)) {
-        let digest = xxh3_64(word.as_bytes());
+    for word in text.split(|c: char| !c.is_alphanumeric()).filter(|word| !word.is_empty()) {
+        let digest = xxh3_64(word.to_lowercase().as_bytes());
         for (bit, sum) in bits.iter_mut().enumerate() {
             *sum += if digest >> bit & 1 == 1 { 1 } else { -1 };
         }
