@@ -63,14 +63,18 @@ pub struct Said {
 impl Said {
     /// What another one saw, in the terms of this.
     pub fn as_seen(&self, fetched: &Fetched) -> View {
-        // No payload has this digest, as far as anybody knows.
-        const OTHER: Digest = Digest::Plain([0xff; 20]);
-        let view = View { status: fetched.status, digest: fetched.digest, text: fetched.text, links: fetched.links };
-        match (fetched.status, fetched.digest, self.known) {
-            (304, _, Some(known)) => View { status: 200, digest: Digest::Plain(known), text: 0, links: 0 },
-            (_, Digest::Keyed(digest), _) if self.keyed == Some(digest) => View { digest: self.view.digest, ..view },
-            (_, Digest::Keyed(_), _) => View { digest: OTHER, ..view },
+        let view = self.raw(fetched);
+        match view.digest {
+            Digest::Keyed(digest) if self.keyed == Some(digest) => View { digest: self.view.digest, ..view },
             _ => view,
+        }
+    }
+
+    /// What another one saw; a keyed digest stays one.
+    pub fn raw(&self, fetched: &Fetched) -> View {
+        match (fetched.status, self.known) {
+            (304, Some(known)) => View { status: 200, digest: Digest::Plain(known), text: 0, links: 0 },
+            _ => View { status: fetched.status, digest: fetched.digest, text: fetched.text, links: fetched.links },
         }
     }
 }

@@ -19,8 +19,8 @@ use tokio::sync::oneshot;
 use crate::case::{Hand, Said};
 use crate::coming::{Held, Purpose};
 use crate::fetcher::origin;
-use crate::limits::{BUNDLE_URLS_MAX, SLOT_MS};
-use crate::message::{Digest, Fetched};
+use crate::limits::{ANSWER_BYTES_MAX, BUNDLE_URLS_MAX, SLOT_MS};
+use crate::message::{self, Digest, Fetched};
 use crate::node::{Node, State, hash};
 use crate::seen;
 use crate::trust::{Likeness, NODE, View, Work, Wrong};
@@ -122,7 +122,8 @@ impl Case {
                     Likeness::Nothing => {}
                     Likeness::Differ if is_late => {}
                     Likeness::Differ | Likeness::Place => {
-                        self.seconds.insert(url.clone(), second);
+                        let raw = said.raw(one);
+                        self.seconds.insert(url.clone(), raw);
                         continue;
                     }
                 }
@@ -159,6 +160,16 @@ impl Case {
         }
     }
 
+    /// What somebody saw, in the terms of what the node saw: of a keyed digest it can tell whether it is that of the same bytes.
+    fn beside(&self, view: &View, ours: &View, exchange: &Exchange) -> View {
+        let Digest::Keyed(digest) = view.digest else { return *view };
+        let bytes = exchange.response.bytes(exchange.head_bytes as u64, ANSWER_BYTES_MAX).unwrap_or_default();
+        match message::keyed(&self.nonce, &seen::payload(exchange.head.as_ref(), &bytes)) == digest {
+            true => View { digest: ours.digest, ..*view },
+            false => *view,
+        }
+    }
+
     /// The node has looked as well.
     fn looked(mut self: Box<Case>, mut theirs: Vec<(Url, Exchange)>, ours: Vec<(Url, Exchange)>) -> Round<Exchange> {
         let node = self.node.clone();
@@ -168,6 +179,11 @@ impl Case {
             .into_iter()
             .map(|(url, exchange)| (url.as_str().to_owned(), self.our_view(&url, &exchange), exchange))
             .collect();
+        for (url, seen, exchange) in &ours {
+            if let Some(second) = self.seconds.get(url).map(|second| self.beside(second, seen, exchange)) {
+                self.seconds.insert(url.clone(), second);
+            }
+        }
         let (state, now_ms) = (node.lock(), node.now_ms());
         for (url, seen, exchange) in ours {
             let Some(said) = self.said.get(&url) else { continue };
@@ -227,9 +243,14 @@ impl Case {
     /// The node has looked twice where it had to: who was wrong?
     fn decided(mut self: Box<Case>, theirs: Vec<(Url, Exchange)>, ours: Vec<(Url, Exchange)>) -> Round<Exchange> {
         let node = self.node.clone();
-        let views: Vec<(String, View)> =
-            ours.iter().map(|(url, exchange)| (url.as_str().to_owned(), self.our_view(url, exchange))).collect();
-        drop(ours);
+        let mut views: Vec<(String, View)> = Vec::with_capacity(ours.len());
+        for (url, exchange) in ours {
+            let (seen, url) = (self.our_view(&url, &exchange), url.as_str().to_owned());
+            if let Some(second) = self.seconds.get(&url).map(|second| self.beside(second, &seen, &exchange)) {
+                self.seconds.insert(url.clone(), second);
+            }
+            views.push((url, seen));
+        }
         let mut state = node.lock();
         let (mut alone, mut second_alone) = (Vec::new(), Vec::new());
         for (url, later) in views {
@@ -375,13 +396,20 @@ impl Opinion {
         let Opinion { mut case, theirs, alone, tell } = *self;
         let node = case.node.clone();
         let mut state = node.lock();
-        let agrees = |number: usize, url: &String| {
-            let (said, one) = (case.said.get(url), u16::try_from(number).ok().and_then(|number| fetched.get(&number)));
-            said.zip(one).is_some_and(|(said, one)| {
-                state.trust.compare(hash(url), &said.view, &said.as_seen(one)) == Likeness::Same
-            })
-        };
-        let by_place = alone.iter().enumerate().all(|(number, url)| agrees(number, url));
+        let (mut by_place, mut lied) = (true, false);
+        for (number, url) in alone.iter().enumerate() {
+            let one = u16::try_from(number).ok().and_then(|number| fetched.get(&number));
+            let (Some(said), Some(one), Some(ours)) = (case.said.get(url), one, case.ours.get(url)) else { continue };
+            if state.trust.compare(hash(url), &said.view, &said.as_seen(one)) == Likeness::Same {
+                continue;
+            }
+            by_place = false;
+            // It looks from there as it looks from here.
+            let found = theirs.iter().find(|(known, _)| known.as_str() == url).map(|(_, exchange)| exchange);
+            let raw = said.raw(one);
+            let second = found.map_or(raw, |exchange| case.beside(&raw, ours, exchange));
+            lied |= state.trust.compare(hash(url), &second, ours) == Likeness::Same;
+        }
         let believed = if by_place {
             for url in &alone {
                 let Some(said) = case.said.get(url) else { continue };
@@ -389,9 +417,12 @@ impl Opinion {
                 case.vantages.entry(url.clone()).or_default().extend(lines);
             }
             Box::new(case).over(state, theirs, Vec::new())
-        } else {
+        } else if lied {
             let again = node.lied(&mut state, &case.first.key);
             case.disbelieved(state, theirs, again)
+        } else {
+            // Three looks and three pages: nothing is proven.
+            case.doubted(state, theirs, Vec::new())
         };
         // A crawl that has ended wants nothing any more.
         let _ended = tell.send(Round::Over(believed));

@@ -48,7 +48,7 @@ pub const SLOT_MS: u64 = 600_000;
 /// The longest time that a check of what was brought is out.
 pub const CHECK_MS_MAX: u64 = 150_000;
 /// How long a check of another contributor may wait to be taken, before the node makes it.
-pub const CHECK_TAKEN_MS: u64 = 8_000;
+pub const CHECK_TAKEN_MS: u64 = 30_000;
 /// Contributors drawn for a check: whoever of them asks first makes it.
 pub const CHECKERS: usize = 4;
 /// One check in so many is made by the node, whoever is there.

@@ -201,7 +201,7 @@ impl World {
                 Likeness::Differ => {
                     let ours = [self.truth(url, HERE), self.truth(url, HERE)];
                     let wrong = self.trust.decide(url, &view, &second, &ours);
-                    if matches!(wrong, Wrong::First | Wrong::Both) && !self.is_by_place(who, url, &view) {
+                    if matches!(wrong, Wrong::First | Wrong::Both) && self.is_lie(who, url, &view, &ours[0]) {
                         lied = true;
                         self.wronged += u64::from(!lie);
                     }
@@ -232,11 +232,12 @@ impl World {
         self.trust.good(&key, work);
     }
 
-    /// Before somebody is called a liar, another one of his place is asked, where the table says where that is.
-    fn is_by_place(&mut self, who: usize, url: u64, view: &View) -> bool {
+    /// Before somebody is called a liar, another one of his place is asked, where the table says where that is. He is one if it looks from
+    /// there as it looks to the node; if neither is so, nothing is proven.
+    fn is_lie(&mut self, who: usize, url: u64, view: &View, ours: &View) -> bool {
         let (place, network) = (self.volunteers[who].place, self.volunteers[who].network);
         if !place.is_known() {
-            return false;
+            return true;
         }
         let others: Vec<usize> = (0..self.volunteers.len())
             .filter(|other| {
@@ -246,9 +247,15 @@ impl World {
             .collect();
         let asked = others[(self.chance.next() % others.len() as u64) as usize];
         let said = self.says(asked, url).0;
-        let same = self.trust.compare(url, view, &said) == Likeness::Same;
-        self.by_place += u64::from(same);
-        same
+        if self.trust.compare(url, view, &said) == Likeness::Same {
+            self.by_place += 1;
+            return false;
+        }
+        let lie = self.trust.compare(url, &said, ours) == Likeness::Same;
+        if !lie {
+            self.trust.doubted(&self.volunteers[who].key);
+        }
+        lie
     }
 
     fn catch(&mut self, who: usize) {

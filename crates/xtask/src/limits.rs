@@ -126,7 +126,7 @@ pub const BANDWIDTH_PAGES: u64 = 100;
 /// Pages of each host where processor time is compared.
 pub const CONTRIBUTOR_CPU_PAGES: u64 = 50;
 /// Hosts of the bench of handing out, unless `--count` says otherwise.
-pub const DISPATCH_HOSTS: u64 = 400;
+pub const DISPATCH_HOSTS: u64 = 200;
 /// Pages of each: a full bundle.
 pub const DISPATCH_PAGES: u64 = 100;
 /// Worlds in which contributors lie.
