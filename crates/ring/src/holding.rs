@@ -319,6 +319,7 @@ impl Holding {
             if now_ms >= again_ms {
                 self.asked_ms = now_ms;
                 self.ask_others(ctx);
+                self.tell_again(ctx);
             }
             due.at(again_ms.max(now_ms + 1));
         }
@@ -336,16 +337,26 @@ impl Holding {
         Some(due.0)
     }
 
-    /// Whether some holder that is there has not said what it has.
+    /// Whether some holder that is there has not said that it has all that is here: it, or this node, may not have been heard.
     fn has_not_heard(&self, ctx: &Context<'_>) -> bool {
-        let silent = |node: &&Key| {
-            **node != ctx.key
-                && !self.told.contains_key(node)
-                && !self.suspended.contains(node)
-                && !self.distrusted.contains(node)
-                && !ctx.is_away(node)
-        };
-        self.latest().nodes.iter().any(|node| silent(&node))
+        self.unsure(ctx).next().is_some()
+    }
+
+    fn unsure<'h>(&'h self, ctx: &'h Context<'_>) -> impl Iterator<Item = Key> + 'h {
+        let sure = |node: &Key| self.told.get(node).is_some_and(|told| told.covers(&self.own));
+        let counts = |node: &Key| !self.suspended.contains(node) && !self.distrusted.contains(node);
+        let others = self.latest().nodes.iter().copied().filter(|node| *node != ctx.key);
+        others.filter(move |node| !sure(node) && counts(node) && !ctx.is_away(node))
+    }
+
+    /// Says again what such holders have not taken.
+    fn tell_again(&self, ctx: &mut Context<'_>) {
+        let nodes: Vec<Key> = self.unsure(ctx).collect();
+        for node in nodes {
+            let lacking =
+                self.told.get(&node).map_or_else(|| self.own.extents().to_vec(), |told| told.lacks(&self.own));
+            self.send_has(ctx, node, &lacking, false);
+        }
     }
 
     /// How the holders fare, and what follows.

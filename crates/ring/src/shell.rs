@@ -37,7 +37,7 @@ use crate::genesis::{Genesis, Slice};
 use crate::key::{Ed25519, Hash, Key, SealRef};
 use crate::limits::{EVENTS_AT_ONCE_MAX, EVENTS_WAITING_MAX, HASHES_AT_ONCE, PULLS_MAX};
 use crate::links;
-use crate::message::{self, Message, Politeness};
+use crate::message::{self, Ballot, Message, Politeness};
 use crate::node::{Action, Event, Kept, Node, Note, What};
 use crate::settings::Settings;
 use crate::wire::{Ears, Wire};
@@ -57,8 +57,9 @@ pub type Back = Box<dyn FnOnce(Taken) + Send>;
 pub trait Work: Send + Sync {
     /// This node leads a slice until then; with politeness, the lease is new.
     fn lead(&self, slice: Slice, until: Instant, politeness: Option<Politeness>);
-    /// It no longer does; nothing begins there any more when this returns.
-    fn stop(&self, slice: Slice);
+    /// It no longer does; nothing begins there any more when this returns. True if [`Shell::polite`] will yet be told how its sites stand:
+    /// whoever leads next hears of the end of this lease only then.
+    fn stop(&self, slice: Slice) -> bool;
     /// Links that another node found.
     fn links(&self, from: Key, batch: links::Batch, back: Back);
     /// Crawls of the network as they are known here.
@@ -106,6 +107,8 @@ pub struct Shell {
     stepped: Condvar,
     counts: Mutex<BTreeMap<What, u64>>,
     hints: Mutex<HashMap<Slice, Key>>,
+    /// Leases that were given back, and who hears of it when it is known how their sites stand.
+    given_back: Mutex<HashMap<Slice, Vec<(Key, Ballot)>>>,
     codec: links::Codec,
     budgets: Mutex<links::Budgets<Key>>,
     pulls: Pool,
@@ -200,6 +203,7 @@ impl Shell {
             stepped: Condvar::new(),
             counts: Mutex::default(),
             hints: Mutex::default(),
+            given_back: Mutex::default(),
             codec: links::Codec::default(),
             budgets: Mutex::default(),
             pulls: Pool::new("skep-pull", PULLS_MAX),
@@ -278,7 +282,12 @@ impl Shell {
 
     /// How politely the sites of a slice were visited so far.
     pub fn polite(&self, slice: Slice, politeness: Vec<u8>) {
-        self.tell(Event::Polite { slice, politeness: politeness.into() });
+        let politeness: Politeness = politeness.into();
+        for (to, ballot) in lock(&self.given_back).remove(&slice).unwrap_or_default() {
+            let message = Message::LeaseRelease { slice, ballot, politeness: politeness.clone() };
+            message::frames(&[message]).into_iter().for_each(|frame| self.wire.say(to, frame));
+        }
+        self.tell(Event::Polite { slice, politeness });
     }
 
     /// This node has left: nothing depends on it any more.
@@ -321,7 +330,7 @@ impl Shell {
         drop(machine);
         if self.clock.slept() {
             // Leases were counted by a clock that stood still meanwhile.
-            (0..self.genesis().slices()).for_each(|slice| self.work.stop(slice));
+            self.stop_all();
         }
         self.perform(out, journal, unkept);
         *lock(&self.steps) += 1;
@@ -403,13 +412,19 @@ impl Shell {
         if kept {
             unkept.clear();
         } else {
-            (0..self.genesis().slices()).for_each(|slice| self.work.stop(slice));
+            self.stop_all();
         }
         self.mute.store(!kept, Ordering::Relaxed);
         let mut said: BTreeMap<Key, Vec<Message>> = BTreeMap::new();
+        let mut stopping: BTreeSet<Slice> = BTreeSet::new();
         for action in actions {
             match action {
                 Action::Keep(_) => {}
+                Action::Send { to, message: Message::LeaseRelease { slice, ballot, .. } }
+                    if stopping.contains(&slice) =>
+                {
+                    lock(&self.given_back).entry(slice).or_default().push((to, ballot));
+                }
                 Action::Send { to, message } => said.entry(to).or_default().push(message),
                 Action::Pull { slice, from, extent, .. } => {
                     let shell = self.clone();
@@ -429,7 +444,12 @@ impl Shell {
                     self.work.lead(slice, self.clock.instant(until_ms), politeness);
                 }
                 Action::Lead { .. } => {}
-                Action::Stop { slice } => self.work.stop(slice),
+                Action::Stop { slice } => {
+                    lock(&self.given_back).remove(&slice);
+                    if self.work.stop(slice) {
+                        stopping.insert(slice);
+                    }
+                }
                 // Who waits for it asks the machine after every step.
                 Action::Acknowledged { .. } => {}
                 Action::Delete { slice } if kept => self.delete(slice),
@@ -444,6 +464,13 @@ impl Shell {
             for (to, messages) in said {
                 message::frames(&messages).into_iter().for_each(|frame| self.wire.say(to, frame));
             }
+        }
+    }
+
+    /// Nothing is led any more, whatever the machine says.
+    fn stop_all(&self) {
+        for slice in 0..self.genesis().slices() {
+            self.work.stop(slice);
         }
     }
 
@@ -488,7 +515,7 @@ impl Running {
         shell.stopping.notify_all();
         let _awake_already = shell.events.try_send(Event::Tick);
         self.threads.into_iter().for_each(|thread| drop(thread.join()));
-        (0..shell.genesis().slices()).for_each(|slice| shell.work.stop(slice));
+        shell.stop_all();
         shell.archive.tell_growth(None);
         shell.wire.close();
         shell.pulls.stop();

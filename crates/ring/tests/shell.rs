@@ -38,8 +38,9 @@ impl Work for Led {
     fn lead(&self, slice: Slice, until: Instant, _: Option<Politeness>) {
         self.led.lock().unwrap().insert(slice, until);
     }
-    fn stop(&self, slice: Slice) {
+    fn stop(&self, slice: Slice) -> bool {
         self.led.lock().unwrap().remove(&slice);
+        false
     }
     fn links(&self, _: Key, _: Batch, back: Back) {
         back(Taken::default());
@@ -399,6 +400,7 @@ fn story(way: Way) {
         there += 1;
     }
     assert!(here > 0 && there > 0, "{here} here, {there} elsewhere");
+    drop(shell);
 
     // A crawl is known everywhere.
     let crawl = Crawl { name: "news".into(), version: 1, runs: true, settings: "seeds = []".into() };

@@ -13,7 +13,7 @@ use crate::serve::{self, Begun};
 use crate::{amount, signals};
 use clap::Args;
 use serde_json::json;
-use skep_archive::{Archive, Identity, OpenOptions};
+use skep_archive::{Identity, OpenOptions};
 use skep_ring::shell::{Membership, Parts, Running, Shell};
 use skep_ring::wire::quic::Quic;
 use skep_ring::{Ears, Wire};
@@ -130,7 +130,7 @@ pub fn run(typed: Typed, place: &Place) -> Result<Exit> {
             ));
         }
     };
-    let archive = Archive::open(&place.archive, OpenOptions { copies: true, ..place.options() })?;
+    let archive = owner::open(&place.archive, || OpenOptions { copies: true, ..place.options() })?;
     let portal = (typed.portal != "none").then(|| serve::Job::at(&typed.portal)).transpose()?;
     owner::as_owner(archive, |owned| {
         work(owned, membership, wire, facts, fetch, portal.as_ref(), typed.public.clone(), place.json)

@@ -79,6 +79,17 @@ pub fn perform(place: &Place, create: bool, job: &Job, tell: &mut dyn Tell) -> R
     }
 }
 
+/// Opens an archive for whoever means to own it for long; waits for an owner that is just stopping.
+pub fn open(folder: &Path, options: impl Fn() -> OpenOptions) -> Result<Archive> {
+    let since = Instant::now();
+    loop {
+        match Archive::open(folder, options()) {
+            Err(skep_archive::Error::Locked { .. }) if since.elapsed() < HANDOVER => std::thread::sleep(HANDOVER_STEP),
+            opened => return Ok(opened?),
+        }
+    }
+}
+
 /// Serves others while `work` runs, then closes the archive.
 pub fn as_owner(archive: Archive, work: impl FnOnce(&Owned) -> Result<Exit>) -> Result<Exit> {
     for finding in archive.opened() {

@@ -120,7 +120,9 @@ struct Idle;
 
 impl Work for Idle {
     fn lead(&self, _: Slice, _: Instant, _: Option<skep_ring::message::Politeness>) {}
-    fn stop(&self, _: Slice) {}
+    fn stop(&self, _: Slice) -> bool {
+        false
+    }
     fn links(&self, _: Key, _: skep_ring::links::Batch, back: Back) {
         back(Taken::default());
     }

@@ -277,11 +277,15 @@ impl Holding {
     /// The leader gives the lease back.
     pub(crate) fn lease_released(&mut self, from: Key, ballot: Ballot, politeness: Politeness) {
         if ballot.by == from {
+            let granted = self.grantor.ballot() == Some(ballot);
             self.grantor.release(ballot);
             if !politeness.is_empty() {
                 self.politeness = Some(politeness);
             }
-            self.try_ms = 0;
+            // Who gave up without having been granted here leaves nothing to be taken.
+            if granted {
+                self.try_ms = 0;
+            }
         }
     }
 

@@ -188,14 +188,12 @@ impl Work for Glue {
         }
     }
 
-    fn stop(&self, slice: Slice) {
+    fn stop(&self, slice: Slice) -> bool {
         self.leading.stop(slice);
         let mut state = self.lock();
-        if state.leases.remove(&slice).is_some()
-            && let Some((_, control)) = &state.running
-        {
-            control.stop_leading(slice);
-        }
+        let led = state.leases.remove(&slice).is_some();
+        // A crawl that hears it tells how long the sites of the slice are to be left alone.
+        led && state.running.as_ref().is_some_and(|(_, control)| control.stop_leading(slice))
     }
 
     fn links(&self, _: Key, batch: Batch, back: Back) {

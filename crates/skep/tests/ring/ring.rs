@@ -278,7 +278,8 @@ impl Ring {
     pub fn portals_answer(&self, expected: &BTreeSet<(String, String)>) {
         for node in self.up() {
             for (url, _) in expected.iter().step_by(5) {
-                let (status, body) = self.get(node, &format!("/cdx?url={url}&output=json"));
+                let asked = url.replace('%', "%25").replace('&', "%26").replace('+', "%2B");
+                let (status, body) = self.get(node, &format!("/cdx?url={asked}&output=json"));
                 assert!(status == 200 && body.contains(url.as_str()), "node {node}: {url}: {status} {body}");
                 let (status, body) = self.get(node, &format!("/web/2030id_/{url}"));
                 assert!(matches!(status, 200 | 302), "node {node}: {url}: {status} {body}");
