@@ -4,7 +4,7 @@
 
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
-use std::sync::{Mutex, PoisonError};
+use std::sync::PoisonError;
 
 use skep_archive::layout::{SegmentName, sidecar_of};
 use skep_archive::sidecar::{HEADER_BYTES, SidecarReader};
@@ -18,9 +18,10 @@ use crate::error::Result;
 use crate::event::{Details, Event, Kept};
 use crate::hosts::{self, Hosts};
 use crate::judge::{Judge, Told, is_judged};
-use crate::limits::{BATCH_CAPTURES_MAX, BATCH_LINES_MAX, JUDGED_AT_ONCE, JUDGING_THREADS_MAX, REFOLDED_CAPTURES_MAX};
+use crate::limits::{BATCH_CAPTURES_MAX, BATCH_LINES_MAX, REFOLDED_CAPTURES_MAX};
 use crate::log::{self, Changes, MARKS, Telling, URLS, told};
 use crate::settings::Settings;
+use crate::side_by_side::side_by_side;
 use crate::state::State;
 use crate::template::{self, Changed};
 
@@ -293,8 +294,8 @@ impl Following<'_> {
             urls.entry(key).or_default().1 = Some(named);
         }
         let judging = Judging { archive: self.archive, settings: self.settings, checks: self.checks };
-        let all =
-            judging.all_urls(urls.into_iter().map(|(key, (captures, named))| (key, captures, named)).collect())?;
+        let work = urls.into_iter().map(|(key, (captures, named))| (key, captures, named)).collect();
+        let all = side_by_side(work, |(key, captures, named): Work| judging.url(key, captures, named))?;
         let mut batch = self.archive.views().batch();
         let (mut hosts, mut events, mut places) = (Hosts::default(), Vec::new(), Vec::new());
         places.extend(self.removed.drain(..).map(|position| (position, None)));
@@ -365,41 +366,6 @@ struct Judging<'j> {
 type Work = (Vec<u8>, Vec<Capture>, Option<Named>);
 
 impl Judging<'_> {
-    /// Judges URLs, on as many threads as there are cores: what a URL is judged to be follows from its own captures alone. What comes back
-    /// is in the order of what went in.
-    fn all_urls(&self, work: Vec<Work>) -> Result<Vec<Judged>> {
-        let cores = std::thread::available_parallelism().map_or(1, usize::from);
-        let threads = cores.min(JUDGING_THREADS_MAX).min(work.len() / JUDGED_AT_ONCE);
-        let next = Mutex::new(work.into_iter().enumerate());
-        let some = || -> Result<Vec<(usize, Judged)>> {
-            let mut judged = Vec::new();
-            loop {
-                let taken: Vec<(usize, Work)> =
-                    next.lock().unwrap_or_else(PoisonError::into_inner).by_ref().take(JUDGED_AT_ONCE).collect();
-                if taken.is_empty() {
-                    return Ok(judged);
-                }
-                for (number, (key, captures, named)) in taken {
-                    judged.push((number, self.url(key, captures, named)?));
-                }
-            }
-        };
-        let mut all = std::thread::scope(|scope| {
-            let others: Vec<_> = (1..threads).map(|_| scope.spawn(some)).collect();
-            let mut all = some();
-            for other in others {
-                let judged = other.join().unwrap_or_else(|panic| std::panic::resume_unwind(panic));
-                all = all.and_then(|mut all| {
-                    all.extend(judged?);
-                    Ok(all)
-                });
-            }
-            all
-        })?;
-        all.sort_unstable_by_key(|(number, _)| *number);
-        Ok(all.into_iter().map(|(_, judged)| judged).collect())
-    }
-
     /// Judges captures of a URL; all it has if it is `named`, or if they are not the newest.
     fn url(&self, key: Vec<u8>, mut captures: Vec<Capture>, named: Option<Named>) -> Result<Judged> {
         captures.sort_by_key(order);

@@ -31,6 +31,7 @@ pub mod limits;
 mod log;
 mod retain;
 mod settings;
+mod side_by_side;
 pub mod sink;
 mod state;
 mod template;

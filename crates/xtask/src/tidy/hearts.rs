@@ -101,11 +101,14 @@ const HEARTS: &[(&str, &[Outside])] = &[
     ("crates/warc/src", &[Clock, Socket]),
 ];
 
-/// Folders inside of hearts that are shells, and what of them is a heart all the same.
-const SHELLS: &[(&str, &[&str])] = &[(
-    "crates/changes/src/sink",
-    &["backoff.rs", "batch.rs", "definition.rs", "sign.rs", "state.rs", "template.rs", "postgres/rows.rs"],
-)];
+/// Folders and files inside of hearts that are shells, and what of them is a heart all the same.
+const SHELLS: &[(&str, &[&str])] = &[
+    ("crates/changes/src/side_by_side.rs", &[]),
+    (
+        "crates/changes/src/sink",
+        &["backoff.rs", "batch.rs", "definition.rs", "sign.rs", "state.rs", "template.rs", "postgres/rows.rs"],
+    ),
+];
 
 fn is_shell(path: &Path) -> bool {
     SHELLS.iter().any(|(shell, hearts)| {
