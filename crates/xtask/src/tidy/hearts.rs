@@ -65,8 +65,7 @@ const HEARTS: &[(&str, &[Outside])] = &[
     ("crates/page/src", &[Clock, Socket, Spawn, Chance]),
     ("crates/schedule/src", &[Clock, Socket, Spawn, Chance]),
     ("crates/ring/src/links.rs", &[Clock, Socket, Spawn, Chance]),
-    // Judging uses all cores; what comes out does not depend on it.
-    ("crates/changes/src", &[Clock, Socket, Chance]),
+    ("crates/changes/src", &[Clock, Socket, Spawn, Chance]),
     // The ring decides here; what talks to the network stands beside.
     ("crates/ring/src/audit.rs", &[Clock, Socket, Spawn, Chance]),
     ("crates/ring/src/chance.rs", &[Clock, Socket, Spawn, Chance]),
