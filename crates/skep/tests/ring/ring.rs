@@ -253,12 +253,18 @@ impl Ring {
         self.each().into_values().flatten().collect()
     }
 
-    /// Every page is on this many nodes.
+    /// Every page comes to be on this many nodes.
     pub fn is_on(&self, expected: &BTreeSet<(String, String)>, copies: usize) {
-        let each = self.each();
-        for page in expected {
-            let on: Vec<usize> = each.iter().filter(|(_, kept)| kept.contains(page)).map(|(node, _)| *node).collect();
-            assert!(on.len() >= copies, "{page:?} is on {on:?}");
+        let since = Instant::now();
+        loop {
+            let each = self.each();
+            let on = |page: &(String, String)| -> Vec<usize> {
+                each.iter().filter(|(_, kept)| kept.contains(page)).map(|(node, _)| *node).collect()
+            };
+            let short = expected.iter().map(|page| (page, on(page))).find(|(_, on)| on.len() < copies);
+            let Some((page, on)) = short else { return };
+            assert!(since.elapsed() < PATIENCE, "{page:?} is on {on:?}");
+            std::thread::sleep(Duration::from_millis(200));
         }
     }
 
