@@ -222,26 +222,39 @@ fn brought(came: &Receiver<Back<Exchange>>) -> Brought<Exchange> {
 /// `first` brings what it sees of these pages, `second` checks it; the node looks at some bundles itself, so it is done until it does not.
 fn checked(
     world: &World,
-    (first, theirs): (&Volunteer, &Pages),
-    (second, seconds): (&Volunteer, &Pages),
+    first: (&Volunteer, &Pages),
+    second: (&Volunteer, &Pages),
     names: &[&str],
 ) -> Brought<Exchange> {
     loop {
-        let came = world.offer(names, false);
-        first.bring(&first.ask().expect("a bundle"), theirs);
-        match second.wait(&came) {
-            Ok(check) => {
-                assert_eq!(check.urls.len(), names.len(), "a newcomer, and pages that nobody has seen");
-                assert!(first.ask().is_none(), "nobody checks himself");
-                second.bring(&check, seconds);
-                return brought(&came);
-            }
-            Err(Back::Brought(ours)) => {
-                assert_eq!(ours.again.len(), names.len(), "the node looks itself");
-                world.judged(ours);
-            }
-            Err(Back::Nobody) => panic!("somebody came back"),
+        if let Some(brought) = checked_once(world, first, second, names) {
+            return brought;
         }
+    }
+}
+
+/// `None` if the node looked itself.
+fn checked_once(
+    world: &World,
+    (first, theirs): (&Volunteer, &Pages),
+    (second, seconds): (&Volunteer, &Pages),
+    names: &[&str],
+) -> Option<Brought<Exchange>> {
+    let came = world.offer(names, false);
+    first.bring(&first.ask().expect("a bundle"), theirs);
+    match second.wait(&came) {
+        Ok(check) => {
+            assert_eq!(check.urls.len(), names.len(), "a newcomer, and pages that nobody has seen");
+            assert!(first.ask().is_none(), "nobody checks himself");
+            second.bring(&check, seconds);
+            Some(brought(&came))
+        }
+        Err(Back::Brought(ours)) => {
+            assert_eq!(ours.again.len(), names.len(), "the node looks itself");
+            world.judged(ours);
+            None
+        }
+        Err(Back::Nobody) => panic!("somebody came back"),
     }
 }
 
@@ -279,23 +292,29 @@ fn one_of_the_same_network_and_a_newcomer_check_nobody() {
 
 #[test]
 fn one_lie_suspends_and_sends_for_what_nobody_else_saw() {
-    let world = World::new(&[]);
-    let liar = world.proven(1, "198.51.100.1");
-    // What it brought before, of pages that the archive has, was checked by nobody: at 2 % of URLs that is nearly always so.
-    let mut unchecked = Vec::new();
-    for name in ["5", "6", "7"] {
-        let came = world.offer(&[name], true);
-        liar.bring(&liar.ask().expect("a bundle"), &world.truth);
-        let brought = brought(&came);
-        if brought.again.is_empty() {
-            unchecked.push(url(name));
+    // Where the node happens to look itself the liar is caught at once: begun anew until another looks.
+    let (world, liar, second, unchecked, brought) = loop {
+        let world = World::new(&[]);
+        let liar = world.proven(1, "198.51.100.1");
+        // What it brought before, of pages that the archive has, was checked by nobody: at 2 % of URLs that is nearly always so.
+        let mut unchecked = Vec::new();
+        for name in ["5", "6", "7"] {
+            let came = world.offer(&[name], true);
+            liar.bring(&liar.ask().expect("a bundle"), &world.truth);
+            let brought = brought(&came);
+            if brought.again.is_empty() {
+                unchecked.push(url(name));
+            }
+            world.judged(brought);
         }
-        world.judged(brought);
-    }
-    let second = world.proven(2, "192.0.2.1");
-    let mut altered = world.truth.clone();
-    altered.insert(url("1"), "<p>Buy this".into());
-    let brought = checked(&world, (&liar, &altered), (&second, &world.truth), &["0", "1", "2"]);
+        let second = world.proven(2, "192.0.2.1");
+        let mut altered = world.truth.clone();
+        altered.insert(url("1"), "<p>Buy this".into());
+        let pages = ["0", "1", "2"];
+        if let Some(brought) = checked_once(&world, (&liar, &altered), (&second, &world.truth), &pages) {
+            break (world, liar, second, unchecked, brought);
+        }
+    };
     assert_eq!(brought.again.iter().map(|ask| ask.url.clone()).collect::<Vec<_>>(), [url("1")], "where they differ");
     let (believed, looked) = world.judged(brought);
     assert_eq!(looked, [url("1"), url("1")], "the node looks, and looks again");
