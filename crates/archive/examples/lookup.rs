@@ -14,6 +14,7 @@ use skep_archive::captures::{Captures, Match};
 use skep_archive::limits::FRESH_ENTRIES_MAX;
 use skep_archive::memory::Room;
 use skep_archive::{Capture, CaptureKind, Digest, FLAG_HTTP, Hidden, Key, Position, WriterKey};
+use std::borrow::Cow;
 use std::error::Error;
 use std::fs::File;
 use std::io::{BufWriter, Write};
@@ -189,6 +190,30 @@ impl World {
     }
 }
 
+/// URLs in little more memory than they have letters.
+struct List {
+    text: String,
+    ends: Vec<u32>,
+}
+
+impl List {
+    fn new(urls: impl Iterator<Item = String>) -> List {
+        let mut list = List { text: String::new(), ends: Vec::new() };
+        for url in urls {
+            list.text.push_str(&url);
+            list.ends.push(list.text.len() as u32);
+        }
+        list.text.shrink_to_fit();
+        list
+    }
+
+    fn get(&self, n: u64) -> Option<&str> {
+        let end = *self.ends.get(n as usize)?;
+        let begin = if n == 0 { 0 } else { self.ends[n as usize - 1] };
+        self.text.get(begin as usize..end as usize)
+    }
+}
+
 fn gcd(a: u64, b: u64) -> u64 {
     if b == 0 { a } else { gcd(b, a % b) }
 }
@@ -281,7 +306,7 @@ fn write_cdxj(captures: &Captures, path: &Path) -> Result<(), Box<dyn Error>> {
 
 fn main() -> Result<(), Box<dyn Error>> {
     let arguments = arguments()?;
-    let world = World::new(arguments.captures, arguments.versions_max);
+    let mut world = World::new(arguments.captures, arguments.versions_max);
     let runs = arguments.folder.join("captures");
     let store = fjall::Database::builder(arguments.folder.join("store")).open()?;
     let room = Room { block_bytes: arguments.cache_bytes, fresh_entries: FRESH_ENTRIES_MAX };
@@ -306,7 +331,13 @@ fn main() -> Result<(), Box<dyn Error>> {
     let facts = captures.facts();
 
     let mut out = arguments.urls.as_ref().map(|path| File::create(path).map(BufWriter::new)).transpose()?;
-    let url_of = |n: u64| world.url(chance(n, 30) % world.urls());
+    // Which capture is of which URL was only needed to build; its memory is not that of looking up.
+    let urls = world.urls();
+    world.firsts = Vec::new();
+    let url_by_chance = |n: u64| world.url(chance(n, 30) % urls);
+    // Those that are timed are made up before the clock runs, as the peer has its list in memory.
+    let timed = List::new((0..arguments.look_ups).map(url_by_chance));
+    let url_of = |n: u64| timed.get(n).map_or_else(|| Cow::Owned(url_by_chance(n)), Cow::Borrowed);
     let time_of = |n: u64| BEGIN_MS + (chance(n, 31) % SPAN_MS as u64) as i64;
     if let Some(out) = &mut out {
         for n in 0..arguments.look_ups {
@@ -327,7 +358,7 @@ fn main() -> Result<(), Box<dyn Error>> {
         Ok(u64::from(capture.status > 0))
     })?;
     let absent = per_second(arguments.look_ups, |n| {
-        let key = Key::of(&(url_of(n) + "-absent"));
+        let key = Key::of(&format!("{}-absent", url_of(n)));
         Ok(captures.exact(&key)?.count() as u64)
     })?;
     let cpu = cpu_seconds();
@@ -340,7 +371,7 @@ fn main() -> Result<(), Box<dyn Error>> {
     let scan_per_cpu_s = seen as f64 / (cpu_seconds() - cpu);
     let report = serde_json::json!({
         "captures": seen,
-        "urls": world.urls(),
+        "urls": urls,
         "bytes_per_capture": facts.run_bytes as f64 / facts.in_runs.max(1) as f64,
         "build_s": build_s,
         "build_cpu_s": build_cpu_s,

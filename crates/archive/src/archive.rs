@@ -219,6 +219,11 @@ impl Archive {
         self.shared.keeper().rewrite(segment, plan)
     }
 
+    /// Whether the disk has room for more than what is kept free.
+    pub fn has_room(&self) -> Result<bool> {
+        Ok(free_bytes(self.shared.layout.root())? > self.shared.disk_reserve_bytes)
+    }
+
     /// Waits until the views have seen everything acknowledged so far.
     pub fn settle(&self) -> Result<()> {
         self.shared.following.settle()

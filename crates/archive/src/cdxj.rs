@@ -20,7 +20,7 @@ use crate::capture::{Capture, CaptureKind, FLAG_HTTP, Position};
 use crate::limits::{CDXJ_LINE_BYTES_MAX, HTTP_HEAD_BYTES_MAX};
 
 /// What an index says of one record, apart from where it is.
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Line {
     /// The SURT, or `-` for a record without target.
     pub key: String,
@@ -50,14 +50,14 @@ pub fn index_file(
     progress: &(dyn Fn(u64) + Sync),
 ) -> io::Result<()> {
     let read = |reader: &mut Reader, part: Part| {
-        let mut lines = Vec::new();
+        let (mut lines, mut line) = (Vec::new(), Line::default());
         let mut seen = part.start;
         while let Some(mut record) = reader.next()? {
             let (offset, head_bytes) = (record.offset(), record.head().raw().len() as u64);
             let plain = record.is_plain();
-            let line = line_of(&mut record)?;
+            let is_indexed = line.become_of(&mut record)?;
             let end = record.finish()?;
-            if let Some(line) = line {
+            if is_indexed {
                 // In a plain file the line ends between records belong to none.
                 let length = if plain { head_bytes + end.block_bytes } else { end.length };
                 lines.push(line.text(offset, length, filename));
@@ -76,47 +76,64 @@ pub fn index_file(
 
 /// The line of a record; `None` for types that are not indexed, for records without date, and for exchanges without target.
 pub fn line_of(record: &mut Record<'_>) -> io::Result<Option<Line>> {
-    let head = record.head();
-    let kind = head.kind();
-    let wanted = match kind {
-        RecordKind::Response | RecordKind::Revisit => true,
-        RecordKind::Resource | RecordKind::Metadata => head.get("Content-Type") != Some(b"application/warc-fields"),
-        _ => false,
-    };
-    let exchanged = matches!(kind, RecordKind::Response | RecordKind::Revisit);
-    if !wanted || (exchanged && head.target_uri().is_none()) {
-        return Ok(None);
-    }
-    let Some(time) = head.date_ms() else { return Ok(None) };
-    let url = head.target_uri().map(|url| match url.contains(&b' ') {
-        true => decode(url).replace(' ', "%20"),
-        false => decode(url).into_owned(),
-    });
-    let declared = head.get("WARC-Payload-Digest").filter(|d| !d.is_empty()).map(|d| decode(d).into_owned());
-    let media = if head.is_arc() { None } else { head.get("Content-Type").map(|t| media_type(&decode(t))) };
-    let mut line = Line {
-        key: url.as_deref().map_or_else(|| NO_KEY.to_owned(), skep_url::surt::key),
-        time: date::timestamp14(time),
-        mime: if kind == RecordKind::Revisit { Some("warc/revisit".to_owned()) } else { media },
-        status: None,
-        digest: declared,
-        url,
-    };
-    let http = exchanged && line.url.as_deref().is_some_and(|u| u.starts_with("http:") || u.starts_with("https:"));
-    if kind == RecordKind::Response {
-        line.mime = None;
-    }
-    if http {
-        let message = read_http(record)?;
-        line.status = message.status;
-        if kind == RecordKind::Response {
-            line.mime = message.content_type.map(|t| media_type(&t));
+    let mut line = Line::default();
+    Ok(line.become_of(record)?.then_some(line))
+}
+
+impl Line {
+    /// As [`line_of`], in the room of another record's line. False where there is none.
+    fn become_of(&mut self, record: &mut Record<'_>) -> io::Result<bool> {
+        let head = record.head();
+        let kind = head.kind();
+        let wanted = match kind {
+            RecordKind::Response | RecordKind::Revisit => true,
+            RecordKind::Resource | RecordKind::Metadata => head.get("Content-Type") != Some(b"application/warc-fields"),
+            _ => false,
+        };
+        let exchanged = matches!(kind, RecordKind::Response | RecordKind::Revisit);
+        let target = head.target_uri();
+        if !wanted || (exchanged && target.is_none()) {
+            return Ok(false);
         }
+        let Some(time) = head.date_ms() else { return Ok(false) };
+        let url = target.map(|url| match url.contains(&b' ') {
+            true => Cow::Owned(decode(url).replace(' ', "%20")),
+            false => decode(url),
+        });
+        self.key = url.as_deref().map_or_else(|| NO_KEY.to_owned(), skep_url::surt::key);
+        let http = exchanged && url.as_deref().is_some_and(|u| u.starts_with("http:") || u.starts_with("https:"));
+        put(&mut self.url, url);
+        put(&mut self.digest, head.get("WARC-Payload-Digest").filter(|digest| !digest.is_empty()).map(decode));
+        self.time = date::timestamp14(time);
+        match kind {
+            RecordKind::Revisit => put(&mut self.mime, Some("warc/revisit".into())),
+            RecordKind::Response => self.mime = None,
+            _ if head.is_arc() => self.mime = None,
+            _ => self.mime = head.get("Content-Type").map(|sent| media_type(&decode(sent)).to_owned()),
+        }
+        self.status = None;
+        if http {
+            let message = read_http(record)?;
+            self.status = message.status;
+            if kind == RecordKind::Response {
+                self.mime = message.content_type;
+            }
+        }
+        if self.digest.is_none() && kind != RecordKind::Revisit {
+            self.digest = Some(digest_of(record)?);
+        }
+        Ok(true)
     }
-    if line.digest.is_none() && kind != RecordKind::Revisit {
-        line.digest = Some(digest_of(record)?);
+}
+
+fn put(field: &mut Option<String>, value: Option<Cow<'_, str>>) {
+    match (value, field) {
+        (Some(value), Some(field)) => {
+            field.clear();
+            field.push_str(&value);
+        }
+        (value, field) => *field = value.map(Cow::into_owned),
     }
-    Ok(Some(line))
 }
 
 impl Line {
@@ -187,8 +204,8 @@ fn decode(bytes: &[u8]) -> Cow<'_, str> {
     }
 }
 
-fn media_type(value: &str) -> String {
-    value.split(|c: char| c == ';' || is_space(c)).next().unwrap_or_default().to_owned()
+fn media_type(value: &str) -> &str {
+    value.split(|c: char| c == ';' || is_space(c)).next().unwrap_or_default()
 }
 
 /// What Python takes for white space: Unicode's, and the four separators of ASCII.
@@ -200,67 +217,96 @@ fn is_space(c: char) -> bool {
 struct Message {
     status: Option<String>,
     content_type: Option<String>,
+    fields: usize,
+    ended: bool,
 }
 
-/// Status and Content-Type as the field's indexer reads them: the first line is taken for a status line whatever it is, lines are
+/// Status and media type as the field's indexer reads them: the first line is taken for a status line whatever it is, lines are
 /// fields up to the first that is blank. Leaves the record at the beginning of the body.
 fn read_http(record: &mut Record<'_>) -> io::Result<Message> {
     let mut message = Message::default();
-    let mut line = Vec::new();
     let mut total = 0;
-    let mut first = true;
-    let mut fields = 0;
-    while total < HTTP_HEAD_BYTES_MAX {
-        line.clear();
-        let read = read_line(record, &mut line)?;
-        total += read;
-        if read == 0 && first {
-            return Ok(message);
-        }
-        let text = decode(&line);
-        let text = text.trim_end_matches(is_space);
-        if first {
-            let code = text
-                .split_once(' ')
-                .map_or("", |(_, rest)| rest.trim_matches(is_space))
-                .split(' ')
-                .next()
-                .unwrap_or_default();
-            message.status = Some(code.to_owned());
-            first = false;
-            if text.is_empty() {
-                break;
+    while total < HTTP_HEAD_BYTES_MAX && !message.ended {
+        let here = record.fill_buf()?;
+        let read = match memchr::memchr(b'\n', here) {
+            Some(end) => {
+                message.line(&here[..=end]);
+                record.consume(end + 1);
+                end + 1
             }
-            continue;
-        }
-        if text.is_empty() {
-            break;
-        }
-        let Some((name, value)) = text.split_once(':') else { continue };
-        fields += 1;
-        if message.content_type.is_none() && name.trim_end_matches([' ', '\t']).eq_ignore_ascii_case("content-type") {
-            message.content_type = Some(value.trim_start_matches(is_space).to_owned());
-        }
+            None => {
+                let line = read_line(record)?;
+                if line.is_empty() && message.status.is_none() {
+                    return Ok(message);
+                }
+                message.line(&line);
+                line.len()
+            }
+        };
+        total += read;
     }
-    if fields == 0 && message.status.as_deref() == Some("") {
+    if message.fields == 0 && message.status.as_deref() == Some("") {
         message.status = None;
     }
     Ok(message)
 }
 
-fn read_line(record: &mut Record<'_>, line: &mut Vec<u8>) -> io::Result<usize> {
-    let before = line.len();
+impl Message {
+    fn line(&mut self, line: &[u8]) {
+        let line = trimmed(line);
+        if self.status.is_none() {
+            let text = decode(line);
+            let rest = text.split_once(' ').map_or("", |(_, rest)| rest.trim_matches(is_space));
+            self.status = Some(rest.split(' ').next().unwrap_or_default().to_owned());
+        } else if let Some(colon) = memchr::memchr(b':', line) {
+            self.fields += 1;
+            let (name, value) = (&line[..colon], &line[colon + 1..]);
+            if self.content_type.is_none() && is_content_type(name) {
+                let value = decode(value);
+                self.content_type = Some(media_type(value.trim_start_matches(is_space)).to_owned());
+            }
+        }
+        self.ended = line.is_empty();
+    }
+}
+
+fn is_content_type(name: &[u8]) -> bool {
+    let spaces = name.iter().rev().take_while(|byte| matches!(byte, b' ' | b'\t')).count();
+    name[..name.len() - spaces].eq_ignore_ascii_case(b"content-type")
+}
+
+/// A line without the white space at its end.
+fn trimmed(line: &[u8]) -> &[u8] {
+    let is_ascii_space = |byte: &&u8| matches!(byte, b'\t'..=b'\r' | b' ' | 0x1c..=0x1f);
+    let ascii = line.iter().rev().take_while(is_ascii_space).count();
+    let line = &line[..line.len() - ascii];
+    match line.last() {
+        Some(last) if !last.is_ascii() => match std::str::from_utf8(line) {
+            Ok(text) => text.trim_end_matches(is_space).as_bytes(),
+            // Every byte is a character: those above ASCII that are spaces.
+            Err(_) => {
+                let spaces = line.iter().rev().take_while(|byte| is_space(char::from(**byte))).count();
+                &line[..line.len() - spaces]
+            }
+        },
+        _ => line,
+    }
+}
+
+/// A line of which there may be more than is at hand.
+fn read_line(record: &mut Record<'_>) -> io::Result<Vec<u8>> {
+    let mut line = Vec::new();
     loop {
         let here = record.fill_buf()?;
         if here.is_empty() || line.len() > HTTP_HEAD_BYTES_MAX {
-            return Ok(line.len() - before);
+            return Ok(line);
         }
-        let end = here.iter().position(|&b| b == b'\n');
+        let end = memchr::memchr(b'\n', here);
         let count = end.map_or(here.len(), |at| at + 1);
         line.extend_from_slice(&here[..count]);
         record.consume(count);
         if end.is_some() {
-            return Ok(line.len() - before);
+            return Ok(line);
         }
     }
 }

@@ -3,15 +3,30 @@
 use std::sync::PoisonError;
 
 use crate::archive::Archive;
-use crate::catalog::Segment;
+use crate::catalog::{Segment, State};
 use crate::error::{Error, Result};
 use crate::follow::Growth;
+use crate::layout::SegmentId;
 use crate::rewrite::delete_generation;
 
 impl Archive {
     /// `growth` is told whenever more of a segment is synced and seen by the views, ours and copies alike.
     pub fn tell_growth(&self, growth: Option<Growth>) {
         self.shared.following.tell_growth(growth);
+    }
+
+    /// Closes the open segments of these sites: they are complete then wherever they are copied to, also when the writer lets them go. A
+    /// copy that was never closed could not be taken back by its writer, who alone could say how it ends.
+    pub fn seal_sites(&self, first_site: u32, last_site: u32) -> Result<()> {
+        let open: Vec<SegmentId> = {
+            let catalog = self.shared.catalog();
+            let meant = |segment: &&Segment| {
+                let (first, end) = segment.half.range();
+                segment.state == State::Open && first_site <= first && end <= last_site
+            };
+            catalog.all().filter(meant).map(|segment| segment.name.id).collect()
+        };
+        open.into_iter().try_for_each(|id| self.shared.seal(Some(id)))
     }
 
     /// Deletes the segments of these sites, and forgets the captures in them. Returns how many there were. The last segment that was
@@ -31,9 +46,7 @@ impl Archive {
             };
             catalog.all().filter(meant).cloned().collect()
         };
-        for segment in segments.iter().filter(|segment| segment.name.id.writer == own) {
-            self.shared.seal(Some(segment.name.id))?;
-        }
+        self.seal_sites(first_site, last_site)?;
         self.settle()?;
         let _one_at_a_time = self.shared.rewriting.lock().unwrap_or_else(PoisonError::into_inner);
         let gone: std::collections::HashSet<_> = segments.iter().map(|segment| segment.name.id).collect();

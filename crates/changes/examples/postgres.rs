@@ -14,6 +14,10 @@ use std::sync::Arc;
 use std::time::Instant;
 use support::{DAY_MS, START_MS, answer, append, open, words};
 
+/// As the program has it.
+#[global_allocator]
+static ALLOCATOR: mimalloc::MiMalloc = mimalloc::MiMalloc;
+
 /// Pages appended at once.
 const PORTION: usize = 2_000;
 /// PostgreSQL as it comes, but for memory and for how often it makes checkpoints: what anybody sets who writes much. Every commit is synced.

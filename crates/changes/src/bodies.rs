@@ -1,5 +1,6 @@
 //! Bodies of captures, as they are compared.
 
+use std::collections::HashSet;
 use std::io::{BufRead, Read};
 
 use skep_archive::{Archive, Capture, CaptureKind, Position};
@@ -24,6 +25,8 @@ pub struct Body {
     pub head: Head,
     /// The body without its codings, or its beginning.
     pub bytes: Vec<u8>,
+    /// The record stands for another one, and has no body of its own.
+    pub is_elsewhere: bool,
 }
 
 /// What is noted of a visit.
@@ -73,6 +76,31 @@ impl Bodies for Archive {
 
     fn noted(&self, capture: &Capture) -> Result<Noted> {
         Ok(noted(self, capture).ok().flatten().unwrap_or_default())
+    }
+}
+
+/// Bodies of an archive of whose captures it is known, for some, that nothing is noted behind them.
+pub struct Known<'k> {
+    /// Where bodies are.
+    pub archive: &'k Archive,
+    /// Captures behind which a record of another page or moment stands.
+    pub bare: &'k HashSet<Position>,
+}
+
+impl Bodies for Known<'_> {
+    fn at(&self, position: Position) -> Result<Option<Body>> {
+        self.archive.at(position)
+    }
+
+    fn of(&self, capture: &Capture) -> Result<Option<Body>> {
+        self.archive.of(capture)
+    }
+
+    fn noted(&self, capture: &Capture) -> Result<Noted> {
+        match self.bare.contains(&capture.position) {
+            true => Ok(Noted::default()),
+            false => self.archive.noted(capture),
+        }
     }
 }
 
@@ -136,6 +164,7 @@ fn is_passing(error: &Error) -> bool {
 fn read(archive: &Archive, position: Position) -> Result<Body> {
     let mut stored = archive.read(position)?;
     let mut record = stored.record()?;
+    let is_elsewhere = record.head().get("WARC-Type").is_some_and(|kind| kind.eq_ignore_ascii_case(b"revisit"));
     let mut bytes = Vec::new();
     let limit = BODY_BYTES_MAX + skep_archive::limits::HTTP_HEAD_BYTES_MAX as u64;
     // What came before the damage is compared.
@@ -143,7 +172,7 @@ fn read(archive: &Archive, position: Position) -> Result<Body> {
     let mut head = Head::new();
     let body = match bytes.starts_with(b"HTTP/").then(|| head.parse_response(&bytes, true)) {
         Some(Parsed::Complete { body }) => body,
-        _ => return Ok(Body { position, head: Head::new(), bytes }),
+        _ => return Ok(Body { position, head: Head::new(), bytes, is_elsewhere }),
     };
     let coded = head.is_chunked() || head.header("content-encoding").is_some();
     let bytes = match coded {
@@ -159,7 +188,7 @@ fn read(archive: &Archive, position: Position) -> Result<Body> {
             decoded
         }
     };
-    Ok(Body { position, head, bytes })
+    Ok(Body { position, head, bytes, is_elsewhere })
 }
 
 impl Body {

@@ -11,11 +11,6 @@
 use serde::{Deserialize, Serialize};
 use skep_archive::{Position, WriterKey};
 use skep_page::compare::{Class, Classes};
-use skep_url::Url;
-use skep_warc::date;
-
-use crate::cursor::Cursor;
-use crate::delta::Delta;
 
 /// The version of the schema of [`Details`]. Fields are only ever added.
 pub const SCHEMA: &str = "urn:skep:change:1";
@@ -372,15 +367,6 @@ impl<'v> Kept<'v> {
         Position { record: self.key.record & !(HOST | TEMPLATE), ..self.key }
     }
 
-    /// The key as told: the position of its record, and what else is told of that one.
-    pub fn key_text(&self) -> String {
-        match self.key.record {
-            record if record & HOST != 0 => format!("{}/host", self.record()),
-            record if record & TEMPLATE != 0 => format!("{}/template", self.record()),
-            _ => self.key.to_string(),
-        }
-    }
-
     /// The type of the event.
     pub fn kind(&self) -> &'static str {
         match self.classes.first() {
@@ -395,39 +381,6 @@ impl<'v> Kept<'v> {
         }
     }
 
-    /// As told: a CloudEvent in one line of JSON, without its end. The attributes `cursor` and `key` are ours.
-    pub fn json(&self, cursor: &Cursor, out: &mut String) {
-        self.json_with(cursor, None, out);
-    }
-
-    /// The same with the delta of the text.
-    pub fn json_with(&self, cursor: &Cursor, delta: Option<&Delta>, out: &mut String) {
-        use std::fmt::Write;
-        let delta = delta.map_or(String::new(), |delta| format!(",\"delta\":{}", delta.json()));
-        let _in_memory = write!(
-            out,
-            "{{\"specversion\":\"1.0\",\"id\":\"{cursor}\",\"source\":\"urn:skep:{}\",\"type\":\"{}\",\"time\":\"{}\",\"subject\":",
-            cursor.node,
-            self.kind(),
-            date::rfc3339(self.time_ms),
-        );
-        push_text(self.url, out);
-        out.push_str(",\"partitionkey\":");
-        match self.host() {
-            // What takes another event back has no details.
-            "" => {
-                push_text(Url::parse(self.url).map(|url| url.host_name().to_owned()).unwrap_or_default().as_str(), out)
-            }
-            host => push_text(host, out),
-        }
-        let _in_memory = write!(
-            out,
-            ",\"datacontenttype\":\"application/json\",\"dataschema\":\"{SCHEMA}\",\"cursor\":\"{cursor}\",\"key\":\"{}\",\"data\":{}{delta}}}",
-            self.key_text(),
-            self.details,
-        );
-    }
-
     /// For which crawl or watch its page was visited, as the details name it: a name has nothing in it that JSON would write otherwise.
     pub fn watch(&self) -> Option<&str> {
         let (_, rest) = self.details.split_once("\"why\":{\"crawl\":\"")?;
@@ -435,28 +388,16 @@ impl<'v> Kept<'v> {
     }
 
     /// The host that it is about: as the details name it, whose texts hold no bare quotation mark.
-    fn host(&self) -> &str {
+    pub(crate) fn host(&self) -> &str {
         let host = self.details.split_once("\"host\":\"").map_or("", |(_, rest)| rest);
         host.split_once('"').map_or("", |(host, _)| host)
-    }
-}
-
-/// Appends a text as JSON.
-fn push_text(text: &str, out: &mut String) {
-    let plain = text.bytes().all(|byte| byte >= b' ' && byte != b'"' && byte != b'\\');
-    match plain {
-        true => {
-            out.push('"');
-            out.push_str(text);
-            out.push('"');
-        }
-        false => out.push_str(&serde_json::Value::from(text).to_string()),
     }
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::cursor::Cursor;
 
     #[test]
     fn what_is_kept_is_read_back_and_told_as_json() {
@@ -499,6 +440,10 @@ mod tests {
         old.drain(HEAD_BYTES + event.url.len()..HEAD_BYTES + event.url.len() + event.mime.len());
         let kept = Kept::decode(&old).unwrap();
         assert_eq!(kept.event(), Some(Event { mime: String::new(), ..event.clone() }));
+        for record in [0, 1, 17, (1 << 30) - 1] {
+            let key = Position { writer: WriterKey(0xab), segment: u32::MAX, record };
+            assert_eq!(Kept { key, ..kept }.key_text(), key.to_string());
+        }
         let host = Kept { key: Position { record: event.key.record | HOST, ..event.key }, ..kept };
         assert_eq!((host.record(), host.key_text().as_str()), (event.key, "c41f22ab:1:17/host"));
     }

@@ -2,7 +2,7 @@
 //! One batch holds the events, what is remembered, and how far it got: a kill at any moment loses nothing and tells nothing
 //! under two numbers.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, HashSet};
 use std::path::{Path, PathBuf};
 use std::sync::PoisonError;
 
@@ -13,6 +13,7 @@ use skep_page::compare::Classes;
 use skep_url::Url;
 use xxhash_rust::xxh3::xxh3_64;
 
+use crate::bodies::Known;
 use crate::checks::{self, Check, Checks, Fingerprint, NAMES, Said};
 use crate::error::Result;
 use crate::event::{Details, Event, Kept};
@@ -77,6 +78,7 @@ impl Changes {
             settings: &settings,
             checks: &*self.checks,
             waiting: Vec::new(),
+            bare: HashSet::new(),
             again: BTreeMap::new(),
             removed: Vec::new(),
             marks: Vec::new(),
@@ -122,6 +124,8 @@ struct Following<'f> {
     settings: &'f Settings,
     checks: &'f dyn Checks,
     waiting: Vec<Capture>,
+    /// Those among them behind which nothing is noted: what follows them in their file is about something else.
+    bare: HashSet<Position>,
     /// URLs that are judged from their beginning.
     again: BTreeMap<Vec<u8>, Named>,
     /// Captures that were removed.
@@ -261,6 +265,13 @@ impl Following<'_> {
                     continue;
                 }
                 mark.records = entry.record.saturating_add(1);
+                if let (Note::Capture(capture), Some(last)) = (&entry.note, self.waiting.last())
+                    && last.position
+                        == (Position { record: capture.position.record.wrapping_sub(1), ..capture.position })
+                    && (&last.url, last.time_ms) != (&capture.url, capture.time_ms)
+                {
+                    self.bare.insert(last.position);
+                }
                 if let Note::Capture(capture) = entry.note
                     && is_judged(&capture)
                     && !self.archive.views().is_hidden(capture.position)
@@ -293,7 +304,8 @@ impl Following<'_> {
         for (key, named) in again {
             urls.entry(key).or_default().1 = Some(named);
         }
-        let judging = Judging { archive: self.archive, settings: self.settings, checks: self.checks };
+        let bare = std::mem::take(&mut self.bare);
+        let judging = Judging { archive: self.archive, settings: self.settings, checks: self.checks, bare: &bare };
         let work = urls.into_iter().map(|(key, (captures, named))| (key, captures, named)).collect();
         let all = side_by_side(work, |(key, captures, named): Work| judging.url(key, captures, named))?;
         let mut batch = self.archive.views().batch();
@@ -360,6 +372,7 @@ struct Judging<'j> {
     archive: &'j Archive,
     settings: &'j Settings,
     checks: &'j dyn Checks,
+    bare: &'j HashSet<Position>,
 }
 
 /// What is judged together: the key of a URL, new captures of it, and its name if all of them are meant.
@@ -395,7 +408,8 @@ impl Judging<'_> {
             told: Vec::new(),
             silent: gone,
         };
-        let judge = Judge { bodies: self.archive, settings: self.settings };
+        let bodies = Known { archive: self.archive, bare: self.bare };
+        let judge = Judge { bodies: &bodies, settings: self.settings };
         for capture in &captures {
             let checked_ms = match &judged.state.good {
                 Some(good) => checks::last_same(self.archive, &judged.names, good.same_ms, capture.time_ms)?,

@@ -177,7 +177,7 @@ impl Judge<'_> {
         let old = match (old, quick) {
             (Some(old), _) => Some(old),
             (None, true) => None,
-            (None, false) => self.bodies.at(before.body)?.map(|body| body.version(&url, self.settings)),
+            (None, false) => self.body_of(&before)?.map(|body| body.version(&url, self.settings)),
         };
         let mut found = match &old {
             Some(old) => compare(old, &new, &mut state.mask),
@@ -236,12 +236,17 @@ impl Judge<'_> {
 
     /// The version before, read again; `Some(None)` if it cannot be read, `None` if it was no page at all.
     fn good_before(&self, good: &Good, url: &Url) -> Result<Option<Option<Version>>> {
-        let Some(body) = self.bodies.at(good.body)? else { return Ok(Some(None)) };
+        let Some(body) = self.body_of(good)? else { return Ok(Some(None)) };
         let version = body.version(url, self.settings);
         Ok(match suspect(200, &body.head, &body.bytes, &version, None) {
             Some(_) => None,
             None => Some(Some(version)),
         })
+    }
+
+    /// The body of a version, if there is one: of some it is only known what it came to.
+    fn body_of(&self, good: &Good) -> Result<Option<Body>> {
+        Ok(self.bodies.at(good.body)?.filter(|body| !body.is_elsewhere))
     }
 
     fn moved(&self, state: &mut State, capture: &Capture) -> Result<Option<Event>> {

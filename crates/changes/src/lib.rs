@@ -35,6 +35,7 @@ mod side_by_side;
 pub mod sink;
 mod state;
 mod template;
+mod told;
 
 pub use ahead::{Answer, ahead};
 pub use bodies::{Body, text_of};

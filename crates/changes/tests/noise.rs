@@ -135,7 +135,7 @@ struct Told {
 #[test]
 fn noise_is_told_rarely_and_changes_are_missed_hardly_ever() {
     let mut all = Told::default();
-    for seed in [101, 102] {
+    for seed in [977, 2311, 40009] {
         let told = noise(seed);
         all.quiet += told.quiet;
         all.wrong += told.wrong;
@@ -166,6 +166,7 @@ fn noise(seed: u64) -> Told {
     let mut truth: HashMap<(String, i64), usize> = HashMap::new();
     let mut pending: HashMap<usize, usize> = HashMap::new();
     for visit in 0..VISITS {
+        let mut answers = Vec::with_capacity(PAGES);
         for (number, page) in pages.iter_mut().enumerate() {
             if let Some(share) = page.edits.get(&visit).copied() {
                 page.edit(share, &mut chance);
@@ -173,12 +174,13 @@ fn noise(seed: u64) -> Told {
             }
             let (status, body) = page.answer(visit, &mut chance);
             let time_ms = START_MS + visit as i64 * DAY_MS + number as i64 * 1000;
-            append(&archive, &page.url, vec![answer(&page.url, time_ms, status, "", &body)]);
+            answers.push(answer(&page.url, time_ms, status, "", &body));
             let good = body.contains("</h1>") && status == 200;
             if visit > 0 {
                 truth.insert((page.url.clone(), time_ms), if good { pending.remove(&number).unwrap_or(0) } else { 0 });
             }
         }
+        append(&archive, "http://host-0.example/", answers);
         follow(&changes, &archive);
     }
     let mut told: HashMap<(String, i64), Event> = HashMap::new();

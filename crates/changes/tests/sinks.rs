@@ -416,7 +416,7 @@ fn nats_stopped_under_load_has_every_event_once() {
     let mut server = Nats::start();
     let house = House::new();
     let (stream, subject) = ("SKEP".to_owned(), "skep.changes".to_owned());
-    house.add("nats", Kind::Nats { url: server.url(), stream, subject, token: None });
+    house.add("nats", Kind::Nats { url: server.url(), stream, subject, token: None, nkey: None });
     {
         let _running = house.sinks.begin().unwrap();
         house.under_load(PAGES, || {
@@ -438,11 +438,44 @@ fn nats_stopped_under_load_has_every_event_once() {
     assert_eq!((subject.as_str(), event["key"].as_str()), ("skep.changes.page.new", Some(id.as_str())));
 }
 
+/// A server that knows its users by their keys lets in who signs what it asks with the right one, and nobody else.
+#[test]
+fn nats_knows_us_by_a_key_that_never_leaves_the_machine() {
+    let keys = [3, 4].map(|byte| nkeys::KeyPair::new_from_raw(nkeys::KeyPairType::User, [byte; 32]).unwrap());
+    let [right, wrong] = keys.each_ref().map(|key| key.seed().unwrap());
+    assert_eq!(skep_changes::sink::public_nkey(&right).unwrap(), keys[0].public_key());
+    let server = Nats::start_knowing(&keys[0].public_key());
+    let house = House::new();
+    for (name, nkey) in [("stranger", Some(wrong)), ("nobody", None), ("known", Some(right.clone()))] {
+        let (stream, subject) = ("SKEP".to_owned(), "skep.changes".to_owned());
+        house.add(name, Kind::Nats { url: server.url(), stream, subject, token: None, nkey });
+    }
+    house.round(10);
+    {
+        let _running = house.sinks.begin().unwrap();
+        house.wait("known", is_done);
+        for name in ["stranger", "nobody"] {
+            house.wait(name, |standing| standing.state.failures > 0);
+            let state = house.standing(name).state;
+            assert_eq!(state.delivered, 0, "{name}");
+            let error = state.error.unwrap_or_default();
+            assert!(error.contains("uthoriz"), "{name}: {error}");
+        }
+    }
+    let messages = stream_by(async_nats::ConnectOptions::with_nkey(right), &server.url());
+    let keys: BTreeSet<String> = messages.iter().map(|(id, _, _)| id.clone()).collect();
+    assert_eq!((messages.len(), keys), (house.keys(false).len(), house.keys(false)));
+}
+
 /// What a stream holds: names, subjects and events.
 fn stream_of(url: &str) -> Vec<(String, String, serde_json::Value)> {
+    stream_by(async_nats::ConnectOptions::new(), url)
+}
+
+fn stream_by(options: async_nats::ConnectOptions, url: &str) -> Vec<(String, String, serde_json::Value)> {
     let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build().unwrap();
     runtime.block_on(async {
-        let context = async_nats::jetstream::new(async_nats::connect(url).await.unwrap());
+        let context = async_nats::jetstream::new(options.connect(url).await.unwrap());
         let mut stream = context.get_stream("SKEP").await.unwrap();
         let facts = stream.info().await.unwrap().state.clone();
         let mut messages = Vec::new();

@@ -21,26 +21,88 @@ const RESERVE: Duration = Duration::from_millis(1_500);
 pub async fn carry(bundle: Bundle, asked: Instant, main: &Main) -> Result<(), String> {
     let until = asked + Duration::from_millis(u64::from(bundle.lease_ms) * LEASE_USED_PERCENT / 100);
     let tasks = sensible(&bundle, main)?;
-    let Some((_, first)) = tasks.first().cloned() else { return Ok(()) };
-    loop {
-        let taken = main.meter.borrow_mut().connect();
-        match taken {
-            Ok(()) => break,
-            Err(why) => doing(main, bundle.id, &why.to_string()),
+    let Some((_, first)) = tasks.first() else { return Ok(()) };
+    let mut place = Place { origin: origin(first), is_open: false, main };
+    let counted = usize::from(is_short(&bundle));
+    main.short.set(main.short.get() + counted);
+    let is_open = place.open(&bundle, until).await;
+    main.short.set(main.short.get() - counted);
+    match is_open {
+        true => with_connection(&bundle, &tasks, until, &mut place).await,
+        false => Ok(()), // the node gives it to others
+    }
+}
+
+/// So few URLs that others let it go first: somebody waits for what it says about what they brought.
+const SHORT_URLS: usize = 10;
+
+fn is_short(bundle: &Bundle) -> bool {
+    bundle.urls.len() <= SHORT_URLS
+}
+
+/// One of the connections that may be open at once.
+struct Place<'m> {
+    origin: String,
+    is_open: bool,
+    main: &'m Main,
+}
+
+impl Place<'_> {
+    /// Waits for one; false when the lease is nearly over.
+    async fn open(&mut self, bundle: &Bundle, until: Instant) -> bool {
+        while !self.is_open {
+            let taken = self.main.meter.borrow_mut().connect();
+            match taken {
+                Ok(()) => self.is_open = true,
+                Err(why) => {
+                    doing(self.main, bundle.id, &why.to_string());
+                    if !self.wait(until).await {
+                        return false;
+                    }
+                }
+            }
         }
+        true
+    }
+
+    async fn wait(&self, until: Instant) -> bool {
         if Instant::now() + RESERVE >= until {
-            return Ok(()); // the node gives it to others
+            return false;
         }
         tokio::select! {
-            () = main.changed.notified() => {}
+            () = self.main.changed.notified() => {}
             () = tokio::time::sleep(Duration::from_millis(200)) => {}
         }
+        true
     }
-    let carried = with_connection(&bundle, &tasks, until, main).await;
-    main.close(origin(&first));
-    main.meter.borrow_mut().closed();
-    main.changed.notify_waiters();
-    carried
+
+    /// Between two requests of a long bundle a short one may go first; false when the lease is nearly over.
+    async fn let_go_first(&mut self, bundle: &Bundle, until: Instant) -> bool {
+        if is_short(bundle) || self.main.short.get() == 0 || !self.main.meter.borrow().is_full() {
+            return true;
+        }
+        self.close();
+        while self.main.short.get() > 0 {
+            if !self.wait(until).await {
+                return false;
+            }
+        }
+        self.open(bundle, until).await
+    }
+
+    fn close(&mut self) {
+        if std::mem::take(&mut self.is_open) {
+            self.main.close(self.origin.clone());
+            self.main.meter.borrow_mut().closed();
+            self.main.changed.notify_waiters();
+        }
+    }
+}
+
+impl Drop for Place<'_> {
+    fn drop(&mut self) {
+        self.close();
+    }
 }
 
 /// URLs of one host, of a kind that may be asked for at all.
@@ -69,15 +131,21 @@ fn doing(main: &Main, id: u64, what: &str) {
     }
 }
 
-async fn with_connection(bundle: &Bundle, tasks: &[(usize, Url)], until: Instant, main: &Main) -> Result<(), String> {
+async fn with_connection(
+    bundle: &Bundle,
+    tasks: &[(usize, Url)],
+    until: Instant,
+    place: &mut Place<'_>,
+) -> Result<(), String> {
+    let main = place.main;
     let kept = |error: std::io::Error| format!("results cannot be kept: {error}");
     let mut part = main.work.begin(bundle.id).map_err(kept)?;
-    let done = through(bundle, tasks, until, main, &mut part).await;
+    let done = through(bundle, tasks, until, place, &mut part).await;
     if part.is_empty() {
         part.abandon();
         return done;
     }
-    part.finish().map_err(kept)?;
+    main.work.finish(part).map_err(kept)?;
     done
 }
 
@@ -85,9 +153,10 @@ async fn through(
     bundle: &Bundle,
     tasks: &[(usize, Url)],
     until: Instant,
-    main: &Main,
+    place: &mut Place<'_>,
     part: &mut Part,
 ) -> Result<(), String> {
+    let main = place.main;
     let Some((_, first)) = tasks.first() else { return Ok(()) };
     let mut crawl_delay_ms = bundle.robots.and_then(|rules| rules.crawl_delay_ms);
     let mut allowed = vec![true; tasks.len()];
@@ -99,6 +168,9 @@ async fn through(
     for (at, (number, url)) in tasks.iter().enumerate() {
         if !allowed.get(at).copied().unwrap_or(false) {
             continue;
+        }
+        if !place.let_go_first(bundle, until).await {
+            return Ok(());
         }
         doing(main, bundle.id, &format!("{} of {}", at + 1, tasks.len()));
         let task = &bundle.urls[*number];
@@ -118,7 +190,7 @@ fn errand(bundle: &Bundle, number: u16, task: &Task) -> Errand {
         url: task.url.clone(),
         etag: task.etag.clone(),
         last_modified: task.last_modified.clone(),
-        nonce: task.keyed.then_some(bundle.nonce),
+        how: bundle.how(number),
         ..Errand::default()
     }
 }
@@ -136,7 +208,8 @@ async fn robots(
     for hop in 0..ROBOTS_HOPS_MAX {
         let decide = tasks.iter().map(|(_, url)| url.as_str().to_owned()).collect();
         let number = ROBOTS + hop as u16;
-        let errand = Errand { number, url: url.as_str().to_owned(), decide: Some(decide), ..Errand::default() };
+        let (text, how) = (url.as_str().to_owned(), bundle.how(number));
+        let errand = Errand { number, url: text, how, decide: Some(decide), ..Errand::default() };
         let Some(answered) = ask(bundle, &url, errand, None, until, main).await? else { return Ok(None) };
         let elsewhere = origin(&url) != origin(first);
         if elsewhere {

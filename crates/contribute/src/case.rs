@@ -11,7 +11,7 @@ use crate::coming::{Held, Purpose};
 use crate::judge::Case;
 use crate::known_pages;
 use crate::limits::{ALIKE_HOSTS, OURS_MAX};
-use crate::message::{self, Digest, Fetched, ROBOTS};
+use crate::message::{self, Digest, Fetched, How, ROBOTS};
 use crate::node::{Node, State, hash};
 use crate::seen;
 use crate::trust::{Key, Network, Place, View};
@@ -38,7 +38,7 @@ impl Hand {
             Digest::Plain(digest) => {
                 format!("{network} {place} {} {}", view.status, skep_archive::Digest::Sha1(digest))
             }
-            Digest::None | Digest::Keyed(_) => format!("{network} {place} {}", view.status),
+            Digest::None | Digest::Keyed(_) | Digest::Short(_) => format!("{network} {place} {}", view.status),
         }
     }
 }
@@ -49,7 +49,7 @@ pub struct Said {
     /// What it comes to.
     pub view: View,
     /// The digest that one who has the bytes would give under the nonce, where we can tell.
-    pub keyed: Option<[u8; 32]>,
+    pub keyed: Option<[u8; 16]>,
     /// It is what the archive has.
     pub unchanged: bool,
     /// What the archive has.
@@ -110,6 +110,7 @@ impl Opened {
             exchanges: Vec::with_capacity(held.fetched.len()),
             said: BTreeMap::new(),
             checks: BTreeSet::new(),
+            own: BTreeSet::new(),
             asked: Vec::new(),
             rest_ms: rest_ms(&held),
             seconds: BTreeMap::new(),
@@ -161,12 +162,12 @@ impl Opened {
         let known = held.known.get(number).and_then(Option::as_ref);
         let mut view =
             View { status: fetched.status, digest: fetched.digest, text: fetched.text, links: fetched.links };
-        let mut keyed = known.filter(|_| unchanged).and_then(|known| known.keyed);
+        let mut keyed = known.filter(|_| unchanged).and_then(|known| known.keyed.as_ref().map(message::first));
         if let Some(known) = known.filter(|_| unchanged) {
             (view.status, view.digest) = (200, Digest::Plain(known.digest));
         }
         if let Some(whole) = whole.filter(|_| !unchanged) {
-            let (seen, digest) = seen::look(&url, &exchange, None);
+            let (seen, digest) = seen::look(&url, &exchange, &How::THOROUGH);
             (view.digest, view.text, view.links) = (digest, seen.text, seen.links);
             let body = whole.response.get(whole.head_bytes as usize..).unwrap_or_default();
             keyed = Some(message::keyed(&held.nonce, &seen::payload(exchange.head.as_ref(), body)));
@@ -211,8 +212,9 @@ impl Opened {
         self.case.said.insert(said.ask.url.clone(), said);
     }
 
-    /// Draws what is looked at a second time.
-    pub(crate) fn draw(mut self, state: &mut State) -> Box<Case> {
+    /// Draws what is looked at a second time, and which one in so many of that by the node itself: whoever is there, it sees some of it with
+    /// its own eyes.
+    pub(crate) fn draw(mut self, state: &mut State, own_one_in: u64) -> Box<Case> {
         if state.ours.len() + self.ours.len() > OURS_MAX {
             state.ours.clear();
         }
@@ -234,6 +236,7 @@ impl Opened {
         let checks = state.trust.checks(&self.case.first.key, exchanges.len(), &mut || drawn.next().unwrap_or(0));
         let checks: BTreeSet<String> =
             checks.into_iter().map(|at| exchanges[at].0.as_str().to_owned()).chain(self.odd).collect();
+        self.case.own = checks.iter().filter(|_| state.draw().is_multiple_of(own_one_in)).cloned().collect();
         self.case.checks = checks;
         self.case
     }

@@ -1,8 +1,9 @@
 //! Results as they travel: column by column, so that what is the same in all lines costs nothing, and what is not is not mixed with it.
 //!
 //! ```text
-//! numbers (each less the one before) | statuses | times (each less the one before) | durations | lengths | kinds of digests | SHA-1, 20 each |
-//! keyed, 32 each | texts, 8 each | links, 8 each | media types | addresses | too large |
+//! numbers (each less the one before) | statuses | times (each less the one before) | durations | lengths |
+//! kinds: 0 no digest, 1 SHA-1, 2 keyed, 3 short, and 4 more where text and links are told | SHA-1, 20 each | keyed, 16 each | short, 8 each |
+//! texts, 8 each | links, 8 each | media types | addresses | too large |
 //! and, for those that have one, their place and: URL | fault
 //! ```
 
@@ -27,6 +28,8 @@ struct Columns {
     #[serde(with = "blob")]
     keyed: Vec<u8>,
     #[serde(with = "blob")]
+    short: Vec<u8>,
+    #[serde(with = "blob")]
     texts: Vec<u8>,
     #[serde(with = "blob")]
     links: Vec<u8>,
@@ -36,6 +39,9 @@ struct Columns {
     urls: Vec<(u16, String)>,
     faults: Vec<(u16, String)>,
 }
+
+/// Text and links are told.
+const THOROUGH: u8 = 4;
 
 pub fn serialize<S: Serializer>(results: &[Fetched], out: S) -> Result<S::Ok, S::Error> {
     let mut columns = Columns::default();
@@ -48,19 +54,27 @@ pub fn serialize<S: Serializer>(results: &[Fetched], out: S) -> Result<S::Ok, S:
         columns.statuses.push(fetched.status);
         columns.took.push(fetched.took_ms);
         columns.lengths.push(fetched.length);
-        match &fetched.digest {
-            Digest::None => columns.kinds.push(0),
+        let mut kind = match &fetched.digest {
+            Digest::None => 0,
             Digest::Plain(digest) => {
-                columns.kinds.push(1);
                 columns.plain.extend_from_slice(digest);
+                1
             }
             Digest::Keyed(digest) => {
-                columns.kinds.push(2);
                 columns.keyed.extend_from_slice(digest);
+                2
             }
+            Digest::Short(digest) => {
+                columns.short.extend_from_slice(digest);
+                3
+            }
+        };
+        if fetched.text != 0 || fetched.links != 0 {
+            kind |= THOROUGH;
+            columns.texts.extend_from_slice(&fetched.text.to_le_bytes());
+            columns.links.extend_from_slice(&fetched.links.to_le_bytes());
         }
-        columns.texts.extend_from_slice(&fetched.text.to_le_bytes());
-        columns.links.extend_from_slice(&fetched.links.to_le_bytes());
+        columns.kinds.push(kind);
         columns.mimes.push(fetched.mime.clone());
         columns.addresses.push(fetched.address);
         columns.too_large.push(fetched.too_large);
@@ -82,24 +96,26 @@ impl Columns {
     /// The lines, if all columns have as many.
     fn rows(self) -> Option<Vec<Fetched>> {
         let count = self.numbers.len();
-        let mut plain = self.plain.chunks_exact(20);
-        let mut keyed = self.keyed.chunks_exact(32);
+        let (mut plain, mut keyed) = (Pieces(&self.plain), Pieces(&self.keyed));
+        let (mut short, mut texts, mut links) = (Pieces(&self.short), Pieces(&self.texts), Pieces(&self.links));
         let fits = [self.statuses.len(), self.times.len(), self.took.len(), self.lengths.len(), self.kinds.len()]
             .into_iter()
             .chain([self.mimes.len(), self.addresses.len(), self.too_large.len()])
             .all(|length| length == count);
         // No more lines are made than can be meant, whatever was sent.
-        let fits = fits && count <= BUNDLE_URLS_MAX + ROBOTS_HOPS_MAX;
-        if !fits || self.texts.len() != 8 * count || self.links.len() != 8 * count {
+        if !fits || count > BUNDLE_URLS_MAX + ROBOTS_HOPS_MAX {
             return None;
         }
-        let number_of =
-            |bytes: &[u8], place: usize| bytes.get(8 * place..8 * place + 8)?.try_into().ok().map(u64::from_le_bytes);
         let mut rows = Vec::with_capacity(count);
         let (mut number, mut time_ms) = (0u16, 0i64);
         for (place, mime) in self.mimes.into_iter().enumerate() {
             number = number.wrapping_add(self.numbers[place]);
             time_ms = time_ms.wrapping_add(self.times[place]);
+            let kind = self.kinds[place];
+            let (text, links) = match kind & THOROUGH != 0 {
+                true => (u64::from_le_bytes(texts.next()?), u64::from_le_bytes(links.next()?)),
+                false => (0, 0),
+            };
             rows.push(Fetched {
                 number,
                 url: String::new(),
@@ -108,14 +124,15 @@ impl Columns {
                 time_ms,
                 took_ms: self.took[place],
                 length: self.lengths[place],
-                digest: match self.kinds[place] {
+                digest: match kind & !THOROUGH {
                     0 => Digest::None,
-                    1 => Digest::Plain(plain.next()?.try_into().ok()?),
-                    2 => Digest::Keyed(keyed.next()?.try_into().ok()?),
+                    1 => Digest::Plain(plain.next()?),
+                    2 => Digest::Keyed(keyed.next()?),
+                    3 => Digest::Short(short.next()?),
                     _ => return None,
                 },
-                text: number_of(&self.texts, place)?,
-                links: number_of(&self.links, place)?,
+                text,
+                links,
                 mime,
                 address: self.addresses[place],
                 too_large: self.too_large[place],
@@ -127,44 +144,59 @@ impl Columns {
         for (place, fault) in self.faults {
             rows.get_mut(usize::from(place))?.fault = fault;
         }
-        let all = plain.next().is_none()
-            && plain.remainder().is_empty()
-            && keyed.next().is_none()
-            && keyed.remainder().is_empty();
+        let all = [plain, keyed, short, texts, links].iter().all(|column| column.0.is_empty());
         all.then_some(rows)
+    }
+}
+
+/// What is left of a column.
+struct Pieces<'c>(&'c [u8]);
+
+impl Pieces<'_> {
+    fn next<const N: usize>(&mut self) -> Option<[u8; N]> {
+        let (piece, rest) = self.0.split_first_chunk()?;
+        self.0 = rest;
+        Some(*piece)
     }
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::message::{Request, Wrong, pack, plain, squeeze, unpack};
+    use crate::envelope::{plain, read_plain};
+    use crate::message::{Request, Together, Wrong};
 
     #[test]
     fn lines_come_back_as_they_went_and_columns_that_do_not_fit_are_no_message() {
-        let digests = [Digest::None, Digest::Plain([1; 20]), Digest::Keyed([2; 32]), Digest::Plain([3; 20])];
+        let digests = [
+            Digest::None,
+            Digest::Plain([1; 20]),
+            Digest::Keyed([2; 16]),
+            Digest::Plain([3; 20]),
+            Digest::Short([4; 8]),
+        ];
         let results: Vec<Fetched> = digests
             .iter()
             .enumerate()
             .map(|(at, digest)| Fetched {
-                number: [3, 0, 102, 7][at],
+                number: [3, 0, 102, 7, 8][at],
                 url: if at == 2 { "http://a.test/robots.txt".into() } else { String::new() },
                 fault: if at == 0 { "too-slow".into() } else { String::new() },
                 time_ms: 1_790_000_000_000 - 5 * at as i64,
                 digest: *digest,
-                text: u64::MAX - at as u64,
-                links: at as u64,
+                text: if at == 4 { 0 } else { u64::MAX - at as u64 },
+                links: if at == 4 { 0 } else { at as u64 },
                 address: (at > 1).then(|| "2001:db8::1".parse().unwrap()),
                 too_large: at == 3,
                 ..Fetched::default()
             })
             .collect();
-        let request = Request::Results { bundle: 9, results, cpu_ms: 1 };
-        assert_eq!(unpack::<Request>(&pack(&request), 1 << 20).unwrap(), request);
+        let requests = Together(vec![Request::Results { bundle: 9, results }]);
+        let bytes = plain(&requests);
+        assert_eq!(read_plain::<Together<Request>>(&bytes).unwrap(), requests);
         // Cut anywhere, it is none; and never a panic.
-        let bytes = plain(&request);
         for at in 0..bytes.len() {
-            assert_eq!(unpack::<Request>(&squeeze(&bytes[..at]), 1 << 20).unwrap_err(), Wrong::NotOne, "{at}");
+            assert_eq!(read_plain::<Together<Request>>(&bytes[..at]).unwrap_err(), Wrong::NotOne, "{at}");
         }
         let short = Columns { numbers: vec![1, 2], ..Columns::default() };
         assert!(short.rows().is_none());

@@ -6,8 +6,9 @@ use skep_fetch::Exchange;
 use skep_schedule::Bundle as Leased;
 use skep_schedule::hands::{Back, Known, Offer, Rules};
 
+use crate::envelope;
 use crate::judge::{Case, Opinion};
-use crate::limits::{ANSWER_BYTES_MAX, ROBOTS_HOPS_MAX, UNPACKED_BYTES_MAX};
+use crate::limits::ROBOTS_HOPS_MAX;
 use crate::message::{self, Digest, Fetched, ROBOTS, Whole};
 use crate::seen;
 
@@ -21,6 +22,8 @@ pub struct Held {
     pub known: Vec<Option<Known>>,
     /// Which digests are keyed.
     pub keyed: Vec<bool>,
+    /// Of which text and links are to be told as well.
+    pub thorough: Vec<bool>,
     /// The host's rules, applied already.
     pub robots: Option<Rules>,
     /// Is it still wanted?
@@ -67,13 +70,16 @@ impl Held {
         let keyed = offer.known.iter().map(|known| known.as_ref().is_some_and(|known| known.keyed.is_some())).collect();
         let lease_ms = offer.lease.as_millis() as u64;
         let Offer { bundle, nonce, known, robots, is_wanted, done, .. } = offer;
-        Held { known, is_wanted, lease_ms, ..Held::of(bundle, nonce, keyed, robots, Purpose::Work(done)) }
+        // What is not as the archive has it comes whole: what its text and links are, the node sees then.
+        let thorough = vec![false; known.len()];
+        Held { known, is_wanted, lease_ms, thorough, ..Held::of(bundle, nonce, keyed, robots, Purpose::Work(done)) }
     }
 
     /// To check what another one brought: nothing but digests comes back.
     pub fn of(bundle: Leased, nonce: [u8; 16], keyed: Vec<bool>, robots: Option<Rules>, purpose: Purpose) -> Held {
         Held {
             known: vec![None; bundle.urls.len()],
+            thorough: vec![true; bundle.urls.len()],
             bundle,
             nonce,
             keyed,
@@ -107,9 +113,10 @@ impl Held {
     pub fn results(&mut self, results: Vec<Fetched>) -> bool {
         let urls = self.bundle.urls.len();
         let fits = |fetched: &Fetched| match fetched.number.checked_sub(ROBOTS) {
-            None => usize::from(fetched.number) < urls && fetched.url.is_empty(),
+            None => usize::from(fetched.number) < urls && fetched.url.is_empty() && self.is_as_asked(fetched),
             Some(hop) => {
                 usize::from(hop) < ROBOTS_HOPS_MAX
+                    && matches!(fetched.digest, Digest::None | Digest::Plain(_))
                     && self.robots.is_none()
                     && skep_url::Url::parse(&fetched.url).is_ok_and(|url| url.as_str() == fetched.url)
             }
@@ -125,17 +132,31 @@ impl Held {
         self.fetched == results
     }
 
+    /// Is its digest of the kind that was asked for? An old one would do where it need not be keyed.
+    fn is_as_asked(&self, fetched: &Fetched) -> bool {
+        let number = usize::from(fetched.number);
+        let is = |list: &[bool]| list.get(number).copied().unwrap_or_default();
+        match fetched.digest {
+            Digest::None => true,
+            Digest::Keyed(_) => is(&self.keyed),
+            Digest::Plain(_) => !is(&self.keyed) && is(&self.thorough),
+            Digest::Short(_) => !is(&self.keyed) && !is(&self.thorough),
+        }
+    }
+
     /// Does it say that nothing changed, and does that agree with what the archive has?
     pub fn is_unchanged(&self, fetched: &Fetched) -> bool {
-        let Some(known) = self.known.get(usize::from(fetched.number)).and_then(Option::as_ref) else {
+        let number = usize::from(fetched.number);
+        let Some(known) = self.known.get(number).and_then(Option::as_ref) else {
             return false;
         };
-        fetched.status == 304
+        // Only who was given something to compare with can have been told that nothing changed.
+        let is_asked = |ask: &skep_schedule::BundleUrl| ask.etag.is_some() || ask.last_modified.is_some();
+        fetched.status == 304 && self.bundle.urls.get(number).is_some_and(is_asked)
             || fetched.status == 200
                 && match fetched.digest {
-                    Digest::Plain(digest) => digest == known.digest,
-                    Digest::Keyed(digest) => known.keyed == Some(digest),
-                    Digest::None => false,
+                    Digest::Keyed(digest) => known.keyed.is_some_and(|known| message::first(&known) == digest),
+                    other => other.is_of(&known.digest, &self.nonce),
                 }
     }
 
@@ -179,8 +200,7 @@ impl Held {
         if (come.len() as u64) < total {
             return Coming::So(come.len() as u64);
         }
-        let most = ANSWER_BYTES_MAX as usize + UNPACKED_BYTES_MAX;
-        let whole = message::unpack::<Whole>(come, most).ok();
+        let whole = envelope::read_plain::<Whole>(come).ok();
         self.coming.remove(&number);
         match whole.filter(|whole| is_as_said(whole, fetched, &self.nonce)) {
             Some(whole) => {
@@ -206,8 +226,8 @@ fn is_as_said(whole: &Whole, fetched: &Fetched, nonce: &[u8; 16]) -> bool {
     let payload = seen::payload(exchange.head.as_ref(), body);
     let digest = match fetched.digest {
         Digest::None => payload.is_empty() || fetched.status == 304,
-        Digest::Plain(digest) => digest == seen::sha1(&payload),
         Digest::Keyed(digest) => digest == message::keyed(nonce, &payload),
+        other => other.is_of(&seen::sha1(&payload), nonce),
     };
     digest && exchange.status().unwrap_or(0) == fetched.status && whole.fault.0 == fetched.fault
 }

@@ -20,13 +20,11 @@ use skep_url::{Part as SitePart, Suffixes, Url};
 use tokio::sync::{Notify, mpsc, oneshot};
 use tokio::task::LocalSet;
 
-use crate::carry;
-use crate::limits::{BATCH_BUNDLES_MAX, FINISH_TRIES, HOST_BUNDLES_MAX, IN_HAND_PER_CONNECTION, PIECE_BYTES_MAX};
-use crate::link::{Link, NoAnswer};
-use crate::message::{self, Answer, Bundle, Refusal, Request, VERSION};
+use crate::link::Link;
 use crate::meter::{Lately, Machine, Meter, Used, Wishes};
 use crate::pipe::{self, Answered, Errand, Order, Setup, Told};
-use crate::work::{Ready, Work};
+use crate::turns;
+use crate::work::Work;
 
 /// What a contributor is asked to be.
 #[derive(Clone, Debug)]
@@ -72,15 +70,17 @@ pub(crate) struct Main {
     /// Bundles in hand, by number: host and what is being done.
     pub hand: RefCell<BTreeMap<u64, (String, String)>>,
     pub changed: Notify,
+    /// Short bundles that wait for a connection.
+    pub short: Cell<usize>,
     pub pages: Cell<u64>,
-    returned: Cell<u64>,
-    sandbox: RefCell<Vec<String>>,
+    pub returned: Cell<u64>,
+    pub sandbox: RefCell<Vec<String>>,
     tried: RefCell<Vec<oneshot::Sender<Vec<(String, bool, String)>>>>,
-    node: RefCell<String>,
-    name: RefCell<String>,
-    said: RefCell<String>,
+    pub node: RefCell<String>,
+    pub name: RefCell<String>,
+    pub said: RefCell<String>,
     tell: Box<dyn Fn(&str)>,
-    over: Notify,
+    pub over: Notify,
     leaving: Cell<bool>,
     folder: PathBuf,
 }
@@ -260,6 +260,7 @@ pub async fn run(
         ticket: Cell::new(0),
         hand: RefCell::default(),
         changed: Notify::new(),
+        short: Cell::new(0),
         pages: Cell::new(0),
         returned: Cell::new(0),
         sandbox: RefCell::default(),
@@ -301,7 +302,7 @@ pub async fn run(
             tokio::select! {
                 () = ordering => Err("the fetcher has ended".to_owned()),
                 () = hear(from_fetcher, main.clone()) => Err("the fetcher has ended".to_owned()),
-                ended = contribute(link, main.clone(), &settings.team) => ended,
+                ended = turns::contribute(link, main.clone(), &settings.team) => ended,
                 () = stop => Ok(Ending::Finished),
             }
         })
@@ -404,231 +405,6 @@ async fn watch(main: Rc<Main>) {
 fn keep_used(main: &Main) {
     let used = serde_json::to_vec(&main.meter.borrow().used()).unwrap_or_default();
     let _tried_again_soon = crate::book::write_whole(&main.folder.join(USED), &used);
-}
-
-/// Greets the node, asks, and returns what is ready, until there is nothing left to do.
-async fn contribute(mut link: Link, main: Rc<Main>, team: &str) -> Result<Ending, String> {
-    // Nothing is asked for before the fetcher is locked in.
-    while main.sandbox.borrow().is_empty() {
-        main.changed.notified().await;
-    }
-    let (mut proof, mut greeted, mut wait, mut in_vain) = (0, false, Duration::from_secs(1), 0);
-    let mut ask_at = Instant::now();
-    loop {
-        // What is finished is on disk and returned at the next start: a node that is gone keeps nobody here.
-        if main.meter.borrow().finishing && main.hand.borrow().is_empty() && in_vain >= FINISH_TRIES {
-            return Ok(Ending::Unreturned(main.work.ready().len()));
-        }
-        let now_ms = skep_archive::system_clock;
-        if main.meter.borrow().paused {
-            main.changed.notified().await;
-            continue;
-        }
-        let request = if !greeted {
-            let holds = main.work.ready();
-            Some(Request::Hello { version: VERSION, proof, holds, team: team.to_owned() })
-        } else if let Some(id) = main.work.ready().first().copied() {
-            match give_back(id, &mut link, &main).await {
-                Ok(()) => in_vain = 0,
-                Err(NoAnswer::Never(why)) => return Err(why),
-                Err(NoAnswer::Broken(why)) => {
-                    in_vain += 1;
-                    trouble(&main, &why, &mut wait).await;
-                    greeted = false;
-                }
-            }
-            continue;
-        } else {
-            let in_hand = main.hand.borrow().len();
-            let (finishing, why) = (main.meter.borrow().finishing, main.meter.borrow().why_no_more());
-            if finishing && in_hand == 0 {
-                let _it_notices_anyway = link.say(&Request::Leave, now_ms).await;
-                return Ok(Ending::Finished);
-            }
-            let room = main.meter.borrow().wishes().connections.max(1) * IN_HAND_PER_CONNECTION;
-            let asks = why.is_none() && in_hand < room && Instant::now() >= ask_at;
-            asks.then(|| Request::Ask { bundles: (room - in_hand).min(BATCH_BUNDLES_MAX) as u16 })
-        };
-        let Some(request) = request else {
-            tokio::select! {
-                () = main.changed.notified() => {}
-                () = tokio::time::sleep(Duration::from_millis(200)) => {}
-            }
-            continue;
-        };
-        let asked = Instant::now();
-        let (answer, bytes) = match link.say(&request, now_ms).await {
-            Ok(answered) => answered,
-            Err(NoAnswer::Never(why)) => return Err(why),
-            Err(NoAnswer::Broken(why)) => {
-                in_vain += 1;
-                trouble(&main, &why, &mut wait).await;
-                greeted = false;
-                continue;
-            }
-        };
-        (wait, in_vain) = (Duration::from_secs(1), 0);
-        main.said.borrow_mut().clear();
-        main.offset_ms.set(link.offset_ms);
-        main.spend(bytes).await;
-        match answer {
-            Answer::Welcome { pseudonym } => {
-                greeted = true;
-                if *main.name.borrow() != pseudonym {
-                    main.note(format!("welcome at {} as {pseudonym}", link.node));
-                    main.name.replace(pseudonym);
-                }
-            }
-            Answer::Work { bits, seed } => {
-                main.note(format!("a new key proves that it means it: {bits} bits of work"));
-                let key = link.key();
-                let proving = tokio::task::spawn_blocking(move || message::prove(&seed, &key, bits));
-                proof = proving.await.map_err(|error| error.to_string())?;
-            }
-            Answer::Bundles(bundles) => take(bundles, asked, &main),
-            Answer::Later { seconds, why } => {
-                main.said.replace(why);
-                ask_at = Instant::now() + Duration::from_secs(u64::from(seconds.clamp(1, 3_600)));
-            }
-            Answer::Elsewhere { address } => {
-                main.note(format!("sent on to {address}"));
-                link.go(&address)?;
-                main.node.replace(address);
-                (greeted, ask_at) = (false, Instant::now() + Duration::from_secs(10));
-            }
-            Answer::Stop { why } => return Ok(Ending::Stopped(why)),
-            Answer::Refused { why: Refusal::Unknown } => greeted = false,
-            Answer::Refused { why } => {
-                trouble(&main, why.text(), &mut wait).await;
-            }
-            Answer::Want { .. } | Answer::Taken { .. } | Answer::Done { .. } => {
-                trouble(&main, "the node answers something else than it was asked", &mut wait).await;
-            }
-        }
-    }
-}
-
-/// Says what is wrong, and waits longer each time.
-async fn trouble(main: &Main, why: &str, wait: &mut Duration) {
-    if *main.said.borrow() != why {
-        main.note(format!("{why}; trying again"));
-        main.said.replace(why.to_owned());
-    }
-    let longest = if main.meter.borrow().finishing { Duration::from_secs(2) } else { Duration::from_secs(60) };
-    tokio::select! {
-        () = tokio::time::sleep((*wait).min(longest)) => {}
-        () = main.over.notified() => {}
-    }
-    *wait = (*wait * 2).min(longest);
-}
-
-/// Begins with bundles, as far as they are sensible: a node that sends a thousand of one host gets one of them fetched.
-fn take(bundles: Vec<Bundle>, asked: Instant, main: &Rc<Main>) {
-    for bundle in bundles {
-        let same = main.hand.borrow().values().filter(|(host, _)| *host == bundle.host).count();
-        if same >= HOST_BUNDLES_MAX || main.hand.borrow().contains_key(&bundle.id) {
-            main.note(format!("a second bundle of {} at once is not taken", bundle.host));
-            continue;
-        }
-        main.hand.borrow_mut().insert(bundle.id, (bundle.host.clone(), "waiting for a connection".into()));
-        let main = main.clone();
-        tokio::task::spawn_local(async move {
-            let id = bundle.id;
-            if let Err(why) = carry::carry(bundle, asked, &main).await {
-                main.note(why);
-            }
-            main.hand.borrow_mut().remove(&id);
-            main.changed.notify_waiters();
-        });
-    }
-}
-
-/// Returns one bundle: digests first, then what is wanted, from where it was left.
-async fn give_back(id: u64, link: &mut Link, main: &Main) -> Result<(), NoAnswer> {
-    let damaged = |error: io::Error| NoAnswer::Never(format!("results cannot be read: {error}"));
-    let Some(mut ready) = main.work.load(id).map_err(damaged)? else { return Ok(()) };
-    let now_ms = skep_archive::system_clock;
-    loop {
-        let results = Request::Results { bundle: id, results: ready.fetched.clone(), cpu_ms: 0 };
-        let (answer, bytes) = link.say(&results, now_ms).await?;
-        main.spend(bytes).await;
-        match answer {
-            Answer::Want { bodies, .. } => {
-                for (number, offset) in bodies {
-                    let whole = ready.whole(number).ok().filter(|whole| !whole.is_empty());
-                    let Some(packed) = whole.map(|whole| message::squeeze(&whole)) else {
-                        return forget(ready, main, "the node wants what is not there");
-                    };
-                    match send_body(id, number, offset, &packed, link, main).await? {
-                        Sent::Taken => {}
-                        Sent::All => return done(ready, main),
-                        Sent::Refused => return forget(ready, main, "the node does not take it"),
-                    }
-                }
-            }
-            Answer::Done { .. } => return done(ready, main),
-            Answer::Refused { why: Refusal::Unknown } => {
-                return Err(NoAnswer::Broken("the node has forgotten us".into()));
-            }
-            Answer::Refused { why } => return forget(ready, main, why.text()),
-            Answer::Stop { why } => return Err(NoAnswer::Never(why)),
-            _ => return Err(NoAnswer::Broken("the node answers something else than it was asked".into())),
-        }
-    }
-}
-
-/// The node has all of it.
-fn done(ready: Ready, main: &Main) -> Result<(), NoAnswer> {
-    main.returned.set(main.returned.get() + 1);
-    ready.forget().map_err(|error| NoAnswer::Never(format!("results cannot be removed: {error}")))
-}
-
-fn forget(ready: Ready, main: &Main, why: &str) -> Result<(), NoAnswer> {
-    main.note(format!("a bundle is not taken: {why}"));
-    ready.forget().map_err(|error| NoAnswer::Never(format!("results cannot be removed: {error}")))
-}
-
-/// What became of a body.
-enum Sent {
-    /// The node has it.
-    Taken,
-    /// The node has it, and with it all of the bundle.
-    All,
-    /// The node does not want it.
-    Refused,
-}
-
-/// Sends a body in pieces.
-async fn send_body(
-    bundle: u64,
-    number: u16,
-    mut offset: u64,
-    packed: &[u8],
-    link: &mut Link,
-    main: &Main,
-) -> Result<Sent, NoAnswer> {
-    let total = packed.len() as u64;
-    while offset < total {
-        // Where a rate is bounded, no piece is more than a quarter of a second's bytes.
-        let most = match main.meter.borrow().wishes().rate {
-            0 => PIECE_BYTES_MAX,
-            rate => ((rate / 4) as usize).clamp(4 << 10, PIECE_BYTES_MAX),
-        };
-        let from = offset as usize;
-        let piece = packed[from..packed.len().min(from + most)].to_vec();
-        main.spend(piece.len() as u64).await;
-        let request = Request::Body { bundle, number, offset, total, bytes: piece };
-        match link.say(&request, skep_archive::system_clock).await?.0 {
-            Answer::Taken { offset: next } if next <= total && next != offset => offset = next,
-            Answer::Done { .. } => return Ok(Sent::All),
-            Answer::Refused { why: Refusal::TooMuch } => tokio::time::sleep(Duration::from_secs(2)).await,
-            Answer::Refused { why: Refusal::Unknown } => {
-                return Err(NoAnswer::Broken("the node has forgotten us".into()));
-            }
-            _ => return Ok(Sent::Refused),
-        }
-    }
-    Ok(Sent::Taken)
 }
 
 /// The address that contributors come from, where the owner chose one.

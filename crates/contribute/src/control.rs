@@ -14,6 +14,8 @@ use tokio::net::{TcpListener, UnixListener};
 use crate::contributor::Main;
 
 const SOCKET: &str = "control";
+/// A contributor runs at the lowest priority: where there is much else to do its answer takes a while.
+const ANSWER_MAX: Duration = Duration::from_secs(30);
 
 /// Listens in the folder; one contributor at a time has it.
 pub fn listen(folder: &Path) -> Result<StdListener, String> {
@@ -36,7 +38,7 @@ pub fn gone(folder: &Path) {
 pub fn say(folder: &Path, word: &str) -> io::Result<Value> {
     use std::io::{BufRead, Write};
     let mut stream = std::os::unix::net::UnixStream::connect(folder.join(SOCKET))?;
-    stream.set_read_timeout(Some(Duration::from_secs(10)))?;
+    stream.set_read_timeout(Some(ANSWER_MAX))?;
     stream.write_all(format!("{word}\n").as_bytes())?;
     let mut line = String::new();
     std::io::BufReader::new(stream).read_line(&mut line)?;

@@ -8,7 +8,9 @@
 
 use std::collections::{BTreeMap, HashMap, HashSet, VecDeque};
 
-use crate::limits::{LEASE_MS_MIN, OFFER_MS, THERE_MS, WAITING_MAX, WAITING_PER_HAND};
+use crate::limits::{
+    BATCH_BYTES_MAX, FAIR_MS, IDLE_ASKS, LEASE_MS_MIN, OFFER_MS, THERE_MS, WAITING_MAX, WAITING_PER_HAND,
+};
 use crate::trust::{Key, Network, Place};
 
 /// A bundle that is offered.
@@ -18,6 +20,8 @@ pub struct Offered {
     pub id: u64,
     /// Its host: with one contributor at a time.
     pub host: String,
+    /// Bytes of its URLs and their validators.
+    pub bytes: usize,
     /// How long it may be out.
     pub lease_ms: u64,
     /// Nobody else fetches it: it waits for contributors as long as `wait_ms`.
@@ -51,6 +55,8 @@ struct Hand {
     last_ms: u64,
     network: Network,
     place: Place,
+    /// How often it asked in vain, in a row.
+    in_vain: u32,
 }
 
 /// Why a bundle is over without results.
@@ -115,24 +121,37 @@ impl Dispatch {
         true
     }
 
+    /// How many of those that have just come one may have: everybody who is there gets a share of them.
+    fn share(&self, who: &Key, now_ms: u64) -> usize {
+        let all = self.waiting.len() + self.out.len();
+        let mine = self.out.values().filter(|out| out.with == *who).count();
+        all.div_ceil(self.there(now_ms).max(1)).saturating_sub(mine)
+    }
+
     /// A contributor asks for up to so many: their numbers and leases.
     pub fn ask(&mut self, who: Key, network: Network, place: Place, max: usize, now_ms: u64) -> Vec<(u64, u64)> {
-        self.hands.insert(who, Hand { last_ms: now_ms, network, place });
+        let in_vain = self.hands.get(&who).map_or(0, |hand| hand.in_vain);
+        self.hands.insert(who, Hand { last_ms: now_ms, network, place, in_vain });
         if self.hands.len() > 4 * (self.out.len() + 1_024) {
             self.hands.retain(|_, hand| hand.last_ms + THERE_MS > now_ms);
         }
         let (mut given, mut kept) = (Vec::new(), VecDeque::with_capacity(self.waiting.len()));
+        let (mut share, mut bytes) = (self.share(&who, now_ms), 0);
         while let Some(waiting) = self.waiting.pop_front() {
             let offered = &waiting.offered;
-            if given.len() >= max {
+            if given.len() >= max || bytes + offered.bytes > BATCH_BYTES_MAX && !given.is_empty() {
                 self.waiting.push_front(waiting);
                 break;
             }
             let for_others = !offered.among.is_empty() && !offered.among.contains(&who);
-            if for_others || offered.ready_ms > now_ms || self.hosts.contains(&offered.host) {
+            let is_shared = offered.among.is_empty() && now_ms < waiting.since_ms + FAIR_MS;
+            if for_others || is_shared && share == 0 || offered.ready_ms > now_ms || self.hosts.contains(&offered.host)
+            {
                 kept.push_back(waiting);
                 continue;
             }
+            share -= usize::from(is_shared);
+            bytes += offered.bytes;
             let lease_ms = offered.lease_ms.max(LEASE_MS_MIN);
             self.hosts.insert(offered.host.clone());
             let host = offered.host.clone();
@@ -142,7 +161,22 @@ impl Dispatch {
         while let Some(waiting) = kept.pop_back() {
             self.waiting.push_front(waiting);
         }
+        if let Some(hand) = self.hands.get_mut(&who) {
+            hand.in_vain = if given.is_empty() { in_vain.saturating_add(1) } else { 0 };
+        }
         given
+    }
+
+    /// Has it nothing to do, and has asked in vain for a while? Asked once, it is counted anew.
+    pub fn is_idle(&mut self, who: &Key) -> bool {
+        let has_some = self.out.values().any(|out| out.with == *who);
+        match self.hands.get_mut(who) {
+            Some(hand) if hand.in_vain >= IDLE_ASKS && !has_some => {
+                hand.in_vain = 0;
+                true
+            }
+            _ => false,
+        }
     }
 
     /// Is this bundle with this contributor?
@@ -221,7 +255,7 @@ mod tests {
 
     fn offered(id: u64, host: &str) -> Offered {
         let (among, ready_ms) = (Vec::new(), 0);
-        Offered { id, host: host.into(), lease_ms: 60_000, only: true, wait_ms: 600_000, among, ready_ms }
+        Offered { id, host: host.into(), bytes: 100, lease_ms: 60_000, only: true, wait_ms: 600_000, among, ready_ms }
     }
 
     const HERE: Place = Place([0, 0]);
@@ -241,6 +275,40 @@ mod tests {
         dispatch.over(1);
         assert_eq!(ids(dispatch.ask(B, 2, HERE, 10, 0)), [2]);
         assert!(dispatch.is_with(&B, 2) && !dispatch.is_with(&A, 2) && !dispatch.is_with(&A, 1));
+    }
+
+    #[test]
+    fn what_has_just_come_is_shared_by_all_who_are_there() {
+        let mut dispatch = Dispatch::default();
+        dispatch.ask(A, 1, HERE, 10, 0);
+        dispatch.ask(B, 2, HERE, 10, 0);
+        assert!((1..=7).all(|id| dispatch.offer(offered(id, &id.to_string()), 0)));
+        assert_eq!(ids(dispatch.ask(A, 1, HERE, 10, 0)), [1, 2, 3, 4]);
+        assert!(ids(dispatch.ask(A, 1, HERE, 10, 0)).is_empty(), "the rest is for the other one");
+        assert_eq!(ids(dispatch.ask(B, 2, HERE, 1, 0)), [5]);
+        assert_eq!(ids(dispatch.ask(A, 1, HERE, 10, FAIR_MS)), [6, 7], "who does not come in time gets none");
+    }
+
+    #[test]
+    fn whoever_asks_in_vain_for_a_while_and_has_nothing_is_idle() {
+        let mut dispatch = Dispatch::default();
+        (1..IDLE_ASKS).for_each(|_| drop(dispatch.ask(A, 1, HERE, 10, 0)));
+        assert!(!dispatch.is_idle(&A));
+        dispatch.ask(A, 1, HERE, 10, 0);
+        assert!(dispatch.is_idle(&A) && !dispatch.is_idle(&A), "once");
+        dispatch.offer(offered(1, "a"), 0);
+        assert_eq!(ids(dispatch.ask(A, 1, HERE, 10, 0)), [1]);
+        (0..IDLE_ASKS).for_each(|_| drop(dispatch.ask(A, 1, HERE, 10, 0)));
+        assert!(!dispatch.is_idle(&A), "it has something to do");
+    }
+
+    #[test]
+    fn an_answer_is_no_longer_than_it_may_be() {
+        let mut dispatch = Dispatch::default();
+        let long = |id: u64| Offered { bytes: BATCH_BYTES_MAX / 2 + 1, ..offered(id, &id.to_string()) };
+        assert!((1..=2).all(|id| dispatch.offer(long(id), 0)));
+        assert_eq!(ids(dispatch.ask(A, 1, HERE, 10, 0)), [1]);
+        assert_eq!(ids(dispatch.ask(A, 1, HERE, 10, 0)), [2]);
     }
 
     #[test]

@@ -13,8 +13,8 @@ use tokio::sync::{Notify, mpsc};
 use tokio::task::LocalSet;
 
 use crate::broker::{self, Asking};
+use crate::envelope;
 use crate::limits::{ANSWER_BYTES_MAX, GRANT_BYTES, ROBOTS_BYTES_MAX};
-use crate::message;
 use crate::pipe::{self, Answered, Errand, Order, Packets, Ruled, Setup, Told};
 use crate::seen;
 
@@ -172,7 +172,7 @@ async fn fetch(errand: Errand, parts: &Parts) -> Answered {
     };
     let exchange = session.get(&ask).await;
     let site = url.site(&parts.suffixes, Part::Whole).to_owned();
-    let mut fetched = seen::fetched(errand.number, &url, &exchange, errand.nonce.as_ref());
+    let mut fetched = seen::fetched(errand.number, &url, &exchange, &errand.how);
     let mut answered = Answered {
         ticket: errand.ticket,
         wire_bytes: exchange.response.len() + exchange.request.len() as u64,
@@ -190,7 +190,7 @@ async fn fetch(errand: Errand, parts: &Parts) -> Answered {
         }
     }
     if !exchange.response.is_empty() && !fetched.too_large {
-        answered.whole = message::plain(&seen::whole(&exchange));
+        answered.whole = envelope::plain(&seen::whole(&exchange));
         fetched.too_large = answered.whole.is_empty(); // no memory for it
     }
     answered.fetched = fetched;

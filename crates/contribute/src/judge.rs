@@ -20,7 +20,7 @@ use crate::case::{Hand, Said};
 use crate::coming::{Held, Purpose};
 use crate::fetcher::origin;
 use crate::limits::{ANSWER_BYTES_MAX, BUNDLE_URLS_MAX, SLOT_MS};
-use crate::message::{self, Digest, Fetched};
+use crate::message::{self, Digest, Fetched, How};
 use crate::node::{Node, State, hash};
 use crate::seen;
 use crate::trust::{Likeness, NODE, View, Work, Wrong};
@@ -43,6 +43,8 @@ pub struct Case {
     pub(crate) said: BTreeMap<String, Said>,
     /// URLs that are looked at a second time.
     pub(crate) checks: BTreeSet<String>,
+    /// Those of them that the node looks at itself, whoever else does.
+    pub(crate) own: BTreeSet<String>,
     /// Those of them that another contributor is asked for, in this order.
     pub(crate) asked: Vec<String>,
     /// How long the site rests between two who ask it.
@@ -85,7 +87,14 @@ impl Case {
             let url = Url::parse(text).ok().filter(|url| origin(url) == origin(&here));
             url.is_some_and(|url| skipped.as_ref().is_none_or(|robots| robots.as_str() != url.as_str()))
         };
-        self.asked = self.checks.iter().filter(fits).take(BUNDLE_URLS_MAX).cloned().collect();
+        self.asked = self
+            .checks
+            .iter()
+            .filter(|url| !self.own.contains(*url))
+            .filter(fits)
+            .take(BUNDLE_URLS_MAX)
+            .cloned()
+            .collect();
         if self.asked.is_empty() {
             return Err(self);
         }
@@ -152,7 +161,7 @@ impl Case {
     }
 
     fn our_view(&self, url: &Url, exchange: &Exchange) -> View {
-        let (seen, digest) = seen::look(url, exchange, None);
+        let (seen, digest) = seen::look(url, exchange, &How::THOROUGH);
         let known = self.said.get(url.as_str()).and_then(|said| said.known).filter(|_| seen.status == 304);
         match known {
             Some(known) => View { status: 200, digest: Digest::Plain(known), text: 0, links: 0 },

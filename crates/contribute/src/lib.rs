@@ -4,10 +4,10 @@
 //!  the volunteer's side                                     the node's side
 //!  contributor   takes bundles, fetches, returns: the spine  node       answers contributors: the spine
 //!  meter         the owner's wishes hold (pure)              dispatch   which bundle is with whom (pure)
-//!  link          speaks to the node                          trust      who is believed, what is checked (pure)
+//!  turns, link   what is said to the node, and when          trust      who is believed, what is checked (pure)
 //!  broker        resolves and connects, by the owner's rules  case, judge what is brought is held against what others see
 //!  fetcher       TLS, HTTP, parsing; locked in by sandbox    book       what is known of contributors, on disk
-//!                  message: what both say to each other (pure);  seen: what an exchange comes to
+//!                  message, envelope: what both say to each other (pure);  seen: what an exchange comes to
 //! ```
 //! Never writes a record: what contributors bring goes the way of every visit. Never decides what is due.
 
@@ -20,7 +20,9 @@ mod coming;
 pub mod contributor;
 pub mod control;
 pub mod dispatch;
+pub mod envelope;
 pub mod fetcher;
+mod give_back;
 mod judge;
 mod key;
 pub mod known_pages;
@@ -35,7 +37,9 @@ pub mod sandbox;
 pub mod seen;
 mod standings;
 mod tables;
+mod tasks;
 pub mod trust;
+mod turns;
 mod unconfirmed;
 pub mod unit;
 mod work;
@@ -50,5 +54,5 @@ pub fn block_on<T>(future: impl Future<Output = Result<T, String>>) -> Result<T,
     ended
 }
 
-pub use message::fuzz_message;
+pub use envelope::fuzz_message;
 pub use node::Node;

@@ -4,6 +4,10 @@
 
 /// Bundles handed out at once.
 pub const BATCH_BUNDLES_MAX: usize = 100;
+/// What is said in one message.
+pub const TOGETHER_MAX: usize = 128;
+/// URLs and validators of the bundles of one answer; one bundle may have more.
+pub const BATCH_BYTES_MAX: usize = 4 << 20;
 /// URLs of a bundle.
 pub const BUNDLE_URLS_MAX: usize = 100;
 /// A URL.
@@ -14,10 +18,10 @@ pub const TEXT_BYTES_MAX: usize = 4_096;
 pub const MESSAGE_BYTES_MAX: usize = 4 << 20;
 /// Any message, unpacked. What is in it is bounded besides.
 pub const UNPACKED_BYTES_MAX: usize = 16 << 20;
-/// One piece of a body on its way to the node.
+/// Bodies, or pieces of one, on their way to the node in one message.
 pub const PIECE_BYTES_MAX: usize = 1 << 20;
-/// An exchange that a contributor returns, packed.
-pub const PACKED_BYTES_MAX: u64 = 72 << 20;
+/// An exchange that a contributor returns.
+pub const WHOLE_BYTES_MAX: u64 = 72 << 20;
 /// An answer of a site that a contributor takes; larger ones are for the node itself.
 pub const ANSWER_BYTES_MAX: u64 = 64 << 20;
 /// Files asked for on the way to a robots.txt, redirects included.
@@ -37,6 +41,8 @@ pub const OFFER_MS: u64 = 3_000;
 pub const WAITING_PER_HAND: usize = 16;
 /// Bundles that wait for contributors in all, where nobody else may fetch them.
 pub const WAITING_MAX: usize = 100_000;
+/// What has just come is shared by those who are there; after so long it is for whoever asks.
+pub const FAIR_MS: u64 = 5_000;
 /// The shortest lease.
 pub const LEASE_MS_MIN: u64 = 15_000;
 /// Time for one URL of a bundle, beside its gap.
@@ -51,14 +57,20 @@ pub const CHECK_MS_MAX: u64 = 150_000;
 pub const CHECK_TAKEN_MS: u64 = 30_000;
 /// Contributors drawn for a check: whoever of them asks first makes it.
 pub const CHECKERS: usize = 4;
-/// One check in so many is made by the node, whoever is there.
-pub const OWN_CHECK_ONE_IN: u64 = 10;
+/// Of what is checked the node looks at one URL in so many itself, whoever is there.
+pub const OWN_CHECK_ONE_IN: u64 = 40;
+/// The same where so few are there that one can wait for what his partner brought.
+pub const OWN_CHECK_ONE_IN_FEW: u64 = 10;
 /// A bundle of a host with a known page gets it once in so many times.
 pub const KNOWN_PAGE_ONE_IN: u64 = 8;
 /// Known pages of a node.
 pub const KNOWN_PAGES_MAX: usize = 100_000;
 /// How long until an idle contributor asks again.
 pub const LATER_SECONDS: u32 = 3;
+/// Whoever asked in vain so often is sent to another node, where there are some.
+pub const IDLE_ASKS: u32 = 3;
+/// How long until one asks again that has something to do.
+pub const LATER_SECONDS_BUSY: u32 = 12;
 /// Of a lease a contributor uses so many hundredths, counted from asking; the node waits for all of it, counted from giving.
 pub const LEASE_USED_PERCENT: u64 = 80;
 /// Bodies on their way from one contributor.
@@ -124,7 +136,7 @@ pub const GRANT_BYTES: u64 = 128 << 10;
 /// The system's room for bytes that nobody has read yet, where a rate is bounded.
 pub const RECEIVE_BUFFER_BYTES: u32 = 16 << 10;
 
-const _: () = assert!(ANSWER_BYTES_MAX < PACKED_BYTES_MAX && PACKED_BYTES_MAX <= FRAME_BYTES_MAX as u64);
+const _: () = assert!(ANSWER_BYTES_MAX < WHOLE_BYTES_MAX && WHOLE_BYTES_MAX <= FRAME_BYTES_MAX as u64);
 const _: () = assert!(PIECE_BYTES_MAX < MESSAGE_BYTES_MAX && MESSAGE_BYTES_MAX <= UNPACKED_BYTES_MAX);
 const _: () = assert!(BUNDLE_URLS_MAX + ROBOTS_HOPS_MAX < u16::MAX as usize);
 const _: () = assert!(LEASE_USED_PERCENT < 100);

@@ -19,9 +19,10 @@ use skep_url::Url;
 use tokio::net::{TcpSocket, TcpStream};
 use tokio::time::timeout;
 
+use crate::envelope;
 use crate::key;
 use crate::limits::MESSAGE_BYTES_MAX;
-use crate::message::{self, Answer, Refusal, Request};
+use crate::message::{Answer, Refusal, Request};
 
 /// Where a node takes messages.
 pub const PATH: &str = "/contribute";
@@ -87,20 +88,33 @@ impl Link {
         Ok(())
     }
 
-    /// Says something and hears the answer, with the bytes that it took both ways. A clock that is off is corrected once.
-    pub async fn say(&mut self, request: &Request, now_ms: impl Fn() -> i64) -> Result<(Answer, u64), NoAnswer> {
-        let (answer, bytes) = self.once(request, &now_ms).await?;
-        if answer == (Answer::Refused { why: Refusal::Clock }) {
-            let (answer, more) = self.once(request, &now_ms).await?;
-            return Ok((answer, bytes + more));
+    /// Says some things and hears an answer to each, with the bytes that it took both ways. A clock that is off is corrected once.
+    pub async fn say(
+        &mut self,
+        requests: &[Request],
+        now_ms: impl Fn() -> i64,
+    ) -> Result<(Vec<Answer>, u64), NoAnswer> {
+        let (mut answers, mut bytes) = self.once(requests, &now_ms).await?;
+        if answers == [Answer::Refused { why: Refusal::Clock }] {
+            let more;
+            (answers, more) = self.once(requests, &now_ms).await?;
+            bytes += more;
         }
-        Ok((answer, bytes))
+        if answers.len() != requests.len() {
+            // What makes no sense as a whole is refused as a whole.
+            let why = match answers[..] {
+                [Answer::Refused { why }] => why.text(),
+                _ => "the node answers something else than it was asked",
+            };
+            return Err(NoAnswer::Broken(why.into()));
+        }
+        Ok((answers, bytes))
     }
 
-    async fn once(&mut self, request: &Request, now_ms: &impl Fn() -> i64) -> Result<(Answer, u64), NoAnswer> {
-        let sealed =
-            message::seal_request(request, &self.pinned.unwrap_or([0; 32]), &self.identity, now_ms() + self.offset_ms);
-        let signature = message::signature_of(&sealed);
+    async fn once(&mut self, requests: &[Request], now_ms: &impl Fn() -> i64) -> Result<(Vec<Answer>, u64), NoAnswer> {
+        let node = self.pinned.unwrap_or([0; 32]);
+        let sealed = envelope::seal_requests(requests, &node, &self.identity, now_ms() + self.offset_ms);
+        let signature = envelope::signature_of(&sealed);
         let sent = sealed.len() as u64;
         let bytes = match timeout(PATIENCE, self.post(sealed)).await {
             Ok(Ok(bytes)) => bytes,
@@ -113,7 +127,7 @@ impl Link {
                 return Err(NoAnswer::Broken("no answer in time".into()));
             }
         };
-        let opened = message::open_answer(&bytes, &signature)
+        let opened = envelope::open_answers(&bytes, &signature)
             .map_err(|wrong| NoAnswer::Broken(format!("what answered is no node of this kind ({wrong:?})")))?;
         match self.pinned {
             None => {
@@ -135,29 +149,28 @@ impl Link {
     }
 
     async fn post(&mut self, body: Vec<u8>) -> Result<Bytes, String> {
+        let body = Bytes::from(body);
         // A connection that stood may have been closed meanwhile: then a new one is made, once.
         if let Some(mut connection) = self.connection.take()
             && connection.ready().await.is_ok()
-            && let Ok(bytes) = self.exchange(&mut connection, &body).await
+            && let Ok(bytes) = self.exchange(&mut connection, body.clone()).await
         {
             self.connection = Some(connection);
             return Ok(bytes);
         }
         let mut connection = self.connect().await.map_err(|error| format!("cannot reach {}: {error}", self.node))?;
-        let bytes = self.exchange(&mut connection, &body).await?;
+        let bytes = self.exchange(&mut connection, body).await?;
         self.connection = Some(connection);
         Ok(bytes)
     }
 
-    async fn exchange(&self, connection: &mut SendRequest<Full<Bytes>>, body: &[u8]) -> Result<Bytes, String> {
+    async fn exchange(&self, connection: &mut SendRequest<Full<Bytes>>, body: Bytes) -> Result<Bytes, String> {
         let host = match self.node.port() == if self.node.is_https() { 443 } else { 80 } {
             true => self.node.host_name().to_owned(),
             false => format!("{}:{}", self.node.host_name(), self.node.port()),
         };
-        let request = HttpRequest::post(PATH)
-            .header("host", host)
-            .body(Full::new(Bytes::copy_from_slice(body)))
-            .map_err(|error| error.to_string())?;
+        let request =
+            HttpRequest::post(PATH).header("host", host).body(Full::new(body)).map_err(|error| error.to_string())?;
         let answer = connection.send_request(request).await.map_err(|error| error.to_string())?;
         let status = answer.status();
         if !status.is_success() {

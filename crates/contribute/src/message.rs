@@ -1,4 +1,4 @@
-//! What contributors and nodes say to each other: pure, bounded, signed. The envelope is drawn in docs/formats/contribute.md.
+//! What contributors and nodes say to each other: pure and bounded. How it travels is in `envelope`.
 //!
 //! ```text
 //!  contributor                          node
@@ -7,7 +7,8 @@
 //!    Results (digests) ──────────────▶  Want: which bodies, from which byte on
 //!    Body (a piece) ─────────────────▶  Taken: how far it has come;  Done: all of the bundle is there, forget it
 //! ```
-//! Whatever is repeated is answered as before: a broken connection costs what was on it.
+//! What is said together is answered together, one answer for each request, in this order. Whatever is repeated is answered as before: a
+//! broken connection costs what was on it.
 
 use std::net::IpAddr;
 
@@ -17,8 +18,7 @@ use skep_schedule::Pace;
 pub use skep_schedule::hands::Rules;
 
 use crate::limits::{
-    BATCH_BUNDLES_MAX, BUNDLE_URLS_MAX, MESSAGE_BYTES_MAX, PIECE_BYTES_MAX, ROBOTS_HOPS_MAX, TEXT_BYTES_MAX,
-    UNPACKED_BYTES_MAX, URL_BYTES_MAX,
+    BATCH_BUNDLES_MAX, BUNDLE_URLS_MAX, PIECE_BYTES_MAX, ROBOTS_HOPS_MAX, TEXT_BYTES_MAX, TOGETHER_MAX, URL_BYTES_MAX,
 };
 
 /// The version of everything here.
@@ -52,10 +52,8 @@ pub enum Request {
         /// In any order; URLs that are not among them were not fetched.
         #[serde(with = "crate::columns")]
         results: Vec<Fetched>,
-        /// The sum of its requests: what they took, in milliseconds of its processor.
-        cpu_ms: u32,
     },
-    /// A piece of an exchange, packed: see [`Whole`].
+    /// A piece of an exchange: see [`Whole`].
     Body {
         /// Of which bundle.
         bundle: u64,
@@ -173,6 +171,7 @@ pub struct Bundle {
     /// `name:port`, for a person.
     pub host: String,
     /// What to fetch, in this order. The digest that the node has is not told.
+    #[serde(with = "crate::tasks")]
     pub urls: Vec<Task>,
     /// The gap between an answer and the next request.
     pub pace: Pace,
@@ -193,8 +192,26 @@ pub struct Task {
     pub etag: Option<Vec<u8>>,
     /// To be sent as `If-Modified-Since`.
     pub last_modified: Option<Vec<u8>>,
-    /// Its digest is to be keyed with the nonce.
+    /// Its digest is to be that of the bytes under the nonce.
     pub keyed: bool,
+    /// Text and links are to be told as well: the node compares more than bytes.
+    pub thorough: bool,
+}
+
+/// How an exchange is to be told.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct How {
+    /// Of the bundle.
+    pub nonce: [u8; 16],
+    /// See [`Task::keyed`].
+    pub keyed: bool,
+    /// See [`Task::thorough`].
+    pub thorough: bool,
+}
+
+impl How {
+    /// Everything, with the digest that records have.
+    pub const THOROUGH: How = How { nonce: [0; 16], keyed: false, thorough: true };
 }
 
 /// What was seen of one URL.
@@ -216,11 +233,9 @@ pub struct Fetched {
     pub length: u64,
     /// Of the payload.
     pub digest: Digest,
-    /// Simhash of the visible text.
-    #[serde(with = "eight")]
+    /// Simhash of the visible text; 0 where it is not to be told.
     pub text: u64,
-    /// Digest of the set of links.
-    #[serde(with = "eight")]
+    /// Digest of the set of links; 0 where it is not to be told.
     pub links: u64,
     /// The media type.
     pub mime: String,
@@ -228,19 +243,6 @@ pub struct Fetched {
     pub address: Option<IpAddr>,
     /// Larger than the contributor takes: for the node itself.
     pub too_large: bool,
-}
-
-/// Eight bytes, where every number is as likely as every other: they would be ten otherwise.
-mod eight {
-    use serde::{Deserialize, Deserializer, Serialize, Serializer};
-
-    pub fn serialize<S: Serializer>(number: &u64, out: S) -> Result<S::Ok, S::Error> {
-        number.to_le_bytes().serialize(out)
-    }
-
-    pub fn deserialize<'d, D: Deserializer<'d>>(from: D) -> Result<u64, D::Error> {
-        <[u8; 8]>::deserialize(from).map(u64::from_le_bytes)
-    }
 }
 
 /// Bytes that are copied and not gone through one by one; what is written is the same.
@@ -283,8 +285,21 @@ pub enum Digest {
     None,
     /// SHA-1, as records have it.
     Plain([u8; 20]),
-    /// BLAKE3 under the bundle's nonce.
-    Keyed([u8; 32]),
+    /// BLAKE3 under the bundle's nonce: an old digest does not tell it.
+    Keyed([u8; 16]),
+    /// BLAKE3 of the SHA-1 under the bundle's nonce: tells whoever knows the SHA-1 whether it is that one. If it is not, the body follows.
+    Short([u8; 8]),
+}
+
+impl Digest {
+    /// Is it that of a payload with this SHA-1?
+    pub fn is_of(&self, sha1: &[u8; 20], nonce: &[u8; 16]) -> bool {
+        match self {
+            Digest::Plain(digest) => digest == sha1,
+            Digest::Short(digest) => *digest == short(nonce, sha1),
+            Digest::None | Digest::Keyed(_) => false,
+        }
+    }
 }
 
 /// An exchange as it was made, byte for byte.
@@ -333,8 +348,58 @@ pub trait Message: Serialize + DeserializeOwned {
     fn is_bounded(&self) -> bool;
 }
 
-fn short(text: &str) -> bool {
+fn fits(text: &str) -> bool {
     text.len() <= TEXT_BYTES_MAX
+}
+
+/// What is said in one message. No longer list than may be is read, whatever was sent.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
+pub struct Together<T>(pub Vec<T>);
+
+impl<'d, T: Deserialize<'d>> Deserialize<'d> for Together<T> {
+    fn deserialize<D: serde::Deserializer<'d>>(from: D) -> Result<Together<T>, D::Error> {
+        struct List<T>(std::marker::PhantomData<T>);
+        impl<'d, T: Deserialize<'d>> serde::de::Visitor<'d> for List<T> {
+            type Value = Together<T>;
+
+            fn expecting(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+                write!(f, "at most {TOGETHER_MAX}")
+            }
+
+            fn visit_seq<A: serde::de::SeqAccess<'d>>(self, mut from: A) -> Result<Together<T>, A::Error> {
+                let mut all = Vec::new();
+                while let Some(one) = from.next_element()? {
+                    if all.len() == TOGETHER_MAX {
+                        return Err(serde::de::Error::invalid_length(all.len() + 1, &self));
+                    }
+                    all.push(one);
+                }
+                Ok(Together(all))
+            }
+        }
+        from.deserialize_seq(List(std::marker::PhantomData))
+    }
+}
+
+impl Message for Together<Request> {
+    /// Results of several bundles and a question for more travel together, and so do bodies; everything else is said alone.
+    fn is_bounded(&self) -> bool {
+        let all = &self.0;
+        let asks = all.iter().filter(|request| matches!(request, Request::Ask { .. })).count();
+        let bodies = all.iter().map(|request| if let Request::Body { bytes, .. } = request { bytes.len() } else { 0 });
+        let together = |request: &Request| !matches!(request, Request::Hello { .. } | Request::Leave);
+        !all.is_empty()
+            && (all.len() == 1 || all.iter().all(together))
+            && asks <= 1
+            && bodies.sum::<usize>() <= PIECE_BYTES_MAX
+            && all.iter().all(Message::is_bounded)
+    }
+}
+
+impl Message for Together<Answer> {
+    fn is_bounded(&self) -> bool {
+        !self.0.is_empty() && self.0.iter().all(Message::is_bounded)
+    }
 }
 
 impl Message for Request {
@@ -346,18 +411,18 @@ impl Message for Request {
                 let mut seen = [false; BUNDLE_URLS_MAX + ROBOTS_HOPS_MAX];
                 results.len() <= seen.len()
                     && results.iter().all(|fetched| {
-                        let fits = fetched.url.len() <= URL_BYTES_MAX
-                            && short(&fetched.mime)
-                            && short(&fetched.fault)
+                        let bounded = fetched.url.len() <= URL_BYTES_MAX
+                            && fits(&fetched.mime)
+                            && fits(&fetched.fault)
                             && fetched.status < 1000;
                         let first = seen.get_mut(usize::from(fetched.number));
-                        fits && first.is_some_and(|seen| !std::mem::replace(seen, true))
+                        bounded && first.is_some_and(|seen| !std::mem::replace(seen, true))
                     })
             }
             Request::Body { number, offset, total, bytes, .. } => {
                 usize::from(*number) < BUNDLE_URLS_MAX + ROBOTS_HOPS_MAX
                     && bytes.len() <= PIECE_BYTES_MAX
-                    && *total <= crate::limits::PACKED_BYTES_MAX
+                    && *total <= crate::limits::WHOLE_BYTES_MAX
                     && offset.checked_add(bytes.len() as u64).is_some_and(|end| end <= *total)
             }
             Request::Leave => true,
@@ -373,7 +438,7 @@ impl Message for Answer {
             Answer::Welcome { pseudonym: text }
             | Answer::Later { why: text, .. }
             | Answer::Stop { why: text }
-            | Answer::Elsewhere { address: text } => short(text),
+            | Answer::Elsewhere { address: text } => fits(text),
             Answer::Work { bits, .. } => *bits <= 40,
             Answer::Taken { .. } | Answer::Done { .. } | Answer::Refused { .. } => true,
         }
@@ -381,6 +446,12 @@ impl Message for Answer {
 }
 
 impl Bundle {
+    /// How one of its URLs, or a file on the way to robots.txt, is to be told.
+    pub fn how(&self, number: u16) -> How {
+        let task = self.urls.get(usize::from(number));
+        task.map_or(How::THOROUGH, |task| How { nonce: self.nonce, keyed: task.keyed, thorough: task.thorough })
+    }
+
     fn is_bounded(&self) -> bool {
         let task = |task: &Task| {
             task.url.len() <= URL_BYTES_MAX
@@ -388,7 +459,7 @@ impl Bundle {
                     .iter()
                     .all(|v| v.as_ref().is_none_or(|v| v.len() <= TEXT_BYTES_MAX))
         };
-        self.urls.len() <= BUNDLE_URLS_MAX && short(&self.host) && self.urls.iter().all(task)
+        self.urls.len() <= BUNDLE_URLS_MAX && fits(&self.host) && self.urls.iter().all(task)
     }
 }
 
@@ -398,129 +469,31 @@ impl Message for Whole {
             && self.response.len() as u64 <= crate::limits::ANSWER_BYTES_MAX + (1 << 20)
             && self.request.len() <= 64 << 10
             && self.notes.len() <= 64
-            && self.notes.iter().chain([&self.fault.0, &self.fault.1]).all(|text| short(text))
-            && self.tls.as_ref().is_none_or(|(a, b, c)| short(a) && short(b) && c.as_deref().is_none_or(short))
+            && self.notes.iter().chain([&self.fault.0, &self.fault.1]).all(|text| fits(text))
+            && self.tls.as_ref().is_none_or(|(a, b, c)| fits(a) && fits(b) && c.as_deref().is_none_or(fits))
     }
-}
-
-/// Packs anything: postcard, then zstd.
-pub fn pack<T: Serialize>(value: &T) -> Vec<u8> {
-    squeeze(&plain(value))
-}
-
-/// The first half of it.
-pub fn plain<T: Serialize>(value: &T) -> Vec<u8> {
-    // Serialising plain data to memory has no way to fail; an empty message is refused by whoever reads it.
-    postcard::to_stdvec(value).unwrap_or_default()
-}
-
-/// The second half.
-pub fn squeeze(plain: &[u8]) -> Vec<u8> {
-    zstd::bulk::compress(plain, 3).unwrap_or_default()
-}
-
-/// Unpacks what [`pack`] made, up to `bytes_max` bytes of it.
-pub fn unpack<T: Message>(packed: &[u8], bytes_max: usize) -> Result<T, Wrong> {
-    let mut plain = Vec::new();
-    let mut reader = zstd::stream::read::Decoder::with_buffer(packed).map_err(|_| Wrong::NotOne)?;
-    reader.window_log_max(27).map_err(|_| Wrong::NotOne)?;
-    let read = std::io::Read::read_to_end(&mut std::io::Read::take(&mut reader, bytes_max as u64 + 1), &mut plain);
-    if read.map_err(|_| Wrong::NotOne)? > bytes_max {
-        return Err(Wrong::TooLong);
-    }
-    let (value, rest) = postcard::take_from_bytes::<T>(&plain).map_err(|_| Wrong::NotOne)?;
-    if !rest.is_empty() {
-        return Err(Wrong::NotOne);
-    }
-    if value.is_bounded() { Ok(value) } else { Err(Wrong::Bounds) }
-}
-
-/// An envelope: `magic 4 | key 32 | time 8 | signature 64 | packed message`.
-const HEAD: usize = 4 + 32 + 8 + 64;
-const TO_NODE: &[u8; 4] = b"SKC1";
-const FROM_NODE: &[u8; 4] = b"SKN1";
-
-/// What was in an envelope.
-#[derive(Debug)]
-pub struct Opened<T> {
-    /// Whose it is.
-    pub key: [u8; 32],
-    /// When, by the clock of whoever sent it.
-    pub time_ms: i64,
-    /// Names it: an answer is bound to its question by this.
-    pub signature: [u8; 64],
-    /// What it says.
-    pub message: T,
-}
-
-fn signed(magic: &[u8; 4], about: &[u8], time_ms: i64, packed: &[u8]) -> Vec<u8> {
-    let mut text = Vec::with_capacity(4 + 64 + 8 + 32);
-    text.extend_from_slice(magic);
-    text.extend_from_slice(blake3::hash(about).as_bytes());
-    text.extend_from_slice(&time_ms.to_le_bytes());
-    text.extend_from_slice(blake3::hash(packed).as_bytes());
-    text
-}
-
-fn seal(magic: &[u8; 4], about: &[u8], who: &skep_archive::Identity, time_ms: i64, packed: &[u8]) -> Vec<u8> {
-    let signature = who.sign(&signed(magic, about, time_ms, packed));
-    [&magic[..], &who.public(), &time_ms.to_le_bytes(), &signature, packed].concat()
-}
-
-fn open<T: Message>(magic: &[u8; 4], about: &[u8], bytes: &[u8]) -> Result<Opened<T>, Wrong> {
-    if bytes.len() > MESSAGE_BYTES_MAX {
-        return Err(Wrong::TooLong);
-    }
-    let (head, packed) = bytes.split_at_checked(HEAD).ok_or(Wrong::NotOne)?;
-    let (found, head) = head.split_first_chunk::<4>().ok_or(Wrong::NotOne)?;
-    let (key, head) = head.split_first_chunk::<32>().ok_or(Wrong::NotOne)?;
-    let (time, signature) = head.split_first_chunk::<8>().ok_or(Wrong::NotOne)?;
-    let signature: [u8; 64] = signature.try_into().map_err(|_| Wrong::NotOne)?;
-    if found != magic {
-        return Err(Wrong::NotOne);
-    }
-    let time_ms = i64::from_le_bytes(*time);
-    if !crate::key::verifies(key, &signed(magic, about, time_ms, packed), &signature) {
-        return Err(Wrong::Signature);
-    }
-    Ok(Opened { key: *key, time_ms, signature, message: unpack(packed, UNPACKED_BYTES_MAX)? })
-}
-
-/// A request to the node with this key; all zeros before it is known.
-pub fn seal_request(request: &Request, node: &[u8; 32], who: &skep_archive::Identity, time_ms: i64) -> Vec<u8> {
-    seal(TO_NODE, node, who, time_ms, &pack(request))
-}
-
-/// Opens a request to `node`. A first request may not know whom it speaks to.
-pub fn open_request(bytes: &[u8], node: &[u8; 32]) -> Result<Opened<Request>, Wrong> {
-    match open(TO_NODE, node, bytes) {
-        Err(Wrong::Signature) => open::<Request>(TO_NODE, &[0; 32], bytes).and_then(|opened| {
-            matches!(opened.message, Request::Hello { .. }).then_some(opened).ok_or(Wrong::Signature)
-        }),
-        other => other,
-    }
-}
-
-/// An answer to the request with this signature.
-pub fn seal_answer(answer: &Answer, request: &[u8; 64], who: &skep_archive::Identity, time_ms: i64) -> Vec<u8> {
-    seal(FROM_NODE, request, who, time_ms, &pack(answer))
-}
-
-/// Opens the answer to the request with this signature.
-pub fn open_answer(bytes: &[u8], request: &[u8; 64]) -> Result<Opened<Answer>, Wrong> {
-    open(FROM_NODE, request, bytes)
-}
-
-/// The signature in a sealed request: names it.
-pub fn signature_of(sealed: &[u8]) -> [u8; 64] {
-    sealed.get(44..HEAD).and_then(|bytes| bytes.try_into().ok()).unwrap_or([0; 64])
 }
 
 /// BLAKE3 under a bundle's nonce.
-pub fn keyed(nonce: &[u8; 16], payload: &[u8]) -> [u8; 32] {
+fn under(nonce: &[u8; 16], bytes: &[u8]) -> [u8; 32] {
     let mut key = [0; 32];
     key[..16].copy_from_slice(nonce);
-    *blake3::keyed_hash(&key, payload).as_bytes()
+    *blake3::keyed_hash(&key, bytes).as_bytes()
+}
+
+/// See [`Digest::Keyed`].
+pub fn keyed(nonce: &[u8; 16], payload: &[u8]) -> [u8; 16] {
+    first(&under(nonce, payload))
+}
+
+/// See [`Digest::Short`].
+pub fn short(nonce: &[u8; 16], sha1: &[u8; 20]) -> [u8; 8] {
+    first(&under(nonce, sha1))
+}
+
+/// The first bytes of a digest.
+pub fn first<const N: usize>(digest: &[u8; 32]) -> [u8; N] {
+    std::array::from_fn(|at| digest[at])
 }
 
 /// What a proof of work for a key is worth, in bits.
@@ -535,64 +508,14 @@ pub fn prove(seed: &[u8; 16], key: &[u8; 32], bits: u8) -> u64 {
     (1..).find(|proof| worth(seed, key, *proof) >= bits).unwrap_or(0)
 }
 
-/// For the fuzzer: what a node and a contributor may be sent.
-pub fn fuzz_message(bytes: &[u8]) {
-    let _refused = open_request(bytes, &[0; 32]);
-    let _refused = open_answer(bytes, &[0; 64]);
-    for packed in [bytes, bytes.get(HEAD..).unwrap_or_default()] {
-        if let Ok(request) = unpack::<Request>(packed, UNPACKED_BYTES_MAX) {
-            assert_eq!(unpack::<Request>(&pack(&request), UNPACKED_BYTES_MAX).as_ref(), Ok(&request));
-        }
-        if let Ok(answer) = unpack::<Answer>(packed, UNPACKED_BYTES_MAX) {
-            assert_eq!(unpack::<Answer>(&pack(&answer), UNPACKED_BYTES_MAX).as_ref(), Ok(&answer));
-        }
-        if let Ok(whole) = unpack::<Whole>(packed, UNPACKED_BYTES_MAX) {
-            assert_eq!(unpack::<Whole>(&pack(&whole), UNPACKED_BYTES_MAX).as_ref(), Ok(&whole));
-            drop(crate::seen::exchange(&whole));
-        }
-    }
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
-    use skep_archive::Identity;
-
-    fn ask() -> Request {
-        Request::Ask { bundles: 3 }
-    }
-
-    #[test]
-    fn a_request_is_for_one_node_and_an_answer_for_one_request() {
-        let (node, volunteer) = (Identity::from_secret([1; 32]), Identity::from_secret([2; 32]));
-        let sealed = seal_request(&ask(), &node.public(), &volunteer, 77);
-        let opened = open_request(&sealed, &node.public()).unwrap();
-        assert_eq!((opened.message, opened.key, opened.time_ms), (ask(), volunteer.public(), 77));
-        assert_eq!(open_request(&sealed, &[9; 32]).unwrap_err(), Wrong::Signature, "for somebody else");
-        let answer = seal_answer(&Answer::Done { bundle: 7 }, &opened.signature, &node, 78);
-        assert_eq!(opened.signature, signature_of(&sealed));
-        assert_eq!(open_answer(&answer, &opened.signature).unwrap().message, Answer::Done { bundle: 7 });
-        assert_eq!(open_answer(&answer, &[0; 64]).unwrap_err(), Wrong::Signature, "to another question");
-        for at in 0..sealed.len() {
-            let mut bent = sealed.clone();
-            bent[at] ^= 1;
-            assert!(open_request(&bent, &node.public()).is_err(), "byte {at}");
-            assert!(open_request(&sealed[..at], &node.public()).is_err(), "cut at {at}");
-        }
-    }
-
-    #[test]
-    fn only_a_greeting_may_not_know_whom_it_greets() {
-        let (node, volunteer) = (Identity::from_secret([1; 32]), Identity::from_secret([2; 32]));
-        let hello = Request::Hello { version: 1, proof: 0, holds: vec![], team: String::new() };
-        assert!(open_request(&seal_request(&hello, &[0; 32], &volunteer, 0), &node.public()).is_ok());
-        assert!(open_request(&seal_request(&ask(), &[0; 32], &volunteer, 0), &node.public()).is_err());
-    }
 
     #[test]
     fn what_is_too_much_is_refused() {
         let fetched = |number| Fetched { number, ..Fetched::default() };
-        let results = |results| Request::Results { bundle: 1, results, cpu_ms: 0 };
+        let results = |results| Request::Results { bundle: 1, results };
         assert!(results((0..106).map(fetched).collect()).is_bounded());
         assert!(!results(vec![fetched(106)]).is_bounded(), "no such number");
         assert!(!results(vec![fetched(1), fetched(1)]).is_bounded(), "twice");
@@ -600,13 +523,7 @@ mod tests {
         let body = |offset, total, bytes| Request::Body { bundle: 1, number: 0, offset, total, bytes };
         assert!(body(5, 10, vec![0; 5]).is_bounded() && !body(6, 10, vec![0; 5]).is_bounded());
         assert!(!body(u64::MAX, u64::MAX, vec![0; 5]).is_bounded());
-        assert!(!Answer::Bundles(vec![bundle(101)]).is_bounded() && Answer::Bundles(vec![bundle(100)]).is_bounded());
-        let bomb = zstd::bulk::compress(&vec![0; UNPACKED_BYTES_MAX + 1], 3).unwrap();
-        assert_eq!(unpack::<Request>(&bomb, UNPACKED_BYTES_MAX).unwrap_err(), Wrong::TooLong);
-    }
-
-    fn bundle(urls: usize) -> Bundle {
-        Bundle {
+        let bundle = |urls| Bundle {
             id: 1,
             host: "a.test:80".into(),
             urls: vec![Task { url: "http://a.test/".into(), ..Task::default() }; urls],
@@ -614,29 +531,36 @@ mod tests {
             robots: None,
             lease_ms: 60_000,
             nonce: [0; 16],
-        }
+        };
+        assert!(!Answer::Bundles(vec![bundle(101)]).is_bounded() && Answer::Bundles(vec![bundle(100)]).is_bounded());
     }
 
     #[test]
-    fn an_unchanged_url_costs_few_bytes() {
-        let digest = |n: u64| -> [u8; 20] { blake3::hash(&n.to_le_bytes()).as_bytes()[..20].try_into().unwrap() };
-        let results = (0..100)
-            .map(|number| Fetched {
-                number,
-                status: 200,
-                time_ms: 1_790_000_000_000 + i64::from(number) * 613,
-                took_ms: 80 + u32::from(number % 17),
-                length: 20_000 + u64::from(number) * 37,
-                digest: Digest::Plain(digest(number.into())),
-                text: xxhash_rust::xxh3::xxh3_64(&number.to_le_bytes()),
-                links: xxhash_rust::xxh3::xxh3_64(&[number as u8]),
-                mime: "text/html".into(),
-                address: Some("192.0.2.7".parse().unwrap()),
-                ..Fetched::default()
-            })
-            .collect();
-        let bytes = pack(&Request::Results { bundle: 7, results, cpu_ms: 100 }).len() + HEAD;
-        assert!(bytes < 100 * 46, "{bytes} bytes for a hundred unchanged URLs");
+    fn some_things_are_said_together_and_others_alone() {
+        let (ask, results) = (Request::Ask { bundles: 3 }, Request::Results { bundle: 1, results: Vec::new() });
+        let half = Request::Body {
+            bundle: 1,
+            number: 0,
+            offset: 0,
+            total: PIECE_BYTES_MAX as u64,
+            bytes: vec![0; PIECE_BYTES_MAX / 2],
+        };
+        assert!(Together(vec![results.clone(), results.clone(), ask.clone()]).is_bounded());
+        assert!(Together(vec![half.clone(), half.clone()]).is_bounded());
+        assert!(!Together(vec![half.clone(), half.clone(), half]).is_bounded(), "more than a piece at once");
+        assert!(!Together(vec![ask.clone(), ask.clone()]).is_bounded(), "asked twice");
+        assert!(!Together(vec![Request::Leave, ask]).is_bounded());
+        assert!(!Together(Vec::<Request>::new()).is_bounded());
+        let read = |count| postcard::from_bytes::<Together<Request>>(&crate::envelope::plain(&vec![&results; count]));
+        assert!(read(TOGETHER_MAX).is_ok() && read(TOGETHER_MAX + 1).is_err());
+    }
+
+    #[test]
+    fn a_short_digest_is_that_of_one_payload_in_one_bundle() {
+        let (one, other) = ([1; 20], [2; 20]);
+        let digest = Digest::Short(short(&[7; 16], &one));
+        assert!(digest.is_of(&one, &[7; 16]) && !digest.is_of(&other, &[7; 16]) && !digest.is_of(&one, &[8; 16]));
+        assert!(Digest::Plain(one).is_of(&one, &[0; 16]) && !Digest::None.is_of(&one, &[0; 16]));
     }
 
     #[test]

@@ -246,11 +246,16 @@ impl Meter {
         if let Some(why) = self.why_not() {
             return Err(why);
         }
-        if self.open >= self.wishes.connections {
+        if self.is_full() {
             return Err(WhyNot::Connections(self.open));
         }
         self.open += 1;
         Ok(())
+    }
+
+    /// Are as many connections open as may be?
+    pub fn is_full(&self) -> bool {
+        self.open >= self.wishes.connections
     }
 
     /// The bundle's connection is closed.

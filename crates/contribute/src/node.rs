@@ -7,7 +7,7 @@
 use std::collections::{HashMap, HashSet};
 use std::net::IpAddr;
 use std::path::Path;
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError, Weak};
+use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError, Weak};
 use std::time::{Duration, Instant};
 
 use skep_archive::Identity;
@@ -19,13 +19,14 @@ use crate::book::Book;
 use crate::case::{Hand, Opened};
 use crate::coming::{Coming, Held, Purpose};
 use crate::dispatch::{Dispatch, Lapsed, Offered};
+use crate::envelope;
 use crate::limits::{
     BUNDLE_URLS_MAX, CHECK_MS_MAX, CHECK_TAKEN_MS, CHECKERS, CLOCK_MS_MAX, KNOWN_PAGE_ONE_IN, LATER_SECONDS,
-    LEASE_MS_MAX, OWN_CHECK_ONE_IN, OWN_GAP_MS, URL_MS,
+    LEASE_MS_MAX, LEASE_MS_MIN, OWN_CHECK_ONE_IN, OWN_CHECK_ONE_IN_FEW, OWN_GAP_MS, URL_MS,
 };
 use crate::message::{self, Answer, Bundle, Refusal, Request, Task, VERSION};
 use crate::tables::Tables;
-use crate::trust::{Greeting, Key, Network, Place, Trust};
+use crate::trust::{Class, Greeting, Key, Network, Place, Trust};
 use crate::unconfirmed::Unconfirmed;
 
 /// The node.
@@ -36,8 +37,12 @@ pub struct Node {
     tables: Mutex<Tables>,
     me: Weak<Node>,
     open: std::sync::atomic::AtomicBool,
+    elsewhere: OnceLock<Elsewhere>,
     pub(crate) state: Mutex<State>,
 }
+
+/// Addresses of other nodes that may have something to do.
+pub type Elsewhere = Box<dyn Fn() -> Vec<String> + Send + Sync>;
 
 pub(crate) struct State {
     pub dispatch: Dispatch,
@@ -98,7 +103,8 @@ impl Node {
         let open = std::sync::atomic::AtomicBool::new(false);
         let (tables, state) = (Mutex::new(Tables::open(folder)), Mutex::new(state));
         let zero = Instant::now();
-        let node = Arc::new_cyclic(|me| Node { identity, clock, zero, tables, me: me.clone(), open, state });
+        let elsewhere = OnceLock::new();
+        let node = Arc::new_cyclic(|me| Node { identity, clock, zero, tables, me: me.clone(), open, elsewhere, state });
         let watched = Arc::downgrade(&node);
         std::thread::Builder::new()
             .name("skep-contributors".into())
@@ -110,6 +116,11 @@ impl Node {
     /// Contributors can reach this node from now on, or no longer.
     pub fn open(&self, open: bool) {
         self.open.store(open, std::sync::atomic::Ordering::Relaxed);
+    }
+
+    /// Contributors for whom there is nothing to do here for a while are sent to one of these.
+    pub fn send_elsewhere(&self, elsewhere: Elsewhere) {
+        let _said_already = self.elsewhere.set(elsewhere);
     }
 
     /// Can contributors reach it?
@@ -156,14 +167,22 @@ impl Node {
         // A half of the time is for whoever fetches it, a quarter for waiting, a quarter for those who look as well.
         let most_ms = offer.lease.as_millis() as u64;
         let lease_ms = needed_ms(offer.bundle.urls.len(), gap_ms).min(most_ms / 2).min(LEASE_MS_MAX);
+        // Nobody has the site for longer than whoever offers it.
+        if most_ms / 2 < LEASE_MS_MIN {
+            return Err(offer);
+        }
         state.next += 1;
         let (id, host) = (state.next, offer.bundle.host.clone());
         let (only, wait_ms) = (offer.only, most_ms / 4);
-        let offered = Offered { id, host, lease_ms, only, wait_ms, among: Vec::new(), ready_ms: 0 };
+        let bytes = bytes_of(&offer.bundle.urls);
+        let offered = Offered { id, host, bytes, lease_ms, only, wait_ms, among: Vec::new(), ready_ms: 0 };
         if !state.dispatch.offer(offered, now_ms) {
             return Err(offer);
         }
         let mut held = Held::new(offer);
+        // Of a page with other bytes each time it takes more than bytes to tell what was seen.
+        let noisy = |ask: &BundleUrl| state.trust.class(hash(&ask.url)) == Some(Class::Noisy);
+        held.thorough = held.bundle.urls.iter().map(noisy).collect();
         self.put_known_page(&mut state, &mut held);
         state.held.insert(id, held);
         Ok(())
@@ -183,29 +202,39 @@ impl Node {
         held.bundle.urls.push(BundleUrl { url: url.to_owned(), ..BundleUrl::default() });
         held.known.push(None);
         held.keyed.push(true);
+        held.thorough.push(false);
         held.secret = Some(secret.to_owned());
+    }
+
+    /// Who is there of other networks and knows his trade.
+    fn able(&self, state: &State, looked: &[Network]) -> Vec<Key> {
+        let mut able = state.dispatch.others(looked, None, self.elapsed_ms());
+        able.retain(|key| state.trust.is_proven(key, self.now_ms()));
+        able
     }
 
     /// Gives a bundle that checks what somebody brought to a few who are drawn, of other networks than have looked; gives it back where
     /// nobody is there who knows his trade.
     #[expect(clippy::result_large_err, reason = "what is not taken goes back whole, once a bundle")]
     pub(crate) fn ask_others(&self, state: &mut State, mut held: Held) -> Result<(), Held> {
-        let (now_ms, wall_ms) = (self.elapsed_ms(), self.now_ms());
+        let now_ms = self.elapsed_ms();
         let (case, place) = match &held.purpose {
             Purpose::Work(_) => return Err(held),
             Purpose::Check(case) => (&**case, None),
             Purpose::Opinion(opinion) => (opinion.case(), Some(opinion.case().first.place)),
         };
-        // Whoever is there, the node sees some of it with its own eyes.
-        if place.is_none() && state.draw().is_multiple_of(OWN_CHECK_ONE_IN) {
-            return Err(held);
-        }
+        let case_ms = case.lease_ms;
         let looked: Vec<Network> =
             [Some(&case.first), case.second.as_ref()].into_iter().flatten().map(|hand| hand.network).collect();
         let (rest_ms, most_ms) = (case.rest_ms, CHECK_MS_MAX.min(case.lease_ms / 4));
-        let mut able = state.dispatch.others(&looked, place, now_ms);
+        if most_ms < LEASE_MS_MIN {
+            return Err(held); // no time for others
+        }
         // Whoever is asked how it looks from his place need not have proven himself: those of one place are few.
-        able.retain(|key| place.is_some() || state.trust.is_proven(key, wall_ms));
+        let mut able = match place {
+            Some(_) => state.dispatch.others(&looked, place, now_ms),
+            None => self.able(state, &looked),
+        };
         let mut among = Vec::with_capacity(CHECKERS);
         while among.len() < CHECKERS && !able.is_empty() {
             let drawn = state.draw() as usize % able.len();
@@ -217,8 +246,9 @@ impl Node {
         state.next += 1;
         let (id, host) = (state.next, held.bundle.host.clone());
         let lease_ms = needed_ms(held.bundle.urls.len(), rest_ms).min(most_ms);
-        let (ready_ms, wait_ms) = (now_ms + rest_ms, CHECK_TAKEN_MS);
-        let offered = Offered { id, host, lease_ms, only: false, wait_ms, among, ready_ms };
+        let (ready_ms, wait_ms) = (now_ms + rest_ms, CHECK_TAKEN_MS.min(case_ms / 8));
+        let bytes = bytes_of(&held.bundle.urls);
+        let offered = Offered { id, host, bytes, lease_ms, only: false, wait_ms, among, ready_ms };
         if !state.dispatch.offer(offered, now_ms) {
             return Err(held);
         }
@@ -237,21 +267,19 @@ impl Node {
         urls
     }
 
-    /// Answers one message of a contributor, from this address.
+    /// Answers one message of a contributor, from this address: one answer for each of its requests.
     pub fn handle(&self, peer: IpAddr, bytes: &[u8]) -> Vec<u8> {
         let now_ms = self.now_ms();
-        let opened = match message::open_request(bytes, &self.identity.public()) {
-            Ok(opened) => opened,
-            Err(_) => {
-                let refused = Answer::Refused { why: Refusal::Nonsense };
-                return message::seal_answer(&refused, &message::signature_of(bytes), &self.identity, now_ms);
+        let refused = |why| vec![Answer::Refused { why }];
+        let (answers, about) = match envelope::open_requests(bytes, &self.identity.public()) {
+            Err(_) => (refused(Refusal::Nonsense), envelope::signature_of(bytes)),
+            Ok(opened) if (opened.time_ms - now_ms).abs() > CLOCK_MS_MAX => (refused(Refusal::Clock), opened.signature),
+            Ok(opened) => {
+                let answer = |request| self.answer(peer, &opened.key, request, now_ms);
+                (opened.message.into_iter().map(answer).collect(), opened.signature)
             }
         };
-        let answer = match (opened.time_ms - now_ms).abs() > CLOCK_MS_MAX {
-            true => Answer::Refused { why: Refusal::Clock },
-            false => self.answer(peer, &opened.key, opened.message, now_ms),
-        };
-        message::seal_answer(&answer, &opened.signature, &self.identity, now_ms)
+        envelope::seal_answers(&answers, &about, &self.identity, now_ms)
     }
 
     fn answer(&self, peer: IpAddr, key: &Key, request: Request, now_ms: i64) -> Answer {
@@ -273,7 +301,7 @@ impl Node {
         match request {
             Request::Hello { .. } => Answer::Refused { why: Refusal::Nonsense },
             Request::Ask { bundles } => self.ask(state, key, (network, place), bundles.into()),
-            Request::Results { bundle, results, .. } => {
+            Request::Results { bundle, results } => {
                 let Some(held) = mine(&mut state, key, bundle) else {
                     return Answer::Refused { why: Refusal::NotYours };
                 };
@@ -363,6 +391,11 @@ impl Node {
         let now_ms = self.elapsed_ms();
         let given = state.dispatch.ask(*key, from.0, from.1, max, now_ms);
         if given.is_empty() {
+            if state.dispatch.is_idle(key) && self.elsewhere.get().is_some() {
+                let drawn = state.draw();
+                drop(state); // whoever knows the others may take a while
+                return self.elsewhere(drawn);
+            }
             let why = if state.held.is_empty() { "nothing is due" } else { "all hosts that are due are with others" };
             return Answer::Later { seconds: LATER_SECONDS, why: why.into() };
         }
@@ -370,16 +403,17 @@ impl Node {
         let bundles = given.into_iter().filter_map(|(id, lease_ms)| {
             let held = state.held.get_mut(&id)?;
             held.given_ms = wall_ms;
-            let urls = held.bundle.urls.iter().zip(&held.keyed);
+            let urls = held.bundle.urls.iter().zip(held.keyed.iter().zip(&held.thorough));
             Some(Bundle {
                 id,
                 host: held.bundle.host.clone(),
                 urls: urls
-                    .map(|(ask, keyed)| Task {
+                    .map(|(ask, (keyed, thorough))| Task {
                         url: ask.url.clone(),
                         etag: ask.etag.clone(),
                         last_modified: ask.last_modified.clone(),
                         keyed: *keyed,
+                        thorough: *thorough,
                     })
                     .collect(),
                 pace: held.bundle.pace,
@@ -389,6 +423,15 @@ impl Node {
             })
         });
         Answer::Bundles(bundles.collect())
+    }
+
+    /// Where else there may be something to do.
+    fn elsewhere(&self, drawn: u64) -> Answer {
+        let others = self.elsewhere.get().map(|elsewhere| elsewhere()).unwrap_or_default();
+        match others.get(usize::try_from(drawn % others.len().max(1) as u64).unwrap_or(0)) {
+            Some(address) => Answer::Elsewhere { address: address.clone() },
+            None => Answer::Later { seconds: LATER_SECONDS, why: "nothing is due".into() },
+        }
     }
 
     /// Everything that was wanted is there.
@@ -409,7 +452,8 @@ impl Node {
             Purpose::Work(_) => {
                 let opened = Opened::new(&me, held, by);
                 let mut state = self.lock();
-                let case = opened.draw(&mut state);
+                let is_few = self.able(&state, &[opened.case.first.network]).len() < CHECKERS;
+                let case = opened.draw(&mut state, if is_few { OWN_CHECK_ONE_IN_FEW } else { OWN_CHECK_ONE_IN });
                 let asked = match case.check() {
                     Err(case) => Err(case),
                     Ok(held) => match self.ask_others(&mut state, held).map_err(|held| held.purpose) {
@@ -489,6 +533,13 @@ pub(crate) fn over(mut state: MutexGuard<'_, State>, ids: &[u64]) {
             Purpose::Opinion(opinion) => opinion.unanswered(),
         }
     }
+}
+
+/// Bytes of URLs and their validators.
+fn bytes_of(urls: &[BundleUrl]) -> usize {
+    let validators =
+        |ask: &BundleUrl| [&ask.etag, &ask.last_modified].into_iter().flatten().map(Vec::len).sum::<usize>();
+    urls.iter().map(|ask| ask.url.len() + validators(ask)).sum()
 }
 
 /// How long so many URLs take, with some time to spare.

@@ -15,7 +15,7 @@ use tokio::io::{AsyncRead, AsyncReadExt, AsyncWrite, AsyncWriteExt, Interest};
 use tokio::net::UnixStream;
 
 use crate::limits::FRAME_BYTES_MAX;
-use crate::message::Fetched;
+use crate::message::{Fetched, How};
 
 /// What the owner allows the other two processes; the first frame that each gets.
 #[derive(Clone, Debug, Default, Serialize, Deserialize)]
@@ -70,8 +70,8 @@ pub struct Errand {
     pub etag: Option<Vec<u8>>,
     /// To be sent as `If-Modified-Since`.
     pub last_modified: Option<Vec<u8>>,
-    /// Its digest is keyed.
-    pub nonce: Option<[u8; 16]>,
+    /// How it is told.
+    pub how: How,
     /// It is a robots.txt: which of these URLs does it allow?
     pub decide: Option<Vec<String>>,
 }

@@ -1,5 +1,6 @@
 //! What an exchange comes to, for others: its digests; and the exchange itself in a form that travels.
 
+use std::borrow::Cow;
 use std::io::Read;
 use std::net::SocketAddr;
 use std::sync::Arc;
@@ -14,7 +15,7 @@ use skep_warc::write::Truncated;
 use xxhash_rust::xxh3::xxh3_64;
 
 use crate::limits::ANSWER_BYTES_MAX;
-use crate::message::{Digest, Fetched, Whole};
+use crate::message::{self, Digest, Fetched, How, Whole};
 
 /// What a payload comes to, whoever fetched it.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
@@ -25,9 +26,9 @@ pub struct Seen {
     pub digest: [u8; 20],
     /// Bytes of payload.
     pub length: u64,
-    /// Simhash of the visible text; 0 where there is none.
+    /// Simhash of the visible text; 0 where there is none, or nobody asks.
     pub text: u64,
-    /// Digest of the set of links; 0 where there are none.
+    /// Digest of the set of links; 0 where there are none, or nobody asks.
     pub links: u64,
 }
 
@@ -35,12 +36,12 @@ pub struct Seen {
 const READ_BYTES_MAX: u64 = 4 << 20;
 
 /// The payload: the body without transfer encoding.
-pub fn payload(head: Option<&Head>, body: &[u8]) -> Vec<u8> {
-    let Some(head) = head.filter(|head| head.is_chunked()) else { return body.to_vec() };
+pub fn payload<'b>(head: Option<&Head>, body: &'b [u8]) -> Cow<'b, [u8]> {
+    let Some(head) = head.filter(|head| head.is_chunked()) else { return Cow::Borrowed(body) };
     let mut payload = Vec::new();
     // What came before the damage is the payload of a damaged body.
     let _as_far_as_it_goes = Body::new(head, body).read_to_end(&mut payload);
-    payload
+    Cow::Owned(payload)
 }
 
 /// SHA-1, as records have it.
@@ -52,8 +53,8 @@ pub fn sha1(bytes: &[u8]) -> [u8; 20] {
     digest
 }
 
-/// What an exchange comes to. `nonce`: its digest is to be keyed.
-pub fn look(url: &Url, exchange: &Exchange, nonce: Option<&[u8; 16]>) -> (Seen, Digest) {
+/// What an exchange comes to.
+pub fn look(url: &Url, exchange: &Exchange, how: &How) -> (Seen, Digest) {
     let mut seen = Seen { status: exchange.status().unwrap_or(0), ..Seen::default() };
     let bytes = exchange.response.bytes(0, ANSWER_BYTES_MAX + (1 << 20)).unwrap_or_default();
     if bytes.is_empty() || seen.status == 304 {
@@ -62,11 +63,12 @@ pub fn look(url: &Url, exchange: &Exchange, nonce: Option<&[u8; 16]>) -> (Seen, 
     let body = bytes.get(exchange.head_bytes..).unwrap_or_default();
     let payload = payload(exchange.head.as_ref(), body);
     (seen.length, seen.digest) = (payload.len() as u64, sha1(&payload));
-    let digest = match nonce {
-        Some(nonce) => Digest::Keyed(crate::message::keyed(nonce, &payload)),
-        None => Digest::Plain(seen.digest),
+    let digest = match how {
+        How { keyed: true, nonce, .. } => Digest::Keyed(message::keyed(nonce, &payload)),
+        How { thorough: false, nonce, .. } => Digest::Short(message::short(nonce, &seen.digest)),
+        How { .. } => Digest::Plain(seen.digest),
     };
-    if let Some(head) = &exchange.head {
+    if let Some(head) = exchange.head.as_ref().filter(|_| how.thorough) {
         let mut decoded = Vec::new();
         let bounds = Bounds { output_bytes_max: READ_BYTES_MAX, ..Bounds::default() };
         let _as_far_as_it_goes = coding::decode(head, body, bounds).read_to_end(&mut decoded);
@@ -149,8 +151,8 @@ impl Votes {
 }
 
 /// The line about an exchange that goes to the node first.
-pub fn fetched(number: u16, url: &Url, exchange: &Exchange, nonce: Option<&[u8; 16]>) -> Fetched {
-    let (seen, digest) = look(url, exchange, nonce);
+pub fn fetched(number: u16, url: &Url, exchange: &Exchange, how: &How) -> Fetched {
+    let (seen, digest) = look(url, exchange, how);
     let too_large = exchange.truncated == Some(Truncated::Length);
     Fetched {
         number,
@@ -304,9 +306,11 @@ mod tests {
             (sent.notes, sent.tls, 2, "too-slow".into())
         );
         let url = Url::parse("http://a.test/").unwrap();
-        let (seen, digest) = look(&url, &made, None);
+        let (seen, digest) = look(&url, &made, &How::THOROUGH);
         assert_eq!((seen.length, digest), (5, Digest::Plain(sha1(b"hello"))));
-        assert_ne!(look(&url, &made, Some(&[1; 16])).1, look(&url, &made, Some(&[2; 16])).1);
+        let under = |nonce, keyed| look(&url, &made, &How { nonce: [nonce; 16], keyed, thorough: false }).1;
+        assert_ne!(under(1, true), under(2, true));
+        assert!(under(1, false) != under(2, false) && under(1, false).is_of(&sha1(b"hello"), &[1; 16]));
     }
 
     #[test]

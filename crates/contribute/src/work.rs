@@ -6,31 +6,36 @@
 //! ```
 //! A process that is killed leaves whole files or parts; parts are thrown away, for the node gives their URLs out again.
 
+use std::cell::RefCell;
 use std::fs::{self, File, OpenOptions};
 use std::io::{self, Read, Seek, SeekFrom, Write};
 use std::path::{Path, PathBuf};
+use std::time::{Duration, Instant};
 
 use crate::limits::{BUNDLE_URLS_MAX, FRAME_BYTES_MAX, ROBOTS_HOPS_MAX};
-use crate::message::Fetched;
+use crate::message::{Fetched, Request};
 
 /// The folder.
-#[derive(Clone, Debug)]
+#[derive(Debug)]
 pub struct Work {
     folder: PathBuf,
+    /// Bundles that are ready, in the order in which they became so.
+    ready: RefCell<Vec<(u64, Instant)>>,
 }
 
 /// A bundle that is being made.
 pub struct Part {
+    id: u64,
     file: File,
     path: PathBuf,
-    done: PathBuf,
     count: usize,
 }
 
 /// A bundle that is ready: what goes to the node first, and where the exchanges are.
 pub struct Ready {
+    /// Its number.
+    pub id: u64,
     file: File,
-    path: PathBuf,
     /// What was seen.
     pub fetched: Vec<Fetched>,
     places: Vec<(u64, usize)>,
@@ -41,22 +46,34 @@ impl Work {
     pub fn open(folder: &Path) -> io::Result<Work> {
         let folder = folder.join("work");
         fs::create_dir_all(&folder)?;
+        let mut ids: Vec<u64> = Vec::new();
         for entry in fs::read_dir(&folder)? {
             let path = entry?.path();
-            if path.extension().is_some_and(|extension| extension == "part") {
-                fs::remove_file(path)?;
+            let number: Option<u64> = path.file_stem().and_then(|stem| stem.to_str()?.parse().ok());
+            match path.extension().and_then(|extension| extension.to_str()) {
+                Some("part") => fs::remove_file(path)?,
+                Some("done") => ids.extend(number),
+                _ => {}
             }
         }
-        Ok(Work { folder })
+        ids.sort_unstable();
+        let ready = ids.into_iter().map(|id| (id, Instant::now())).collect();
+        Ok(Work { folder, ready: RefCell::new(ready) })
     }
 
     /// Bundles that are ready.
     pub fn ready(&self) -> Vec<u64> {
-        let entries = fs::read_dir(&self.folder).into_iter().flatten().flatten();
-        let names = entries.filter_map(|entry| entry.file_name().into_string().ok());
-        let mut ids: Vec<u64> = names.filter_map(|name| name.strip_suffix(".done")?.parse().ok()).collect();
-        ids.sort_unstable();
-        ids
+        self.ready.borrow().iter().map(|(id, _)| *id).collect()
+    }
+
+    /// Is nothing ready?
+    pub fn is_empty(&self) -> bool {
+        self.ready.borrow().is_empty()
+    }
+
+    /// How long the oldest of them has been waiting.
+    pub fn waits_for(&self) -> Option<Duration> {
+        self.ready.borrow().first().map(|(_, since)| since.elapsed())
     }
 
     /// Bytes of all of it.
@@ -65,21 +82,41 @@ impl Work {
         entries.filter_map(|entry| entry.metadata().ok()).map(|metadata| metadata.len()).sum()
     }
 
+    fn done(&self, id: u64) -> PathBuf {
+        self.folder.join(format!("{id}.done"))
+    }
+
     /// Begins a bundle.
     pub fn begin(&self, id: u64) -> io::Result<Part> {
-        let (path, done) = (self.folder.join(format!("{id}.part")), self.folder.join(format!("{id}.done")));
+        let path = self.folder.join(format!("{id}.part"));
         let file = OpenOptions::new().create(true).truncate(true).write(true).open(&path)?;
-        Ok(Part { file, path, done, count: 0 })
+        Ok(Part { id, file, path, count: 0 })
+    }
+
+    /// A bundle is ready, and stays so when this process is killed.
+    pub fn finish(&self, part: Part) -> io::Result<()> {
+        part.file.sync_all()?;
+        fs::rename(&part.path, self.done(part.id))?;
+        self.ready.borrow_mut().push((part.id, Instant::now()));
+        Ok(())
     }
 
     /// Opens a bundle that is ready; `None` if it is damaged, and then it is gone.
     pub fn load(&self, id: u64) -> io::Result<Option<Ready>> {
-        let path = self.folder.join(format!("{id}.done"));
-        let file = File::open(&path)?;
-        match Ready::read(file, path.clone()) {
+        match Ready::read(id, File::open(self.done(id))?) {
             Ok(ready) => Ok(Some(ready)),
-            Err(_damaged) => fs::remove_file(path).map(|()| None),
+            Err(_damaged) => self.remove(id).map(|()| None),
         }
+    }
+
+    /// The node has it, or does not want it.
+    pub fn forget(&self, ready: Ready) -> io::Result<()> {
+        self.remove(ready.id)
+    }
+
+    fn remove(&self, id: u64) -> io::Result<()> {
+        self.ready.borrow_mut().retain(|(ready, _)| *ready != id);
+        fs::remove_file(self.done(id))
     }
 }
 
@@ -87,19 +124,11 @@ impl Part {
     /// One more URL.
     pub fn add(&mut self, fetched: &Fetched, whole: &[u8]) -> io::Result<()> {
         let line = postcard::to_stdvec(fetched).map_err(io::Error::other)?;
-        let mut frame = Vec::with_capacity(line.len() + whole.len() + 8);
-        for part in [&line[..], whole] {
-            frame.extend_from_slice(&u32::try_from(part.len()).map_err(io::Error::other)?.to_le_bytes());
-            frame.extend_from_slice(part);
-        }
+        let length = |bytes: &[u8]| u32::try_from(bytes.len()).map(u32::to_le_bytes).map_err(io::Error::other);
+        let head = [&length(&line)?[..], &line, &length(whole)?].concat();
         self.count += 1;
-        self.file.write_all(&frame)
-    }
-
-    /// It is ready, and stays so when this process is killed.
-    pub fn finish(self) -> io::Result<()> {
-        self.file.sync_all()?;
-        fs::rename(&self.path, &self.done)
+        self.file.write_all(&head)?;
+        self.file.write_all(whole)
     }
 
     /// Nothing came of it.
@@ -114,7 +143,7 @@ impl Part {
 }
 
 impl Ready {
-    fn read(mut file: File, path: PathBuf) -> io::Result<Ready> {
+    fn read(id: u64, mut file: File) -> io::Result<Ready> {
         let length = file.metadata()?.len();
         let (mut at, mut fetched, mut places) = (0, Vec::new(), Vec::new());
         let mut part = |at: &mut u64, skip: bool| -> io::Result<(u64, Vec<u8>, usize)> {
@@ -137,22 +166,23 @@ impl Ready {
             fetched.push(postcard::from_bytes(&line).map_err(io::Error::other)?);
             places.push((begin, size));
         }
-        Ok(Ready { file, path, fetched, places })
+        Ok(Ready { id, file, fetched, places })
     }
 
-    /// The exchange of one of its URLs, as it was kept: few are wanted, and only those are packed.
-    pub fn whole(&mut self, number: u16) -> io::Result<Vec<u8>> {
-        let at = self.fetched.iter().position(|fetched| fetched.number == number);
-        let (begin, size) = at.and_then(|at| self.places.get(at).copied()).ok_or(io::ErrorKind::NotFound)?;
-        let mut bytes = vec![0; size];
-        self.file.seek(SeekFrom::Start(begin))?;
-        self.file.read_exact(&mut bytes)?;
-        Ok(bytes)
+    /// What goes to the node first.
+    pub fn results(&self) -> Request {
+        Request::Results { bundle: self.id, results: self.fetched.clone() }
     }
 
-    /// The node has it, or does not want it.
-    pub fn forget(self) -> io::Result<()> {
-        fs::remove_file(self.path)
+    /// At most so many bytes of the exchange of one of its URLs, and how many there are in all: few are wanted, and only those are read.
+    pub fn piece(&mut self, number: u16, offset: u64, most: usize) -> Option<(u64, Vec<u8>)> {
+        let at = self.fetched.iter().position(|fetched| fetched.number == number)?;
+        let (begin, size) = self.places.get(at).copied()?;
+        let left = (size as u64).checked_sub(offset).filter(|left| *left > 0)?;
+        let mut bytes = vec![0; usize::try_from(left).ok()?.min(most)];
+        self.file.seek(SeekFrom::Start(begin + offset)).ok()?;
+        self.file.read_exact(&mut bytes).ok()?;
+        Some((size as u64, bytes))
     }
 }
 
@@ -168,17 +198,22 @@ mod tests {
         let mut part = work.begin(7).unwrap();
         part.add(&fetched(0), b"first").unwrap();
         part.add(&fetched(3), b"").unwrap();
-        part.finish().unwrap();
+        assert!(work.is_empty() && work.waits_for().is_none());
+        work.finish(part).unwrap();
+        assert_eq!(work.ready(), [7]);
         work.begin(8).unwrap().add(&fetched(0), b"lost").unwrap();
         let work = Work::open(folder.path()).unwrap();
         assert_eq!(work.ready(), [7]);
         let mut ready = work.load(7).unwrap().unwrap();
-        assert_eq!(ready.fetched, [fetched(0), fetched(3)]);
-        assert_eq!((ready.whole(0).unwrap(), ready.whole(3).unwrap()), (b"first".to_vec(), Vec::new()));
-        assert!(ready.whole(1).is_err() && work.bytes() > 0);
-        ready.forget().unwrap();
-        assert!(work.ready().is_empty());
+        assert_eq!(ready.results(), Request::Results { bundle: 7, results: vec![fetched(0), fetched(3)] });
+        assert_eq!(ready.piece(0, 0, 3), Some((5, b"fir".to_vec())));
+        assert_eq!(ready.piece(0, 3, 100), Some((5, b"st".to_vec())));
+        assert!(ready.piece(0, 5, 1).is_none() && ready.piece(3, 0, 1).is_none() && ready.piece(1, 0, 1).is_none());
+        assert!(work.bytes() > 0);
+        work.forget(ready).unwrap();
+        assert!(work.is_empty() && Work::open(folder.path()).unwrap().is_empty());
         fs::write(folder.path().join("work/9.done"), b"\xff\xff\xff\xff damage").unwrap();
-        assert!(work.load(9).unwrap().is_none() && work.ready().is_empty());
+        let work = Work::open(folder.path()).unwrap();
+        assert!(work.load(9).unwrap().is_none() && work.is_empty());
     }
 }

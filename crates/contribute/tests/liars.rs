@@ -1,6 +1,6 @@
 //! Liars among contributors, in virtual time: the real trust, a web that is known, and volunteers of every kind.
 
-use skep_contribute::limits::{FLOOR_PERMILLE, GOOD_BUNDLES};
+use skep_contribute::limits::{FLOOR_PERMILLE, GOOD_BUNDLES, OWN_CHECK_ONE_IN};
 use skep_contribute::message::Digest;
 use skep_contribute::trust::{Greeting, Key, Likeness, NODE, Network, Place, Trust, View, Work, Wrong};
 use std::collections::{BTreeSet, HashMap};
@@ -186,9 +186,9 @@ impl World {
         let (mut lied, mut confirmed) = (false, BTreeSet::new());
         for at in checks {
             let (url, view, lie) = said[at];
-            // By one of another network who knows his trade, nine times in ten; he may be of the same pair.
+            // By one of another network who knows his trade, nearly always; he may be of the same pair.
             let other = (self.chance.next() % self.volunteers.len() as u64) as usize;
-            let by_other = !self.chance.one_in(10)
+            let by_other = !self.chance.one_in(OWN_CHECK_ONE_IN)
                 && self.volunteers[other].network != network
                 && !self.volunteers[other].lost
                 && self.trust.is_proven(&self.volunteers[other].key, self.now_ms);

@@ -9,7 +9,7 @@ use std::time::{Duration, Instant};
 use skep_archive::Identity;
 use skep_contribute::Node;
 use skep_contribute::message::{self, Answer, Bundle, Fetched, Request, VERSION, Whole};
-use skep_contribute::{known_pages, seen};
+use skep_contribute::{envelope, known_pages, seen};
 use skep_fetch::Exchange;
 use skep_schedule::hands::{Back, Believed, Brought, Known, Offer, Round, Rules};
 use skep_schedule::{Bundle as Leased, BundleUrl, Hands, LeaseId, Pace};
@@ -152,9 +152,10 @@ struct Volunteer {
 
 impl Volunteer {
     fn say(&self, request: &Request) -> Answer {
-        let sealed = message::seal_request(request, &self.node.key(), &self.identity, NOW_MS);
+        let sealed = envelope::seal_requests(std::slice::from_ref(request), &self.node.key(), &self.identity, NOW_MS);
         let answer = self.node.handle(self.address, &sealed);
-        message::open_answer(&answer, &message::signature_of(&sealed)).expect("an answer").message
+        let opened = envelope::open_answers(&answer, &envelope::signature_of(&sealed)).expect("an answer");
+        opened.message.into_iter().next().expect("an answer")
     }
 
     fn ask(&self) -> Option<Bundle> {
@@ -187,16 +188,16 @@ impl Volunteer {
             .map(|(number, (task, whole))| {
                 let url = Url::parse(&task.url).expect("a URL");
                 let made = seen::exchange(whole).expect("an exchange");
-                let nonce = task.keyed.then_some(&bundle.nonce);
-                Fetched { time_ms: NOW_MS, ..seen::fetched(number as u16, &url, &made, nonce) }
+                let how = bundle.how(number as u16);
+                Fetched { time_ms: NOW_MS, ..seen::fetched(number as u16, &url, &made, &how) }
             })
             .collect();
         loop {
-            match self.say(&Request::Results { bundle: bundle.id, results: results.clone(), cpu_ms: 0 }) {
+            match self.say(&Request::Results { bundle: bundle.id, results: results.clone() }) {
                 Answer::Done { .. } => return,
                 Answer::Want { bodies, .. } => {
                     for (number, offset) in bodies {
-                        let bytes = message::pack(&wholes[usize::from(number)]);
+                        let bytes = envelope::plain(&wholes[usize::from(number)]);
                         let total = bytes.len() as u64;
                         let body = Request::Body { bundle: bundle.id, number, offset, total, bytes };
                         match self.say(&body) {
@@ -219,7 +220,7 @@ fn brought(came: &Receiver<Back<Exchange>>) -> Brought<Exchange> {
     }
 }
 
-/// `first` brings what it sees of these pages, `second` checks it; the node looks at some bundles itself, so it is done until it does not.
+/// `first` brings what it sees of these pages, `second` checks it; the node looks at some pages itself, so it is done until it does not.
 fn checked(
     world: &World,
     first: (&Volunteer, &Pages),
@@ -244,10 +245,17 @@ fn checked_once(
     first.bring(&first.ask().expect("a bundle"), theirs);
     match second.wait(&came) {
         Ok(check) => {
-            assert_eq!(check.urls.len(), names.len(), "a newcomer, and pages that nobody has seen");
             assert!(first.ask().is_none(), "nobody checks himself");
             second.bring(&check, seconds);
-            Some(brought(&came))
+            let brought = brought(&came);
+            if check.urls.len() == names.len() {
+                return Some(brought); // a newcomer, and pages that nobody has seen
+            }
+            let ours: Vec<&String> = brought.again.iter().map(|ask| &ask.url).collect();
+            let theirs = check.urls.iter().map(|task| &task.url);
+            assert!(names.iter().all(|name| theirs.clone().chain(ours.clone()).any(|seen| *seen == url(name))));
+            world.judged(brought);
+            None
         }
         Err(Back::Brought(ours)) => {
             assert_eq!(ours.again.len(), names.len(), "the node looks itself");
@@ -451,4 +459,26 @@ fn whoever_does_not_look_does_not_know_a_known_page() {
     }
     assert!(given > 0);
     assert_eq!(world.standing(&honest, "lies"), 0);
+}
+
+#[test]
+fn a_digest_of_another_kind_than_was_asked_for_is_refused() {
+    let world = World::new(&[]);
+    let one = world.proven(1, "198.51.100.1");
+    let _came = world.offer(&["0", "1"], true);
+    let bundle = one.ask().expect("a bundle");
+    let plain = |number: u16| Fetched {
+        number,
+        status: 200,
+        digest: message::Digest::Plain(seen::sha1(world.truth[&url(&number.to_string())].as_bytes())),
+        ..Fetched::default()
+    };
+    // As records have it: whoever saw the page some time ago could say that without looking.
+    let results = vec![plain(0), plain(1)];
+    let refused = one.say(&Request::Results { bundle: bundle.id, results });
+    assert!(matches!(refused, Answer::Refused { why: message::Refusal::Nonsense }), "{refused:?}");
+    // Nobody gave it anything to compare with: that nothing changed it cannot know.
+    let unasked = |number| Fetched { number, status: 304, ..Fetched::default() };
+    let wanted = one.say(&Request::Results { bundle: bundle.id, results: vec![unasked(0), unasked(1)] });
+    assert_eq!(wanted, Answer::Want { bundle: bundle.id, bodies: vec![(0, 0), (1, 0)] });
 }

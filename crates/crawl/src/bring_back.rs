@@ -1,10 +1,13 @@
 //! URLs that somebody else remembers, a database beside a lost archive say, brought back into the registry: what was heard is recorded as
-//! heard, when it was last seen as a check. From then on the records know it, and every rebuild does.
+//! heard, when it was last seen as a check, and what it came to as a revisit without a body: the next visit keeps the page whole, and whether it
+//! is another than the one that was lost can be told. From then on the records know it, and every rebuild does.
 
 use std::collections::{BTreeSet, VecDeque};
 
-use skep_archive::{Archive, Pending, system_clock};
+use skep_archive::{Append, Archive, Encoded, Pending, system_clock};
 use skep_url::Url;
+use skep_warc::date::rfc3339;
+use skep_warc::write::{Compression, Encoder, Record, RecordId, Revisit};
 
 use crate::chance::{self, Ids};
 use crate::checks::{self, Check};
@@ -27,6 +30,10 @@ pub struct Remembered {
     pub seen_ms: Option<i64>,
     /// Whether it was not there any more.
     pub gone: bool,
+    /// What the server said then.
+    pub status: u16,
+    /// The digest of the payload, as records name it: `sha1:…`.
+    pub digest: Option<String>,
 }
 
 /// What it came to.
@@ -36,6 +43,8 @@ pub struct BroughtBack {
     pub urls: u64,
     /// Those of them of which it is known when they were seen.
     pub seen: u64,
+    /// Those of them of which it is known what their payload came to.
+    pub digests: u64,
     /// What is no URL that is ever fetched.
     pub left_out: u64,
 }
@@ -50,10 +59,12 @@ pub struct BringBack<'a> {
     is_new: bool,
     key: RegistryKey,
     encoders: Encoders,
+    revisits: Encoder,
     ids: Ids,
     host: String,
     heard: heard::Batch,
     checks: Vec<Check>,
+    seen: Vec<Encoded>,
     site_hash: u32,
     seeds: BTreeSet<String>,
     earliest_ms: i64,
@@ -74,10 +85,12 @@ impl<'a> BringBack<'a> {
         Ok(BringBack {
             key: RegistryKey::load(&folder)?,
             encoders: Encoders::new(skep_warc::deflate::Level::new(1), archive.layout().root().to_path_buf()),
+            revisits: Encoder::new(Compression::GzipAlike),
             ids: Ids::new(chance::draw()?),
             host: String::new(),
             heard: heard::Batch::new(name),
             checks: Vec::new(),
+            seen: Vec::new(),
             site_hash: 0,
             seeds: BTreeSet::new(),
             earliest_ms: system_clock(),
@@ -123,8 +136,26 @@ impl<'a> BringBack<'a> {
             };
             let fingerprint = self.key.fingerprint(self.settings.number, url.as_str());
             self.checks.push(Check { fingerprint, time_ms, outcome, failures: 0 });
+            if let Some(seen) = self.seen(url.as_str(), time_ms, remembered) {
+                self.done.digests += 1;
+                self.seen.push(seen);
+            }
         }
         Ok(())
+    }
+
+    /// What it came to when it was seen, if that is known and it was a page. No body is there to be referred to.
+    fn seen(&mut self, url: &str, time_ms: i64, remembered: &Remembered) -> Option<Encoded> {
+        if remembered.gone || !matches!(remembered.status, 200..=299) {
+            return None;
+        }
+        let why = Revisit::IdenticalPayload(remembered.digest.as_deref()?.parse().ok()?);
+        let head = format!("HTTP/1.1 {} \r\n\r\n", remembered.status);
+        let (id, date) = (RecordId::uuid(self.ids.next()), rfc3339(time_ms));
+        let mut bytes = Vec::new();
+        let record = Record::revisit(&id, &date, url, why, head.as_bytes());
+        record.encode(&mut self.revisits, &mut bytes).ok()?;
+        Encoded::describing(bytes).ok()
     }
 
     /// Writes what waits: first that it is known, then when it was seen.
@@ -145,10 +176,14 @@ impl<'a> BringBack<'a> {
             self.append(append)?;
             rest = &rest[count.max(1)..];
         }
+        let records = std::mem::take(&mut self.seen);
+        if !records.is_empty() {
+            self.append(Append { site_hash: self.site_hash, records })?;
+        }
         Ok(())
     }
 
-    fn append(&mut self, append: skep_archive::Append) -> Result<()> {
+    fn append(&mut self, append: Append) -> Result<()> {
         self.pending.push_back(self.archive.append(append)?);
         while self.pending.len() > PENDING_MAX
             && let Some(oldest) = self.pending.pop_front()

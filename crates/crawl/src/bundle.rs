@@ -1,20 +1,21 @@
 //! One bundle: URLs of one host, visited one after the other on one connection, at the pace of the site.
 
 use std::net::IpAddr;
+use std::sync::Arc;
 use std::time::Duration;
 
 use skep_archive::Key;
 use skep_fetch::Session;
 use skep_schedule::{AddressKey, Bundle, BundleReport, Fault, LeaseId, Park};
 use skep_url::Url;
-use skep_url::robots::Because;
+use skep_url::robots::{Because, Policy};
 
 use crate::checks;
 use crate::clocks::NotNow;
 use crate::hands::{self, Who};
 use crate::hops::Hops;
 use crate::outcome::Outcome;
-use crate::robots::{self, AGENT};
+use crate::robots::{self, AGENT, Learned};
 use crate::soft;
 use crate::visit::{Visited, visit};
 use crate::worker::{Parts, Said};
@@ -45,21 +46,21 @@ pub async fn run(bundle: Bundle, parts: &Parts) {
             if parts.leading.is_some() {
                 parts.rested(&first, bundle.pace, None);
             }
-            let (session, brought) = match hands::offer(&bundle, &first, parts).await {
-                Ok(Who::We) => (Some(parts.fetcher.session(&first)), false),
-                Ok(Who::Others(brought)) => (Some(parts.fetcher.session_of(&first, brought)), true),
-                Ok(Who::Nobody) => (None, false),
+            match hands::offer(&bundle, &first, parts).await {
+                Ok(Who::We) => {
+                    let session = parts.fetcher.session(&first);
+                    through(&bundle, &first, session, None, &mut report, &mut checks, parts).await
+                }
+                Ok(Who::Others(brought, rules)) => {
+                    let session = parts.fetcher.session_of(&first, brought);
+                    let theirs = Some(Theirs { rules, skipped: &mut skipped });
+                    through(&bundle, &first, session, theirs, &mut report, &mut checks, parts).await
+                }
+                Ok(Who::Nobody) => (0, None),
                 Err(not_now) => {
                     put_off(0, not_now, &mut report, parts);
-                    (None, false)
+                    (0, None)
                 }
-            };
-            match session {
-                Some(session) => {
-                    let skipped = brought.then_some(&mut skipped);
-                    through(&bundle, &first, session, skipped, &mut report, &mut checks, parts).await
-                }
-                None => (0, None),
             }
         }
         None => (0, None),
@@ -71,13 +72,20 @@ pub async fn run(bundle: Bundle, parts: &Parts) {
     let _given_up = parts.say.send(Said::Ended(Ended { lease: bundle.lease, report, left, trouble, crawl_delay_ms }));
 }
 
-/// Goes through the bundle; returns how many of its URLs are done with, and what went wrong. `skipped`: others fetched it, and takes
-/// what they did not bring.
+/// Others fetched the bundle.
+struct Theirs<'b> {
+    /// The rules of the host by which they went; else they brought them.
+    rules: Option<Arc<Policy>>,
+    /// Takes what they did not bring.
+    skipped: &'b mut Vec<u64>,
+}
+
+/// Goes through the bundle; returns how many of its URLs are done with, and what went wrong.
 async fn through(
     bundle: &Bundle,
     first: &Url,
     mut session: Session,
-    mut skipped: Option<&mut Vec<u64>>,
+    mut theirs: Option<Theirs<'_>>,
     report: &mut BundleReport,
     checks: &mut Checks,
     parts: &Parts,
@@ -86,9 +94,12 @@ async fn through(
     let rules = match parts.ignores_robots(first) {
         true => None,
         false => {
-            let learned = match robots::rules(first, bundle, &mut session, parts).await {
-                Ok(learned) => learned,
-                Err(not_now) => return put_off(0, not_now, report, parts),
+            let learned = match theirs.as_mut().and_then(|theirs| theirs.rules.take()) {
+                Some(rules) => Learned::known(rules),
+                None => match robots::rules(first, bundle, &mut session, parts).await {
+                    Ok(learned) => learned,
+                    Err(not_now) => return put_off(0, not_now, report, parts),
+                },
             };
             report.crawl_delay_ms = learned
                 .policy
@@ -141,14 +152,14 @@ async fn through(
             checks.note(Visited { robots_line, ..refused(bundle, ask, Outcome::ROBOTS, parts.now_ms()) });
             continue;
         }
-        if let Some(skipped) = skipped.as_deref_mut().filter(|_| !session.brings(&url)) {
-            skipped.push(ask.entry);
+        if let Some(theirs) = theirs.as_mut().filter(|_| !session.brings(&url)) {
+            theirs.skipped.push(ask.entry);
             continue;
         }
         let is_allowed = |url: &Url| rules.as_ref().is_none_or(|rules| rules.decide(AGENT, url.as_str()).allowed);
         // What a page that died shows instead is known before one is looked at again.
         let unasked = ask.due.is_some()
-            && skipped.is_none()
+            && theirs.is_none()
             && parts.soft.is_unasked(crate::rules::origin(url.as_str()), parts.now_ms());
         if let Some(nowhere) = unasked.then(|| soft::nowhere(&url, parts)).flatten().filter(is_allowed) {
             match ask_nowhere(&nowhere, bundle, &mut session, report, parts).await {

@@ -14,6 +14,7 @@ use skep_fetch::{Ask, Exchange};
 use skep_schedule::hands::{Back, Believed, Brought, Known, Offer, Round, Rules};
 use skep_schedule::{Bundle, BundleUrl, Hands};
 use skep_url::Url;
+use skep_url::robots::Policy;
 use tokio::sync::oneshot;
 
 use crate::clocks::NotNow;
@@ -33,17 +34,15 @@ pub struct Others {
 pub(crate) enum Who {
     /// We do.
     We,
-    /// Others did, and this may be believed.
-    Others(Vec<(Url, Exchange)>),
+    /// Others did, and this may be believed; with the rules of the host by which they went, where these were known.
+    Others(Vec<(Url, Exchange)>, Option<Arc<Policy>>),
     /// Nobody did.
     Nobody,
 }
 
 /// One in so many digests is keyed.
 const KEYED_ONE_IN: u8 = 10;
-/// Robots rules must count for so much longer to travel with a bundle.
-const RULES_MARGIN_MS: i64 = 1_200_000;
-/// Time that is kept of a lease for what comes after hands are back.
+/// Time that is kept of a lease for what comes after hands are back: so much, or a third of what is left.
 const RESERVE_MS: u64 = 60_000;
 
 /// Offers a bundle to others, where there are some, and waits for them. The site's clock is held meanwhile.
@@ -53,7 +52,8 @@ pub(crate) async fn offer(bundle: &Bundle, first: &Url, parts: &Parts) -> Result
     parts.turn(first, bundle.pace, bundle.deadline_ms).await?;
     let left_ms = parts.ours_for_ms(first, bundle.deadline_ms.saturating_sub(parts.elapsed_ms()));
     let (back, brought) = oneshot::channel();
-    let offer = make(bundle, first, left_ms.saturating_sub(RESERVE_MS), others.only, back, parts);
+    let policy = robots::known_for(first, parts);
+    let offer = make(bundle, first, policy.as_ref(), left_ms - RESERVE_MS.min(left_ms / 3), others.only, back, parts);
     let mut delay_ms = offer.robots.and_then(|rules| rules.crawl_delay_ms);
     let given = others.hands.give(offer);
     let who = match given {
@@ -63,7 +63,7 @@ pub(crate) async fn offer(bundle: &Bundle, first: &Url, parts: &Parts) -> Result
                 Ok(Back::Brought(brought)) => {
                     let robots = brought.exchanges.iter().filter(|(url, _)| url.as_str().ends_with("/robots.txt"));
                     delay_ms = delay_ms.or(robots.filter_map(|(_, exchange)| robots::delay_in(exchange)).max());
-                    Who::Others(believed(brought, bundle, delay_ms, parts).await)
+                    Who::Others(believed(brought, bundle, delay_ms, parts).await, policy)
                 }
                 Ok(Back::Nobody) | Err(_) if others.only => Who::Nobody,
                 Ok(Back::Nobody) | Err(_) => Who::We,
@@ -74,7 +74,7 @@ pub(crate) async fn offer(bundle: &Bundle, first: &Url, parts: &Parts) -> Result
     match who {
         // Nobody asked it anything: the turn is free again at once.
         Who::We => parts.clocks.answered(parts.site(first), Duration::ZERO),
-        Who::Others(_) | Who::Nobody => parts.answered(first, bundle.pace, 0, delay_ms),
+        Who::Others(..) | Who::Nobody => parts.answered(first, bundle.pace, 0, delay_ms),
     }
     Ok(who)
 }
@@ -82,20 +82,20 @@ pub(crate) async fn offer(bundle: &Bundle, first: &Url, parts: &Parts) -> Result
 fn make(
     bundle: &Bundle,
     first: &Url,
+    policy: Option<&Arc<Policy>>,
     lease_ms: u64,
     only: bool,
     back: oneshot::Sender<Back<Exchange>>,
     parts: &Parts,
 ) -> Offer<Exchange> {
     let nonce = parts.id();
-    let policy = robots::known_for(first, parts.now_ms() + RULES_MARGIN_MS, parts);
     let ours = parts.ignores_robots(first);
     let mut urls = Vec::with_capacity(bundle.urls.len());
     let mut known = Vec::with_capacity(bundle.urls.len());
     for ask in &bundle.urls {
         let Ok(url) = Url::parse(&ask.url) else { continue };
-        let forbidden = |policy: &Arc<skep_url::robots::Policy>| !policy.decide(AGENT, url.as_str()).allowed;
-        if !ours && policy.as_ref().is_some_and(forbidden) {
+        let forbidden = |policy: &Arc<Policy>| !policy.decide(AGENT, url.as_str()).allowed;
+        if !ours && policy.is_some_and(forbidden) {
             continue;
         }
         let previous = parts.previous_of_offered(&url);
@@ -113,7 +113,7 @@ fn make(
         }));
         urls.push(ask);
     }
-    let robots = match (&policy, ours) {
+    let robots = match (policy, ours) {
         (_, true) => Some(Rules::default()),
         (Some(policy), false) => {
             let delay = policy.robots().and_then(|robots| robots.crawl_delay(AGENT));

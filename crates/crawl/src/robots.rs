@@ -30,6 +30,9 @@ pub const AGENT: &str = "skep";
 /// How long the last good file counts before the host is asked for a new one again.
 const LAST_GOOD_SECONDS: u64 = 600;
 
+/// Rules that travel with a bundle are used for so long at most.
+const TRAVEL_MS: i64 = 1_200_000;
+
 /// What hosts allow, as far as it is known and fresh.
 #[derive(Default)]
 pub struct Robots {
@@ -41,6 +44,8 @@ struct Known {
     policy: Arc<Policy>,
     until_ms: i64,
     failing_since_ms: Option<i64>,
+    /// It was a page and no rules.
+    is_page: bool,
 }
 
 /// The rules of a host, and what it cost to learn them.
@@ -59,6 +64,21 @@ pub struct Learned {
     pub park_ms: Option<u64>,
     /// Where the host is, if that was found out just now.
     pub address: Option<IpAddr>,
+}
+
+impl Learned {
+    /// Nobody was asked.
+    pub fn known(policy: Arc<Policy>) -> Learned {
+        Learned {
+            policy,
+            answer_ms: None,
+            fault: None,
+            refused: None,
+            closed: Outcome::ROBOTS_UNREACHABLE,
+            park_ms: None,
+            address: None,
+        }
+    }
 }
 
 impl Robots {
@@ -92,15 +112,7 @@ pub async fn rules(url: &Url, bundle: &Bundle, session: &mut Session, parts: &Pa
     let known = parts.robots.known(origin).or_else(|| archived(&first, now_ms, parts));
     if let Some(known) = known.as_ref().filter(|known| known.until_ms > now_ms) {
         parts.robots.keep(origin, known.clone(), now_ms);
-        return Ok(Learned {
-            policy: known.policy.clone(),
-            answer_ms: None,
-            fault: None,
-            refused: None,
-            closed: Outcome::ROBOTS_UNREACHABLE,
-            park_ms: None,
-            address: None,
-        });
+        return Ok(Learned::known(known.policy.clone()));
     }
     let failing_since_ms = known.as_ref().and_then(|known| known.failing_since_ms);
     let asked = ask(&first, bundle, session, parts).await?;
@@ -108,18 +120,19 @@ pub async fn rules(url: &Url, bundle: &Bundle, session: &mut Session, parts: &Pa
     let policy = Policy::of(asked.answer(failing_for_seconds));
     let failed = policy.is_closed();
     let fresh_seconds = policy.fresh_seconds.min(ROBOTS_FRESH_SECONDS);
+    let is_page = !failed && is_page(&asked.body);
     let (policy, fresh_seconds) = match known {
         // While the file cannot be had, the last good one counts.
         Some(known) if failed && !known.policy.is_closed() => (known.policy, LAST_GOOD_SECONDS),
         // When to ask again is the schedule's to say: it lets the site rest, longer each time.
         _ if failed => (Arc::new(policy), 0),
         // A page instead of rules may be anybody's: it does not count for long.
-        _ if is_page(&asked.body) => (Arc::new(policy), LAST_GOOD_SECONDS),
+        _ if is_page => (Arc::new(policy), LAST_GOOD_SECONDS),
         _ => (Arc::new(policy), fresh_seconds),
     };
     let until_ms = parts.now_ms() + (fresh_seconds * 1000) as i64;
     let failing_since_ms = failed.then(|| failing_since_ms.unwrap_or(now_ms));
-    parts.robots.keep(origin, Known { policy: policy.clone(), until_ms, failing_since_ms }, now_ms);
+    parts.robots.keep(origin, Known { policy: policy.clone(), until_ms, failing_since_ms, is_page }, now_ms);
     Ok(Learned {
         policy,
         answer_ms: Some(asked.step.answer_ms),
@@ -135,11 +148,14 @@ pub async fn rules(url: &Url, bundle: &Bundle, session: &mut Session, parts: &Pa
     })
 }
 
-/// The rules of the host of `url`, where they are known and count at least until then.
-pub fn known_for(url: &Url, until_ms: i64, parts: &Parts) -> Option<Arc<Policy>> {
-    let first = url.robots_txt();
-    let known = parts.robots.known(first.as_str()).or_else(|| archived(&first, parts.now_ms(), parts))?;
-    (known.until_ms > until_ms && !known.policy.is_closed()).then_some(known.policy)
+/// The rules of the host of `url`, where they are known and count long enough to travel with a bundle.
+pub fn known_for(url: &Url, parts: &Parts) -> Option<Arc<Policy>> {
+    let (first, now_ms) = (url.robots_txt(), parts.now_ms());
+    let known = parts.robots.known(first.as_str()).or_else(|| archived(&first, now_ms, parts))?;
+    // A host's word is not used for longer than a day. How long a page counts that is no word of it is ours to say: asking for it anew with
+    // each bundle would be asking more often than we would ourselves.
+    let margin_ms = if known.is_page { 0 } else { TRAVEL_MS };
+    (known.until_ms - margin_ms > now_ms && !known.policy.is_closed()).then_some(known.policy)
 }
 
 /// What asking for the file came to, after redirects.
@@ -324,5 +340,6 @@ fn archived(first: &Url, now_ms: i64, parts: &Parts) -> Option<Known> {
         policy: Arc::new(policy),
         until_ms,
         failing_since_ms: None,
+        is_page: false,
     })
 }

@@ -69,7 +69,9 @@ pub fn prescan(start: &[u8]) -> Option<&'static Encoding> {
         return Some(encoding);
     }
     let mut at = 0;
-    while at < start.len() {
+    // Nothing but what begins with this sign counts.
+    while let Some(offset) = start.get(at..).and_then(|rest| memchr::memchr(b'<', rest)) {
+        at += offset;
         let rest = &start[at..];
         if rest.starts_with(b"<!--") {
             // The dashes may be those of the beginning.
@@ -85,7 +87,7 @@ pub fn prescan(start: &[u8]) -> Option<&'static Encoding> {
             && letter.is_ascii_alphabetic()
         {
             at += rest.iter().position(|&byte| is_space(byte) || byte == b'>').unwrap_or(rest.len());
-            while attribute(start, &mut at).is_some() {}
+            while raw_attribute(start, &mut at).is_some() {}
         } else if let [b'<', b'!' | b'/' | b'?', ..] = rest {
             at += rest.iter().position(|&byte| byte == b'>').unwrap_or(rest.len());
         }
@@ -127,8 +129,13 @@ fn meta(start: &[u8], at: &mut usize) -> Option<&'static Encoding> {
     Some(if encoding == X_USER_DEFINED { WINDOWS_1252 } else { encoding })
 }
 
-/// "Get an attribute": name and value in lower case; `None` at the end of the tag.
+/// Name and value of an attribute in lower case; `None` at the end of the tag.
 fn attribute(start: &[u8], at: &mut usize) -> Option<(Vec<u8>, Vec<u8>)> {
+    raw_attribute(start, at).map(|(name, value)| (name.to_ascii_lowercase(), value.to_ascii_lowercase()))
+}
+
+/// "Get an attribute", as it stands.
+fn raw_attribute<'s>(start: &'s [u8], at: &mut usize) -> Option<(&'s [u8], &'s [u8])> {
     let byte = |at: usize| start.get(at).copied();
     while byte(*at).is_some_and(|b| is_space(b) || b == b'/') {
         *at += 1;
@@ -144,12 +151,12 @@ fn attribute(start: &[u8], at: &mut usize) -> Option<(Vec<u8>, Vec<u8>)> {
         }
         *at += 1;
     }
-    let name = start[name_from..*at].to_ascii_lowercase();
+    let name = &start[name_from..*at];
     while is_space(byte(*at)?) {
         *at += 1;
     }
     if byte(*at)? != b'=' {
-        return Some((name, Vec::new()));
+        return Some((name, &[]));
     }
     *at += 1;
     while is_space(byte(*at)?) {
@@ -160,13 +167,13 @@ fn attribute(start: &[u8], at: &mut usize) -> Option<(Vec<u8>, Vec<u8>)> {
         let from = *at + 1;
         let length = memchr::memchr(first, &start[from..]);
         *at = length.map_or(start.len(), |length| from + length + 1);
-        return Some((name, start[from..from + length?].to_ascii_lowercase()));
+        return Some((name, &start[from..from + length?]));
     }
     let value_from = *at;
     while !matches!(byte(*at)?, b'>') && !is_space(byte(*at)?) {
         *at += 1;
     }
-    Some((name, start[value_from..*at].to_ascii_lowercase()))
+    Some((name, &start[value_from..*at]))
 }
 
 /// "Extract a character encoding from a meta element"; the value is in lower case.
@@ -212,7 +219,11 @@ fn xml_declaration(start: &[u8]) -> Option<&'static Encoding> {
 /// What the bytes look like, where nothing declares them.
 fn guess(body: &[u8], host: &str) -> &'static Encoding {
     // ASCII says nothing, however much of it stands before the first other byte.
-    let Some(first) = body.iter().position(|&byte| byte >= 0x80 || byte == 0x1b) else { return WINDOWS_1252 };
+    let plain = &body[..Encoding::ascii_valid_up_to(body)];
+    let first = memchr::memchr(0x1b, plain).unwrap_or(plain.len());
+    if first == body.len() {
+        return WINDOWS_1252;
+    }
     let from = first.saturating_sub(limits::PRESCAN_BYTES);
     let some = &body[from..body.len().min(from + limits::CHARSET_GUESS_BYTES_MAX)];
     let has_escape = memchr::memchr(0x1b, some).is_some();

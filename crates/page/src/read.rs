@@ -26,7 +26,13 @@ pub struct Input<'a> {
 pub fn read(input: &Input<'_>) -> Page {
     let body = &input.body[..input.body.len().min(limits::PAGE_BYTES_MAX)];
     let kind = sniff::kind(input.url, input.head, body);
-    let (declared, xml) = (encoding_of(input, kind, body), sniff::is_xml(input.head, body));
+    read_as(input, kind, encoding_of(input, kind, body))
+}
+
+/// The same for who knows what it is, and in which charset.
+pub(crate) fn read_as(input: &Input<'_>, kind: Kind, declared: &'static Encoding) -> Page {
+    let body = &input.body[..input.body.len().min(limits::PAGE_BYTES_MAX)];
+    let xml = sniff::is_xml(input.head, body);
     let mut page = Page { kind, charset: declared.name(), ..Page::default() };
     let resolver = Resolver::new(input.url, declared);
     let (text, encoding) = scannable(if is_text(kind) { body } else { b"" }, declared);

@@ -224,18 +224,20 @@ impl Writer {
     }
 
     fn write(&mut self, text: &str) {
-        let space = |c: char| matches!(c, '\t' | '\n' | '\x0c' | '\r' | ' ');
-        let mut rest = text;
+        let bytes = text.as_bytes();
+        let mut at = 0;
         loop {
-            let word = rest.trim_start_matches(space);
-            let before = &rest[..rest.len() - word.len()];
-            if self.kept_lines > 0 && before.contains(['\n', '\r']) {
+            let (from, mut breaks) = (at, false);
+            while let Some(&byte) = bytes.get(at).filter(|byte| value::is_space(**byte)) {
+                breaks |= matches!(byte, b'\n' | b'\r');
+                at += 1;
+            }
+            if self.kept_lines > 0 && breaks {
                 self.gap = Gap::Line;
-            } else if !before.is_empty() {
+            } else if at > from {
                 self.gap = self.gap.max(Gap::Space);
             }
-            let end = word.find(space).unwrap_or(word.len());
-            if end == 0 || self.text.len() >= self.bytes_max {
+            if at == bytes.len() || self.text.len() >= self.bytes_max {
                 return;
             }
             if !self.text.is_empty() {
@@ -250,8 +252,60 @@ impl Writer {
             }
             self.gap = Gap::None;
             let room = self.bytes_max - self.text.len().min(self.bytes_max);
-            self.text.push_str(&word[..word.floor_char_boundary(room.min(end))]);
-            rest = &word[end..];
+            let rest = &text[at..];
+            let mut end = words_end(rest.as_bytes());
+            if end > room {
+                end = rest.bytes().position(value::is_space).unwrap_or(rest.len());
+            }
+            self.text.push_str(&rest[..rest.floor_char_boundary(room.min(end))]);
+            if end > room {
+                // A sign that is longer than the room is left out, and with it all that follows.
+                self.bytes_max = self.text.len();
+                return;
+            }
+            at += end;
+        }
+    }
+}
+
+/// Where words end that stand one space apart, which is how they are shown.
+fn words_end(bytes: &[u8]) -> usize {
+    let mut at = 0;
+    while let Some(&byte) = bytes.get(at) {
+        // Most bytes are above all spaces.
+        if byte <= b' '
+            && value::is_space(byte)
+            && (byte != b' ' || bytes.get(at + 1).is_none_or(|b| value::is_space(*b)))
+        {
+            return at;
+        }
+        at += 1;
+    }
+    at
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// White space is what HTML calls so: other spaces are part of words.
+    #[test]
+    fn words_stand_one_space_apart_up_to_the_bound() {
+        let shown = |text: &str, bytes_max: usize| visible(text.as_bytes(), encoding_rs::UTF_8, false, bytes_max).text;
+        for (page, wanted) in [
+            ("one two  three\tfour\n five ", "one two three four five"),
+            ("<p> a b<p>c  d </p> e", "a b\nc d\ne"),
+            ("<pre>one two\n\n three \r\nfour</pre>", "one two\nthree\nfour"),
+            ("a\u{a0} \u{a0}b\u{b}c", "a\u{a0} \u{a0}b\u{b}c"),
+            ("<b>on</b>e <i> two</i> ", "one two"),
+            (" ", ""),
+        ] {
+            assert_eq!(shown(page, 1_000), wanted, "{page}");
+        }
+        let words = "Straße zwei  drei vier";
+        for bytes_max in 1..words.len() + 2 {
+            let cut = shown(words, bytes_max);
+            assert!(cut.len() <= bytes_max + 1 && "Straße zwei drei vier".starts_with(&cut), "{bytes_max}: {cut}");
         }
     }
 }

@@ -14,6 +14,7 @@ mod normal;
 mod rules;
 mod selector;
 
+use std::borrow::Cow;
 use std::ops::Range;
 
 use encoding_rs::{Encoding, UTF_8};
@@ -28,7 +29,7 @@ pub use selector::NoSelector;
 use crate::element::Element;
 use crate::links::Links;
 use crate::page::{Cut, Kind, Page};
-use crate::read::{Input, encoding_of, read, scannable};
+use crate::read::{Input, encoding_of, read_as, scannable};
 use crate::resolve::Resolver;
 use crate::scan::{Options, Scanner, Tag, Token};
 use crate::text::{self, Watch};
@@ -149,9 +150,9 @@ impl Version {
     }
 
     fn page(&mut self, input: &Input<'_>, kind: Kind, body: &[u8], rules: &Rules) {
-        let page = read(&Input { body, ..*input });
-        let xml = kind != Kind::Html || sniff::is_xml(input.head, body);
         let declared = encoding_of(input, kind, body);
+        let page = read_as(&Input { body, ..*input }, kind, declared);
+        let xml = kind != Kind::Html || sniff::is_xml(input.head, body);
         let (bytes, encoding) = scannable(body, declared);
         let resolver = Resolver::new(input.url, declared);
         let resolver = page.base.as_deref().and_then(|base| resolver.with_base(base)).unwrap_or(resolver);
@@ -204,7 +205,7 @@ impl Version {
             }
             let compared = compared.trim();
             let digest = if compared.is_empty() { 0 } else { xxh3_64(compared.as_bytes()) };
-            let words = normal::words(compared).count() as u32;
+            let words = normal::count_words(compared) as u32;
             if digest != 0 {
                 all.update(&digest.to_le_bytes());
             }
@@ -220,7 +221,7 @@ impl Version {
     }
 
     /// The text of a block as compared, but for the patterns of a site.
-    pub(crate) fn compared(&self, block: &Block) -> std::borrow::Cow<'_, str> {
+    pub(crate) fn compared(&self, block: &Block) -> Cow<'_, str> {
         normal::line(self.shown(block))
     }
 }
@@ -336,7 +337,9 @@ fn tags(bytes: &[u8], xml: bool, charset: &'static Encoding, facts: &mut Facts) 
                     && tag
                         .attribute("type")
                         .is_some_and(|kind| kind.trim_ascii().to_ascii_lowercase().starts_with(b"application/ld+json"));
-                if let (Some(name), Some(content)) = (decoded("itemprop"), decoded("content").or(decoded("href"))) {
+                if let Some(name) = decoded("itemprop")
+                    && let Some(content) = decoded("content").or_else(|| decoded("href"))
+                {
                     facts::property(&name, content.rsplit('/').next().unwrap_or(&content), facts);
                 }
                 if tag.element == Element::Meta
@@ -363,16 +366,23 @@ fn tags(bytes: &[u8], xml: bool, charset: &'static Encoding, facts: &mut Facts) 
     (all.digest(), description)
 }
 
+fn lower(name: &[u8]) -> Cow<'_, [u8]> {
+    match name.iter().any(u8::is_ascii_uppercase) {
+        true => Cow::Owned(name.to_ascii_lowercase()),
+        false => Cow::Borrowed(name),
+    }
+}
+
 /// A start tag without what is made anew for each answer.
 fn write_tag(tag: &Tag<'_>, out: &mut Vec<u8>) {
     out.extend(tag.name.iter().map(u8::to_ascii_lowercase));
-    let mut attributes: Vec<(Vec<u8>, &[u8])> =
-        tag.attributes.iter().map(|attribute| (attribute.name.to_ascii_lowercase(), attribute.value)).collect();
+    let mut attributes: Vec<(Cow<'_, [u8]>, &[u8])> =
+        tag.attributes.iter().map(|attribute| (lower(attribute.name), attribute.value)).collect();
     attributes.sort();
     let hidden =
         tag.element == Element::Input && tag.attribute("type").is_some_and(|kind| kind.eq_ignore_ascii_case(b"hidden"));
     for (name, value) in attributes {
-        match name.as_slice() {
+        match &*name {
             b"nonce" | b"integrity" | b"style" | b"id" | b"for" | b"srcset" | b"sizes" => continue,
             b"value" if hidden => continue,
             name if name.starts_with(b"data-") || name.starts_with(b"on") || name.starts_with(b"aria-") => continue,
@@ -381,7 +391,7 @@ fn write_tag(tag: &Tag<'_>, out: &mut Vec<u8>) {
         out.push(b' ');
         out.extend_from_slice(&name);
         out.push(b'=');
-        match name.as_slice() {
+        match &*name {
             b"class" => {
                 let chosen = value.split(u8::is_ascii_whitespace).filter(|class| !class.iter().any(u8::is_ascii_digit));
                 chosen.for_each(|class| out.extend_from_slice(class));

@@ -35,6 +35,16 @@ pub enum Asked {
     },
 }
 
+impl Asked {
+    /// The URL that is asked about.
+    pub fn url(&self) -> &str {
+        match self {
+            Asked::At(at) => &at.url,
+            Asked::Gate(url) | Asked::All(url) | Asked::TimeMap { url, .. } => url,
+        }
+    }
+}
+
 /// One capture of a URL in one form.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct At {

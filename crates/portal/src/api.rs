@@ -35,7 +35,7 @@ use axum::extract::State;
 use axum::http::{HeaderMap, HeaderValue, Method, Request, StatusCode, header};
 use axum::routing::any;
 use http_body_util::BodyExt;
-use serde_json::json;
+use serde_json::{Value, json};
 use std::sync::Arc;
 use std::time::Duration;
 use table::{ENDPOINTS, Endpoint, Work};
@@ -147,6 +147,19 @@ async fn answered(
             .await
         }
     })
+}
+
+/// Answers what the portal of another node asks.
+pub fn answer_another(look: &Looking<'_>, target: &str) -> Result<Value, Trouble> {
+    let (path, query) = target.split_once('?').unwrap_or((target, ""));
+    let found = ENDPOINTS.iter().find_map(|endpoint| Some((endpoint, endpoint.matches(path)?)));
+    let Some((endpoint, values)) = found else { return Err(Trouble::missing("There is no such question.")) };
+    let asked = Asked::of(endpoint, &values, query)?;
+    match endpoint.path {
+        "/statistics" => statistics::tell_here(look, &asked),
+        "/search/text" => texts::search_here(look, &asked),
+        _ => Err(Trouble::missing("Nodes do not ask each other this.")),
+    }
 }
 
 /// A collection that is not there.

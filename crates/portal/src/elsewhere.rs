@@ -1,12 +1,16 @@
 //! What other nodes of a network hold: asked of them where it is not here. Everything that shows captures finds them through these
 //! few functions, so that whoever asks cannot tell.
 
-use crate::portal::Portal;
+use crate::access::May;
+use crate::find::{Looking, Sites};
+use crate::pages::Wish;
+use crate::portal::{Portal, Scope};
 use crate::trouble::Trouble;
 use axum::http::StatusCode;
 use serde_json::Value;
 use skep_archive::captures::{Match, Query};
 use skep_archive::{Capture, Key, Stored};
+use std::sync::{Arc, Weak};
 
 /// The other nodes. Calls may wait for them.
 pub trait Elsewhere: Send + Sync {
@@ -16,12 +20,62 @@ pub trait Elsewhere: Send + Sync {
     fn captures(&self, site_hash: u32, query: &Query) -> Result<Vec<Capture>, String>;
     /// The record of such a capture.
     fn record(&self, capture: &Capture) -> Result<Stored, String>;
+    /// The public portal of somebody who has such captures, where people are to be led there instead of being answered here.
+    fn portal_of(&self, site_hash: u32) -> Option<String>;
+    /// Asks all nodes the same, each about sites that it holds. `target` is told how many they are.
+    fn everywhere(&self, target: &dyn Fn(usize) -> String) -> Everywhere;
+    /// Where on a host a file proves whose it is, and the line in it.
+    fn owner_proof(&self, host: &str) -> (String, String);
+    /// Tells all nodes what the owner of a host wants, if the file proves it; what follows, or why nothing does.
+    fn owner_wish(&self, host: &str, wish: Wish) -> Result<String, String>;
     /// How the network stands, as this node sees it.
     fn status(&self) -> Value;
     /// Takes URLs for what the network crawls; tells what became of them, or why nothing did.
     fn seed(&self, urls: Vec<String>) -> Result<Value, String>;
     /// Numbers for machines that watch this one: name, meaning, value.
     fn metrics(&self) -> Vec<(&'static str, &'static str, u64)>;
+}
+
+/// What all nodes of a network say to one question: each of some sites, none of them twice.
+pub struct Everywhere {
+    /// Tells the sites that are answered for here from others.
+    pub name: u64,
+    /// Whether a site, by its hash, is answered for here.
+    pub here: Box<dyn Fn(u32) -> bool + Sync>,
+    /// What the others said.
+    pub said: Vec<Value>,
+    /// How many answer, this node among them.
+    pub nodes: usize,
+    /// Slices for which nobody answered.
+    pub silent: usize,
+}
+
+impl Everywhere {
+    /// What is answered for here.
+    pub fn sites(&self) -> Sites<'_> {
+        Sites { name: self.name, fits: &*self.here }
+    }
+}
+
+/// Answers other nodes' portals.
+#[derive(Clone)]
+pub struct Asker(Weak<Portal>);
+
+impl Asker {
+    /// Of a portal, as long as it serves.
+    pub(crate) fn new(portal: &Arc<Portal>) -> Asker {
+        Asker(Arc::downgrade(portal))
+    }
+
+    /// What is here of some sites, as far as everybody may see it.
+    pub fn answer(&self, target: &str, name: u64, fits: &(dyn Fn(u32) -> bool + Sync)) -> Result<Value, String> {
+        let portal = self.0.upgrade().ok_or("the portal is closed")?;
+        let _behind = portal.archive.settle();
+        let (scope, now_ms) = (Scope::Everything, portal.now_ms());
+        let sites = Some(Sites { name, fits });
+        let look = Looking { portal: &portal, scope: &scope, may: May::Read, now_ms, sites };
+        crate::api::answer_another(&look, target).map_err(|trouble| trouble.told)
+    }
 }
 
 /// Captures as they are found.
@@ -91,6 +145,12 @@ impl Portal {
             Some((others, _)) => others.record(capture).map_err(silent),
             None => Ok(self.archive.read_capture(capture)?),
         }
+    }
+
+    /// Where people are led who ask for a URL that is not here: to the portal of a holder, with the same question.
+    pub fn leads_to(&self, url: &str, target: &str) -> Option<String> {
+        let (others, hash) = self.others(Some(Key::of(url).site_hash()))?;
+        others.portal_of(hash).map(|portal| format!("{}{target}", portal.trim_end_matches('/')))
     }
 
     fn all_elsewhere(&self, key: &Key) -> Result<Option<Vec<Capture>>, Trouble> {

@@ -1,6 +1,7 @@
 //! Finding the capture that is meant: nearest to a time, not newer than a time, and what a revisit stands for.
 
 use crate::access::May;
+use crate::elsewhere::Elsewhere;
 use crate::limits::{CANDIDATES_MAX, ORIGINALS_MAX};
 use crate::portal::{Portal, Scope};
 use crate::trouble::Trouble;
@@ -19,14 +20,37 @@ pub struct Looking<'p> {
     pub may: May,
     /// The time now.
     pub now_ms: i64,
+    /// For another node that asks: only these sites, and only what is here.
+    pub sites: Option<Sites<'p>>,
+}
+
+/// Some of all sites.
+#[derive(Clone, Copy)]
+pub struct Sites<'p> {
+    /// Tells these from others.
+    pub name: u64,
+    /// Whether a site is one of them, by its hash.
+    pub fits: &'p (dyn Fn(u32) -> bool + Sync),
 }
 
 impl Looking<'_> {
     /// Whether a capture can be shown at all: it holds an answer or a document, and whoever asks may see it.
     pub fn shows(&self, capture: &Capture) -> bool {
         matches!(capture.kind, CaptureKind::Response | CaptureKind::Revisit | CaptureKind::Resource)
+            && self.has_site(capture.key.site_hash())
             && self.scope.holds(capture, self.portal)
             && self.portal.access.shows(capture, self.may, self.now_ms)
+    }
+
+    /// Whether a site is looked at.
+    pub fn has_site(&self, hash: u32) -> bool {
+        self.sites.is_none_or(|sites| (sites.fits)(hash))
+    }
+
+    /// The other nodes, where the question is about everything.
+    pub fn others(&self) -> Option<&dyn Elsewhere> {
+        let asks = self.sites.is_none() && *self.scope == Scope::Everything;
+        self.portal.elsewhere.as_deref().filter(|_| asks)
     }
 
     /// Captures of a URL from the nearest to a time outward.

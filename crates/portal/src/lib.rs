@@ -49,7 +49,8 @@ mod trouble;
 mod visit;
 
 pub use access::Access;
-pub use elsewhere::Elsewhere;
+pub use elsewhere::{Asker, Elsewhere, Everywhere};
 pub use fresh::{Tells, Watched};
+pub use pages::Wish;
 pub use server::{Error, Serving, Stop, serve};
 pub use settings::{Lines, Settings};

@@ -95,8 +95,10 @@ pub const VALUES_TOLD_MAX: usize = 1000;
 pub const KEPT_MAX: usize = 64;
 /// How long statistics count while nothing changes; rules may end or begin by the hour.
 pub const KEPT_MS: u128 = 60_000;
-/// While captures come in, statistics are counted again after so many times as long as counting took.
+/// While captures come in, statistics are counted again after so many times as long as counting took,
 pub const KEPT_TIMES: u128 = 10;
+/// and at the latest after this long, however busy the machine is.
+pub const KEPT_CHANGING_MS_MAX: u128 = 30_000;
 /// Parts of one page that are looked at.
 pub const PARTS_MAX: usize = 1000;
 /// Style sheets that are read for what they bring along.
@@ -161,3 +163,10 @@ pub const RULE_MS: u64 = 10_000;
 
 /// Seeds that the page of a watch names; the others are counted.
 pub const SEEDS_SHOWN_MAX: usize = 50;
+
+// --- owners of sites ---------------------------------------------------------------------------------------------------
+
+/// Characters of the name of a host.
+pub const HOST_CHARS_MAX: usize = 253;
+/// Captures of a host that are looked at for its pace.
+pub const OWNER_ROWS_MAX: usize = 20_000;

@@ -17,6 +17,7 @@
 //!  /watches/pick?url=                 parts of a page that count or do not, chosen by pointing at them
 //!  /contributors                      who lends bandwidth, and how much they are believed
 //!  /ring                              the nodes of the network, and who holds what
+//!  /owner?host=                       for owners of sites: what was taken, and how to slow, stop or welcome all nodes
 //!  /statistics                        counts and charts
 //!  /files  /files/FILE                the files of the archive, and what is in one
 //!  /api                               the API
@@ -36,6 +37,7 @@ pub mod frame;
 mod freshness;
 mod history;
 mod live;
+mod owner;
 mod ring;
 mod search;
 mod start;
@@ -60,6 +62,8 @@ use axum::http::{HeaderValue, Request, StatusCode, header};
 use axum::routing::{get, post};
 use std::sync::Arc;
 
+pub use owner::Wish;
+
 type Make = fn(&Looking<'_>, &Params, &Visit) -> Result<Answer, Trouble>;
 
 /// What is answered here.
@@ -80,6 +84,7 @@ pub fn routes() -> Router<Arc<Portal>> {
         .route("/watches/rules", post(watches::add))
         .route("/contributors", get(|portal, request| respond(portal, request, contributors::page)))
         .route("/ring", get(|portal, request| respond(portal, request, ring::page)))
+        .route("/owner", get(|portal, request| respond(portal, request, owner::page)).post(owner::wish))
         .route("/statistics", get(|portal, request| respond(portal, request, statistics::page)))
         .route("/files", get(|portal, request| respond(portal, request, files::list)))
         .route("/files/{file}", get(|portal, request| respond(portal, request, files::one)))

@@ -188,6 +188,11 @@ async fn archived(portal: Arc<Portal>, scope: Scope, visit: Visit, parts: &Parts
         // A worker of the past would stand between its page and the archive.
         return counted(answer::text(StatusCode::NOT_FOUND, "no service workers of the past"), route);
     }
+    if let (Scope::Everything, false) = (&scope, visit.on_replay)
+        && let Some(to) = portal.leads_to(asked.url(), &visit.target)
+    {
+        return counted(answer::redirect(StatusCode::TEMPORARY_REDIRECT, &to), route);
+    }
     let answer = match asked {
         Asked::At(at) if at.modifier == "id_" => {
             look(&portal, scope, visit, move |look, visit, reply| replay::raw(look, &at, visit, reply)).await
@@ -231,7 +236,7 @@ pub async fn look(
             // What was acknowledged before the question belongs in the answer. Where the views can no longer follow, they answer for what they
             // have seen; whoever writes hears of it.
             let _behind = shared.archive.settle();
-            let look = Looking { portal: &shared, scope: &scope, may: visit.may, now_ms: shared.now_ms() };
+            let look = Looking { portal: &shared, scope: &scope, may: visit.may, now_ms: shared.now_ms(), sites: None };
             work(&look, &visit, reply);
         })
         .await

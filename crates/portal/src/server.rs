@@ -3,6 +3,7 @@
 use crate::answer::{self, Answer};
 use crate::changes::Hub;
 use crate::clients::Clients;
+use crate::elsewhere::Asker;
 use crate::fresh::Fresh;
 use crate::limits::{
     CONNECTIONS_MAX, DRAIN_MS, HANDSHAKE_MS, READS_AT_ONCE_MAX, REQUEST_HEAD_BYTES_MAX, REQUEST_HEAD_MS,
@@ -69,6 +70,7 @@ pub struct Serving {
     replay: Origin,
     proxy: Option<SocketAddr>,
     stop: watch::Sender<bool>,
+    asker: Asker,
     thread: Option<JoinHandle<()>>,
 }
 
@@ -100,6 +102,11 @@ impl Serving {
     /// Where the proxy listens, if there is one.
     pub fn proxy_address(&self) -> Option<SocketAddr> {
         self.proxy
+    }
+
+    /// Answers other nodes' portals.
+    pub fn asker(&self) -> Asker {
+        self.asker.clone()
     }
 
     /// Whether it has come to its end.
@@ -149,6 +156,7 @@ pub fn serve(archive: Arc<Archive>, settings: Settings) -> Result<Serving, Error
         stopped.clone(),
     );
     let portal = Arc::new(portal);
+    let asker = Asker::new(&portal);
     let (per_second, everybody) = settings.pace();
     let shell = Arc::new(Shell {
         router: routes::portal(portal.clone()),
@@ -187,7 +195,7 @@ pub fn serve(archive: Arc<Archive>, settings: Settings) -> Result<Serving, Error
         });
         runtime.shutdown_timeout(Duration::from_secs(1));
     });
-    Ok(Serving { address, replay, proxy: proxy_address, stop, thread: Some(thread.map_err(failed)?) })
+    Ok(Serving { address, replay, proxy: proxy_address, stop, asker, thread: Some(thread.map_err(failed)?) })
 }
 
 pub(crate) fn bind(address: SocketAddr) -> Result<TcpListener, Error> {

@@ -32,18 +32,20 @@ pub fn proof<'b>(key: &[u8; 32], pieces: impl Iterator<Item = &'b [u8]>) -> Hash
     Hash(*hasher.finalize().as_bytes())
 }
 
-/// Random pieces of what is held; nothing if nothing is.
+/// Random pieces of what is held; nothing if nothing is. One segment after the other from a random one on: of as many segments as there
+/// are pieces, or fewer, none goes unasked, and none that is missing is overlooked by luck.
 pub fn ranges(inventory: &Inventory, count: usize, chance: &mut Chance) -> Vec<Range> {
     let whole: Vec<_> = inventory.extents().iter().filter(|extent| extent.bytes > 0).collect();
     if whole.is_empty() {
         return Vec::new();
     }
-    let piece = |chance: &mut Chance| {
-        let extent = *chance.pick(&whole).expect("not empty");
+    let first = chance.below(whole.len() as u64) as usize;
+    let piece = |at: usize, chance: &mut Chance| {
+        let extent = whole[(first + at) % whole.len()];
         let bytes = AUDIT_RANGE_BYTES.min(extent.bytes);
         Range { segment: extent.segment, offset: chance.below(extent.bytes - bytes + 1), bytes: bytes as u32 }
     };
-    (0..count.min(AUDIT_RANGES)).map(|_| piece(chance)).collect()
+    (0..count.min(AUDIT_RANGES)).map(|at| piece(at, chance)).collect()
 }
 
 /// A question under way.
@@ -157,5 +159,32 @@ impl Audits {
     /// When the next question is overdue.
     pub fn due_ms(&self, wait_ms: u64) -> Option<u64> {
         self.questions.values().map(|question| question.asked_ms + wait_ms + 1).min()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::copy::{Extent, Segment};
+
+    #[test]
+    fn every_segment_is_asked_about_where_there_are_few() {
+        let extent = |number| Extent {
+            segment: Segment { writer: 1, number, half: 0, generation: 0 },
+            bytes: 10_000 * u64::from(number),
+            seal: None,
+        };
+        let mut chance = Chance::new(3);
+        let inventory = Inventory::new((0..=AUDIT_RANGES as u32).map(extent));
+        let asked: std::collections::BTreeSet<u32> =
+            ranges(&inventory, AUDIT_RANGES, &mut chance).iter().map(|range| range.segment.number).collect();
+        assert_eq!(asked, (1..=AUDIT_RANGES as u32).collect(), "all but the empty one");
+        let few = Inventory::new((1..3).map(extent));
+        let asked = ranges(&few, AUDIT_RANGES, &mut chance);
+        assert_eq!(asked.len(), AUDIT_RANGES);
+        assert!(
+            asked.iter().all(|range| range.offset + u64::from(range.bytes) <= 10_000 * u64::from(range.segment.number))
+        );
+        assert!(ranges(&Inventory::default(), 8, &mut chance).is_empty());
     }
 }

@@ -20,7 +20,7 @@ use crate::key::{Hash, Key, Seal, Signature, signed};
 use crate::limits::{CHAIN_KEPT_MAX, HOLDERS_MAX, NODES_MAX};
 use crate::roster::{Index, Roster};
 use crate::settings::Settings;
-use crate::watch::{AbsenceProof, Watchers};
+use crate::watch::{Watchers, Witnessed};
 
 /// Counts the changes of a slice's holders.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
@@ -72,7 +72,7 @@ pub struct SignedHolders {
     /// By holders of the epoch before.
     pub signatures: Vec<(Key, Signature)>,
     /// In a recovery: that the others are absent.
-    pub proofs: Vec<Arc<AbsenceProof>>,
+    pub proofs: Vec<Witnessed>,
 }
 
 /// Why an epoch is not believed.
@@ -146,7 +146,7 @@ impl SignedHolders {
         watchers: &Watchers,
         seal: &dyn Seal,
     ) -> Result<(), Doubt> {
-        let absent: Vec<Key> = self.proofs.iter().map(|proof| proof.node).collect();
+        let absent: Vec<Key> = self.proofs.iter().map(|witnessed| witnessed.proof.node).collect();
         let gone = |node: &Key| roster.index(node).is_some_and(|index| roster.is_gone(index));
         let accounted = |node: &Key| signers.contains(node) || absent.contains(node) || gone(node);
         if !before.nodes.iter().all(accounted) || signers.is_empty() {
@@ -158,9 +158,11 @@ impl SignedHolders {
         if !self.holders.nodes.iter().all(|node| signers.contains(node)) {
             return Err(Doubt::Wrong("a recovery keeps who remains and adds nobody"));
         }
-        for proof in &self.proofs {
-            let Some(index) = roster.index(&proof.node) else { return Err(Doubt::Gap) };
-            if watchers.check(roster, index, proof, seal).is_err() {
+        for witnessed in &self.proofs {
+            if roster.index(&witnessed.proof.node).is_none() {
+                return Err(Doubt::Gap);
+            }
+            if watchers.check_witnessed(roster, witnessed, seal).is_err() {
                 return Err(Doubt::Wrong("the absence of a holder is not proven"));
             }
         }

@@ -23,6 +23,9 @@ use std::sync::Arc;
 pub(crate) const PROOF_ANSWERS: u64 = 60;
 /// A holder that has not said what it has is asked again after so many answers' time.
 const HEAR_ANSWERS: u64 = 6;
+/// Who was asked to copy a slice and has not been asked again for so many answers' time is no longer needed: whoever asked no longer
+/// leads, or asks somebody else by now.
+const ADOPTED_ANSWERS: u64 = 60;
 
 /// What a holding sees of its node while it handles something.
 pub(crate) struct Context<'c> {
@@ -93,12 +96,14 @@ pub struct Holding {
     proposal: Option<Box<Proposal>>,
     recovery: Option<Box<Proposal>>,
     copying: Option<Box<Copying>>,
-    stand_in: Option<Key>,
+    /// Who copies what is written while a holder is absent, and when it was last asked to.
+    stand_in: Option<(Key, u64)>,
     /// Who told everything it has since this node leads.
     settled: Vec<Key>,
     /// What was acknowledged, or there when this node came to lead: whoever becomes a holder must have it.
     floor: Inventory,
-    suspended: Vec<Key>,
+    /// Whose copies did not stand up to an audit, and since when.
+    suspended: Vec<(Key, u64)>,
     /// Who was asked to copy and did not, and until when somebody else is asked instead.
     slow: Vec<(Key, u64)>,
     unanswered: Vec<(Key, u8)>,
@@ -109,8 +114,8 @@ pub struct Holding {
     politeness: Option<Politeness>,
     wanted: bool,
     urgent: bool,
-    /// Who asked this node to copy, while it is not a holder.
-    adopter: Option<Key>,
+    /// Who asked this node to copy, and when last, while it is not a holder.
+    adopter: Option<(Key, u64)>,
     /// Since when the copy here is no longer wanted.
     surplus_ms: Option<u64>,
     /// Holders that have proven their copies since, and when.
@@ -203,8 +208,28 @@ impl Holding {
     }
 
     /// Holders whose copies failed an audit.
-    pub fn suspended(&self) -> &[Key] {
-        &self.suspended
+    pub fn suspended(&self) -> impl Iterator<Item = &Key> + '_ {
+        self.suspended.iter().map(|(node, _)| node)
+    }
+
+    fn is_suspended(&self, node: &Key) -> bool {
+        self.suspended().any(|suspended| suspended == node)
+    }
+
+    /// Whether a node is out of the question because of what its copy was like. Who is no longer a holder may try again after the time of
+    /// an audit: it has to prove its copy before it enters, and a ring with few nodes has nobody else.
+    fn is_doubtful(&self, node: &Key, ctx: &Context<'_>) -> bool {
+        let since = self.suspended.iter().find(|(suspended, _)| suspended == node).map(|(_, since_ms)| *since_ms);
+        since.is_some_and(|since_ms| {
+            self.is_holder(node)
+                || self.distrusted.contains(node)
+                || ctx.now.mono_ms.saturating_sub(since_ms) < ctx.settings.audit_ms
+        })
+    }
+
+    /// Pulls of this slice that are under way.
+    pub(crate) fn pulls(&self) -> usize {
+        self.pulling.len()
     }
 
     /// Whom a copy is being made at, and for whom.
@@ -236,6 +261,10 @@ impl Holding {
     /// Whether this node waits to let its copy go.
     pub fn is_surplus(&self) -> bool {
         self.surplus_ms.is_some()
+    }
+
+    fn is_adopter(&self, node: &Key) -> bool {
+        self.adopter.is_some_and(|(adopter, _)| adopter == *node)
     }
 
     fn is_holder(&self, node: &Key) -> bool {
@@ -273,7 +302,10 @@ impl Holding {
         if self.is_holder(&ctx.key) {
             return;
         }
-        self.adopter = Some(from);
+        if ctx.leaving {
+            return;
+        }
+        self.adopter = Some((from, ctx.now.mono_ms));
         self.surplus_ms = None;
         let told = self.told.entry(from).or_default();
         extents.iter().for_each(|extent| {
@@ -302,6 +334,11 @@ impl Holding {
         self.tell_tail(ctx, &mut due);
         if !self.is_holder(&ctx.key) {
             self.stop_leading(ctx);
+            self.adopter = self.adopter.filter(|(_, asked_ms)| {
+                let until_ms = asked_ms + ADOPTED_ANSWERS * ctx.settings.answer_ms;
+                due.at(until_ms);
+                !ctx.leaving && now_ms < until_ms
+            });
             if self.adopter.is_some() {
                 self.pull_more(ctx, &mut due);
             } else if self.let_go(ctx, &mut due) {
@@ -344,7 +381,7 @@ impl Holding {
 
     fn unsure<'h>(&'h self, ctx: &'h Context<'_>) -> impl Iterator<Item = Key> + 'h {
         let sure = |node: &Key| self.told.get(node).is_some_and(|told| told.covers(&self.own));
-        let counts = |node: &Key| !self.suspended.contains(node) && !self.distrusted.contains(node);
+        let counts = |node: &Key| !self.is_suspended(node) && !self.distrusted.contains(node);
         let others = self.latest().nodes.iter().copied().filter(|node| *node != ctx.key);
         others.filter(move |node| !sure(node) && counts(node) && !ctx.is_away(node))
     }
@@ -368,7 +405,7 @@ impl Holding {
                 State::Gone
             } else if let Some(since) = roster.absent_since(index) {
                 State::Absent(ctx.now.mono_ms.saturating_sub(since))
-            } else if self.suspended.contains(key) {
+            } else if self.is_suspended(key) {
                 State::Suspended
             } else if roster.record(index).record.standing == Standing::Leaving {
                 State::Leaving
@@ -387,7 +424,7 @@ impl Holding {
         let may = |index| {
             let key = view.roster.key(index);
             !excluded.contains(&key)
-                && !self.suspended.contains(&key)
+                && !self.is_doubtful(&key, ctx)
                 && (self.is_holder(&key) || view.may_adopt(index) && !self.is_slow(&key, ctx.now.mono_ms))
         };
         view.wish(self.slice, may).0.into_iter().map(|index| view.roster.key(index)).collect()
@@ -414,7 +451,7 @@ impl Holding {
             let holders = self.latest().nodes.clone();
             let fresh_ms = PROOF_ANSWERS * ctx.settings.answer_ms;
             self.proven.retain(|(node, at)| holders.contains(node) && !ctx.is_away(node) && now_ms - at <= fresh_ms);
-            let enough = usize::from(ctx.view.roster.genesis().copies);
+            let enough = self.proofs_needed(ctx);
             if self.proven.len() < enough && !self.own.extents().is_empty() {
                 let proven = |holder: &Key| self.proven.iter().any(|(node, _)| node == holder);
                 let ask: Vec<Key> = holders.iter().filter(|holder| !proven(holder)).copied().collect();
@@ -430,6 +467,17 @@ impl Holding {
         ctx.out.push(Action::Keep(Kept::Dropped { slice: self.slice }));
         ctx.out.push(Action::Delete { slice: self.slice });
         true
+    }
+
+    /// Holders that must have proven their copies before this one goes: as many as there should be copies. Who leaves deletes nothing,
+    /// and goes when all who could hold the slice do.
+    fn proofs_needed(&self, ctx: &Context<'_>) -> usize {
+        let copies = usize::from(ctx.view.roster.genesis().copies);
+        if !ctx.leaving {
+            return copies;
+        }
+        let able = |index: &crate::roster::Index| ctx.view.may_adopt(*index) && ctx.view.roster.key(*index) != ctx.key;
+        copies.min(ctx.view.members().filter(able).count()).max(1)
     }
 
     /// Asks a holder for proof that it has what is here; first, whether it says so at all.

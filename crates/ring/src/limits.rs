@@ -140,6 +140,14 @@ pub const HASHES_AT_ONCE: usize = 2;
 pub const HEDGE_MS: u64 = 700;
 /// An answer that is read as a whole.
 pub const ANSWER_BYTES_MAX: u64 = 64 << 20;
+/// Nodes that are asked at once about everything …
+pub const EVERYWHERE_AT_ONCE_MAX: usize = 32;
+/// … each of which begins to answer within this time, or another holder is asked …
+pub const EVERYWHERE_MS_MAX: u64 = 10_000;
+/// … so many times.
+pub const EVERYWHERE_ROUNDS_MAX: usize = 3;
+/// What one portal asks another, as text.
+pub const TARGET_BYTES_MAX: usize = 16 << 10;
 /// Captures in one answer.
 pub const ANSWER_CAPTURES_MAX: u64 = 100_000;
 /// Bytes of one record that is answered.

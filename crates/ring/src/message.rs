@@ -381,7 +381,9 @@ impl Message {
             few(&holders.holders)
                 && holders.signatures.len() <= HOLDERS_MAX
                 && holders.proofs.len() <= HOLDERS_MAX
-                && holders.proofs.iter().all(|proof| proof.votes.len() <= WATCHERS)
+                && holders.proofs.iter().all(|witnessed| {
+                    witnessed.proof.votes.len() <= WATCHERS && witnessed.record.record.watchers.len() <= WATCHERS
+                })
         };
         match self {
             Message::Facts(facts) => {

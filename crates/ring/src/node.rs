@@ -291,6 +291,12 @@ pub enum Action {
         /// Up to this length.
         bytes: u64,
     },
+    /// Other nodes hold this slice from now on: what was written here is closed, so that they have all of it, and this node can have it
+    /// back from them.
+    Seal {
+        /// The slice.
+        slice: Slice,
+    },
     /// Others have proven that they hold this slice: its copy here may go.
     Delete {
         /// The slice.
@@ -376,4 +382,6 @@ pub enum What {
     Clock,
     /// A copy was let go.
     Deleted,
+    /// The disk is full, or no longer.
+    Full,
 }

@@ -10,6 +10,7 @@
 
 mod answers;
 mod clock;
+mod everywhere;
 mod found;
 mod journal;
 pub mod membership;
@@ -42,6 +43,7 @@ use crate::node::{Action, Event, Kept, Node, Note, What};
 use crate::settings::Settings;
 use crate::wire::{Ears, Wire};
 
+pub use everywhere::Everywhere;
 pub use membership::Membership;
 pub use question::{Crawl, Question, Taken};
 pub use status::{HeldSlice, Member, Status};
@@ -66,6 +68,8 @@ pub trait Work: Send + Sync {
     fn crawls(&self) -> Vec<Crawl>;
     /// A crawl of the network is new, or newer than what is known here.
     fn crawl(&self, crawl: Crawl);
+    /// What the portal of another node asks, about sites of these slices as far as they are held here.
+    fn answer(&self, target: &str, slices: &[Slice]) -> Result<Vec<u8>, String>;
     /// Something worth telling.
     fn note(&self, note: &Note);
 }
@@ -107,6 +111,11 @@ pub struct Shell {
     stepped: Condvar,
     counts: Mutex<BTreeMap<What, u64>>,
     hints: Mutex<HashMap<Slice, Key>>,
+    /// How quickly nodes answered lately, in microseconds.
+    quickness: Mutex<HashMap<Key, u64>>,
+    /// Slices whose copies are being deleted: nothing is copied there, and nothing of them counts, before that has ended.
+    deleting: Mutex<BTreeSet<Slice>>,
+    deleted: Condvar,
     /// Leases that were given back, and who hears of it when it is known how their sites stand.
     given_back: Mutex<HashMap<Slice, Vec<(Key, Ballot)>>>,
     codec: links::Codec,
@@ -117,6 +126,8 @@ pub struct Shell {
     /// Records hidden by removals, as many as there were when they were last followed.
     hidden: AtomicU64,
     wanted: AtomicBool,
+    /// The disk has no room: nothing is led here, because nothing could be kept.
+    full: AtomicBool,
     left: AtomicBool,
     mute: AtomicBool,
     stopped: Mutex<bool>,
@@ -203,6 +214,9 @@ impl Shell {
             stepped: Condvar::new(),
             counts: Mutex::default(),
             hints: Mutex::default(),
+            quickness: Mutex::default(),
+            deleting: Mutex::default(),
+            deleted: Condvar::new(),
             given_back: Mutex::default(),
             codec: links::Codec::default(),
             budgets: Mutex::default(),
@@ -211,6 +225,7 @@ impl Shell {
             pulled_bytes: AtomicU64::new(0),
             hidden: AtomicU64::new(0),
             wanted: AtomicBool::new(false),
+            full: AtomicBool::new(false),
             left: AtomicBool::new(false),
             mute: AtomicBool::new(false),
             stopped: Mutex::new(false),
@@ -339,17 +354,26 @@ impl Shell {
 
     /// Slices that came are told what the archive has of them; all are told whether leading is worth it.
     fn follow_slices(&self, machine: &mut Machine, out: &mut Vec<Action>) {
+        // One that went and came back within one step knows nothing of what was told before.
+        for action in &*out {
+            if let Action::Keep(Kept::Dropped { slice }) = action {
+                machine.stocked.remove(slice);
+                machine.wanted.remove(slice);
+            }
+        }
         let here: BTreeSet<Slice> = machine.node.core.holdings().map(|(slice, _)| slice).collect();
         machine.stocked.retain(|slice| here.contains(slice));
         machine.wanted.retain(|slice, _| here.contains(slice));
-        let new: Vec<Slice> = here.difference(&machine.stocked).copied().collect();
+        let deleting = lock(&self.deleting).clone();
+        let new: Vec<Slice> =
+            here.difference(&machine.stocked).filter(|slice| !deleting.contains(slice)).copied().collect();
         for slice in new {
             machine.stocked.insert(slice);
             for extent in self.extents(slice) {
                 machine.handle(Event::Grown { slice, extent }, &self.clock, out);
             }
         }
-        let wanted = self.wanted.load(Ordering::Relaxed);
+        let wanted = self.wanted.load(Ordering::Relaxed) && !self.full.load(Ordering::Relaxed);
         let changed: Vec<Slice> =
             here.into_iter().filter(|slice| machine.wanted.get(slice).copied().unwrap_or(false) != wanted).collect();
         for slice in changed {
@@ -437,7 +461,11 @@ impl Shell {
                     let shell = self.clone();
                     self.hashes.run(move || {
                         let digest = shell.hash(&key, &ranges);
+                        let missing = digest.is_none();
                         shell.tell(Event::Hashed { job, digest });
+                        if missing {
+                            shell.look_at_those(&ranges);
+                        }
                     });
                 }
                 Action::Lead { slice, until_ms, politeness, .. } if kept => {
@@ -452,6 +480,16 @@ impl Shell {
                 }
                 // Who waits for it asks the machine after every step.
                 Action::Acknowledged { .. } => {}
+                Action::Seal { slice } => {
+                    let shell = self.clone();
+                    self.hashes.run(move || {
+                        let (first, last) = shell.sites(slice);
+                        if shell.archive.seal_sites(first, last).is_err() {
+                            // Closed when the archive is opened the next time.
+                            shell.refused(None, "what was written here could not be closed yet");
+                        }
+                    });
+                }
                 Action::Delete { slice } if kept => self.delete(slice),
                 Action::Delete { .. } => {}
                 // Removals are records of their slice: they come with its segments.
@@ -475,6 +513,7 @@ impl Shell {
     }
 
     fn delete(self: &Arc<Shell>, slice: Slice) {
+        lock(&self.deleting).insert(slice);
         let shell = self.clone();
         self.pulls.run(move || {
             let (first, last) = shell.sites(slice);
@@ -482,7 +521,17 @@ impl Shell {
                 // The bytes stay, and are found again when the slice comes back.
                 shell.refused(None, &format!("slice {slice} could not be deleted: {error}"));
             }
+            lock(&shell.deleting).remove(&slice);
+            shell.deleted.notify_all();
+            let _awake_already = shell.events.try_send(Event::Tick);
         });
+    }
+
+    /// Waits until what was here of a slice is gone. It was begun before anybody could be asked for the slice anew, so it is not waited
+    /// for by the threads that it needs itself.
+    fn wait_deleted(&self, slice: Slice) {
+        let deleting = lock(&self.deleting);
+        drop(self.deleted.wait_while(deleting, |deleting| deleting.contains(&slice)));
     }
 
     fn note(&self, note: &Note) {

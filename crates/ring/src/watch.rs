@@ -13,7 +13,7 @@ use std::sync::Arc;
 
 use serde::{Deserialize, Serialize};
 
-use crate::fact::Fact;
+use crate::fact::{Fact, SignedRecord};
 use crate::genesis::{NetworkId, majority};
 use crate::key::{Hash, Key, Seal, Signature, signed};
 use crate::limits::WATCHERS;
@@ -50,6 +50,16 @@ impl AbsenceProof {
     pub fn memory_bytes(&self) -> usize {
         size_of::<AbsenceProof>() + self.votes.capacity() * size_of::<Vote>()
     }
+}
+
+/// A proof of absence that can be judged at any later time: with the record that the node had then, which names its watchers. The roster
+/// forgets both when the node comes back; an epoch that was opened without it is still to be believed, by the node itself first of all.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Witnessed {
+    /// What the watchers signed.
+    pub proof: Arc<AbsenceProof>,
+    /// What the node had signed before.
+    pub record: Arc<SignedRecord>,
 }
 
 fn ballot(network: &NetworkId, node: &Key, sequence: u64, at_ms: u64) -> Vec<u8> {
@@ -115,7 +125,10 @@ impl Watchers {
 
     /// Who may judge a node: as its record says, without those who are gone; as the circle says while its record names nobody.
     pub fn judges(&self, roster: &Roster, node: Index) -> Vec<Index> {
-        let named = &roster.record(node).record.watchers;
+        self.named(roster, node, &roster.record(node).record.watchers)
+    }
+
+    fn named(&self, roster: &Roster, node: Index, named: &[u64]) -> Vec<Index> {
         if named.is_empty() {
             return self.of(roster, node);
         }
@@ -129,7 +142,33 @@ impl Watchers {
 
     /// Whether enough watchers of a node signed that it is silent.
     pub fn check(&self, roster: &Roster, node: Index, proof: &AbsenceProof, seal: &dyn Seal) -> Result<(), Learned> {
-        let watchers = self.judges(roster, node);
+        self.check_by(roster, node, roster.record(node), proof, seal)
+    }
+
+    /// The same by the record that the node had then.
+    pub fn check_witnessed(&self, roster: &Roster, witnessed: &Witnessed, seal: &dyn Seal) -> Result<(), Learned> {
+        let Witnessed { proof, record } = witnessed;
+        let Some(node) = roster.index(&proof.node) else { return Err(Learned::Early("nobody has heard of this node")) };
+        let said = signed("skep record", &record.record);
+        if record.node() != proof.node
+            || record.record.sequence != proof.sequence
+            || !seal.verify(&proof.node, &said, &record.signature)
+        {
+            return Err(Learned::Refused("the record beside a proof is another one"));
+        }
+        self.check_by(roster, node, record, proof, seal)
+    }
+
+    fn check_by(
+        &self,
+        roster: &Roster,
+        node: Index,
+        record: &SignedRecord,
+        proof: &AbsenceProof,
+        seal: &dyn Seal,
+    ) -> Result<(), Learned> {
+        let marks = &record.record.watchers;
+        let watchers = self.named(roster, node, marks);
         let needed = needed(watchers.len());
         if proof.votes.len() < needed.max(1) || proof.votes.len() > WATCHERS {
             return Err(Learned::Refused("too few watchers call the node absent"));
@@ -143,8 +182,9 @@ impl Watchers {
         }
         for vote in &proof.votes {
             // Who has left since may have voted before: the record says who was asked.
-            let named = roster.record(node).record.watchers.contains(&mark(&vote.by));
-            if !named && !roster.index(&vote.by).is_some_and(|index| watchers.contains(&index)) {
+            if !marks.contains(&mark(&vote.by))
+                && !roster.index(&vote.by).is_some_and(|index| watchers.contains(&index))
+            {
                 return Err(Learned::Early("a vote is not of a watcher known here"));
             }
             let said = ballot(&roster.network(), &proof.node, proof.sequence, vote.at_ms);

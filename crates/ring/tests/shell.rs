@@ -53,6 +53,9 @@ impl Work for Led {
         crawls.retain(|known| known.name != crawl.name);
         crawls.push(crawl);
     }
+    fn answer(&self, target: &str, slices: &[Slice]) -> Result<Vec<u8>, String> {
+        Ok(format!("{target} {}", slices.len()).into_bytes())
+    }
     fn note(&self, note: &Note) {
         *self.notes.lock().unwrap().entry(format!("{:?}: {}", note.what, note.why)).or_default() += 1;
     }
@@ -405,6 +408,16 @@ fn story(way: Way) {
         there += 1;
     }
     assert!(here > 0 && there > 0, "{here} here, {there} elsewhere");
+
+    // What is asked of all is answered for each slice once.
+    let all = shell.everywhere(&|nodes| format!("how many of {nodes}?"));
+    let theirs = all.said.iter().map(|said| -> usize {
+        let said = String::from_utf8_lossy(said).into_owned();
+        assert!(said.starts_with(&format!("how many of {}? ", all.nodes)), "{said}");
+        said.rsplit(' ').next().unwrap().parse().unwrap()
+    });
+    assert_eq!(all.here.len() + theirs.sum::<usize>(), 1 << BITS);
+    assert!(all.silent == 0 && !all.here.is_empty() && all.nodes > 1, "{all:?}");
     drop(shell);
 
     // A crawl is known everywhere.
@@ -432,11 +445,18 @@ fn story(way: Way) {
     // One is lost with its disk: its copies are made anew by others.
     world.stop(3);
     world.until("its copies are made anew", |world| world.is_everything_on(3));
+
+    // One leaves while that one is still missing: copies first.
+    world.shell(2).tell(skep_ring::Event::Leave);
+    world.until("it has left", |world| world.shell(2).has_left());
+    world.stop(2);
+    world.until("three hold everything", |world| world.statuses().iter().all(|status| status.settled));
+    world.everything_is_on(3);
     world.end();
 }
 
 #[test]
-fn five_nodes_copy_lead_restart_and_repair() {
+fn five_nodes_copy_lead_restart_repair_and_leave() {
     story(Way::Memory(Hub::new()));
 }
 

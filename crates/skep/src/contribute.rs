@@ -14,7 +14,7 @@ use skep_contribute::pipe::Setup;
 use skep_contribute::unit::Unit;
 use skep_contribute::{block_on, control};
 use skep_url::Url;
-use std::io::Write;
+use std::io::{ErrorKind, Write};
 use std::net::{IpAddr, SocketAddr};
 use std::path::{Path, PathBuf};
 
@@ -270,6 +270,10 @@ fn hours(text: &str) -> Result<(u8, u8)> {
 fn tell(folder: &Path, word: &str, json: bool) -> Result<Exit> {
     let told = match control::say(folder, word) {
         Ok(told) => told,
+        Err(error) if matches!(error.kind(), ErrorKind::WouldBlock | ErrorKind::TimedOut) => {
+            return Err(Failure::new(format!("the contributor in {} does not answer", folder.display()))
+                .hint("it lets everything else on this machine go first; try again when there is less to do"));
+        }
         Err(error) => {
             return Err(Failure::new(format!("no contributor runs in {}", folder.display()))
                 .because(error)

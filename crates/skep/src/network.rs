@@ -10,9 +10,11 @@ use clap::{Args, Subcommand};
 use serde_json::json;
 use skep_archive::{Identity, system_clock};
 use skep_ring::Seal;
+use skep_ring::limits::BOOTSTRAP_MAX;
 use skep_ring::shell::Membership;
 use skep_ring::shell::membership::{self, Founding};
-use skep_ring::{Ed25519, Hash};
+use skep_ring::{Ed25519, Hash, Key};
+use skep_url::Suffixes;
 use std::collections::BTreeMap;
 use std::io::Write;
 use std::net::SocketAddr;
@@ -97,9 +99,22 @@ pub fn run(typed: Typed, place: &Place) -> Result<Exit> {
     }
 }
 
+/// Nodes that a ticket names beside this one, so that it serves while this one is away.
+const OTHERS_NAMED: usize = 2;
+
 /// The list of suffixes that is part of this program says what a site is; nodes of one network agree on it.
 fn suffixes() -> Hash {
-    Hash::of("skep suffixes", b"the ICANN part, as compiled in")
+    Hash::of("skep suffixes", Suffixes::COMPILED.as_bytes())
+}
+
+/// A node with another list would look for sites in other slices than everybody else.
+pub fn agrees(membership: &Membership) -> Result<()> {
+    if membership.genesis.suffixes == suffixes() {
+        return Ok(());
+    }
+    Err(Failure::new("this program has another list of public suffixes than the network was made with")
+        .because(format!("what a site is must be the same at all nodes; here it is {}", Suffixes::COMPILED))
+        .hint("run the version of skep that the other nodes run"))
 }
 
 fn times_of(text: &str) -> Result<BTreeMap<String, u64>> {
@@ -159,7 +174,9 @@ fn invite(uses: u32, expires: &str, at: &[String], place: &Place) -> Result<Exit
     if addresses.is_empty() {
         addresses = own_addresses(membership.listen.port());
     }
-    let bootstrap = addresses.into_iter().map(|address| (node, address)).collect();
+    let mut bootstrap: Vec<(Key, SocketAddr)> = addresses.into_iter().map(|address| (node, address)).collect();
+    bootstrap.extend(ring::others(place).into_iter().take(OTHERS_NAMED));
+    bootstrap.truncate(BOOTSTRAP_MAX);
     let bearer = fresh().map_err(wrong("no key could be made"))?;
     let ticket = membership
         .invite(&owner, bearer, uses, expires_ms, bootstrap)

@@ -4,8 +4,9 @@
 pub mod crawling;
 mod glue;
 pub mod joining;
+mod owners;
 
-use crate::crawl::Fetch;
+use crate::crawl::{Fetch, Hands};
 use crate::failure::{Failure, Result, say};
 use crate::job::Exit;
 use crate::owner::{self, Owned, Place};
@@ -58,6 +59,15 @@ pub struct Typed {
     /// Where the public reaches its portal, for others to lead people to
     #[arg(long, value_name = "URL")]
     public: Option<String>,
+    /// The portal speaks TLS: a chain and its key (PEM files)
+    #[arg(long, value_name = "CERT,KEY")]
+    tls: Option<String>,
+    /// Hand bundles out to contributors, who fetch what they have room for; those who find nothing to do are sent to nodes with `--public`
+    #[arg(long)]
+    contributors: bool,
+    /// Let contributors fetch everything that this node leads; this machine only checks
+    #[arg(long)]
+    by_contributors: bool,
     /// Ask these name servers (ADDR:PORT) instead of the system's
     #[arg(long, value_name = "ADDR:PORT")]
     dns: Vec<String>,
@@ -67,6 +77,12 @@ pub struct Typed {
     /// Threads that fetch
     #[arg(long, value_name = "N", default_value_t = 1)]
     workers: usize,
+    /// Lead people to a holder with a public portal, where the page they ask for is not here, instead of fetching it for them
+    #[arg(long)]
+    lead_away: bool,
+    /// End when standard input ends: for a program that runs nodes, so that they do not outlive it
+    #[arg(long, hide = true)]
+    until_input_ends: bool,
 }
 
 /// The node that this process is, once it is one.
@@ -77,6 +93,10 @@ pub struct Ring(Mutex<Option<Arc<Node>>>);
 pub struct Node {
     pub shell: Arc<Shell>,
     pub glue: Arc<Glue>,
+    /// How it fetches.
+    pub fetch: Fetch,
+    /// People are led to holders with a portal of their own.
+    pub lead_away: bool,
 }
 
 impl Ring {
@@ -130,11 +150,28 @@ pub fn run(typed: Typed, place: &Place) -> Result<Exit> {
             ));
         }
     };
+    crate::network::agrees(&membership)?;
     let archive = owner::open(&place.archive, || OpenOptions { copies: true, ..place.options() })?;
-    let portal = (typed.portal != "none").then(|| serve::Job::at(&typed.portal)).transpose()?;
-    owner::as_owner(archive, |owned| {
-        work(owned, membership, wire, facts, fetch, portal.as_ref(), typed.public.clone(), place.json)
-    })
+    let hands = Hands { contributors: typed.contributors || typed.by_contributors, only: typed.by_contributors };
+    let mut portal = (typed.portal != "none").then(|| serve::Job::at(&typed.portal)).transpose()?;
+    match &mut portal {
+        Some(portal) => {
+            portal.tls = typed.tls.as_deref().map(serve::tls).transpose()?;
+            portal.contributors = hands.contributors;
+        }
+        None if hands.contributors => {
+            return Err(Failure::new("contributors speak to a node's portal").hint("--portal ADDR:PORT says where"));
+        }
+        None => {}
+    }
+    let ways = Ways {
+        public: typed.public.clone(),
+        lead_away: typed.lead_away,
+        until_input_ends: typed.until_input_ends,
+        json: place.json,
+    };
+    let begun = Beginning { membership, wire, facts, fetch, hands, ways };
+    owner::as_owner(archive, |owned| work(owned, begun, portal.as_ref()))
 }
 
 pub fn bind(secret: &[u8; 32], membership: &Membership) -> Result<Arc<Quic>> {
@@ -143,18 +180,28 @@ pub fn bind(secret: &[u8; 32], membership: &Membership) -> Result<Arc<Quic>> {
     })
 }
 
-/// Runs the node until it is stopped.
-#[expect(clippy::too_many_arguments)]
-fn work(
-    owned: &Owned,
+/// How a node is reached and talks, beside the ring.
+struct Ways {
+    public: Option<String>,
+    lead_away: bool,
+    until_input_ends: bool,
+    json: bool,
+}
+
+/// What a node begins with.
+struct Beginning {
     membership: Membership,
     wire: Arc<Quic>,
     facts: Vec<skep_ring::fact::Fact>,
     fetch: Fetch,
-    portal: Option<&serve::Job>,
-    public: Option<String>,
-    json: bool,
-) -> Result<Exit> {
+    hands: Hands,
+    ways: Ways,
+}
+
+/// Runs the node until it is stopped.
+fn work(owned: &Owned, begun: Beginning, portal: Option<&serve::Job>) -> Result<Exit> {
+    let Beginning { membership, wire, facts, fetch, hands, ways } = begun;
+    let Ways { public, lead_away, until_input_ends, json } = ways;
     let folder = owned.archive.layout().settings();
     let identity = Identity::load(&folder)?.ok_or_else(|| Failure::new("the archive has no key"))?;
     let glue = Glue::new(&folder, membership.genesis.slice_bits, json)?;
@@ -171,10 +218,18 @@ fn work(
     glue.attach(&running.shell);
     let ears: Arc<dyn Ears> = running.ears();
     wire.listen(&ears);
-    let node = Arc::new(Node { shell: running.shell.clone(), glue: glue.clone() });
+    let node = Arc::new(Node { shell: running.shell.clone(), glue: glue.clone(), fetch: fetch.clone(), lead_away });
     owned.ring.set(Some(node.clone()));
+    if hands.contributors {
+        let shell = Arc::downgrade(&running.shell);
+        let others = move || shell.upgrade().map(|shell| elsewhere(&shell)).unwrap_or_default();
+        owned.contributors.node(&owned.archive)?.send_elsewhere(Box::new(others));
+    }
     let served = portal.map(|job| Begun::begin(owned, job, false)).transpose();
     let served = served.inspect_err(|_| glue.stop())?;
+    if let Some(served) = &served {
+        glue.serves(served.asker());
+    }
     announce(&node, served.as_ref(), &wire, json)?;
     let _watch = {
         let glue = glue.clone();
@@ -186,7 +241,15 @@ fn work(
             || (),
         )?
     };
-    crawling::supervise(owned, &node, &fetch);
+    if until_input_ends {
+        let glue = glue.clone();
+        std::thread::spawn(move || {
+            // Whatever comes is not meant for a node; that nothing comes any more is.
+            let _ended = std::io::copy(&mut std::io::stdin().lock(), &mut std::io::sink());
+            glue.stop();
+        });
+    }
+    crawling::supervise(owned, &node, &fetch, hands);
     if node.shell.has_left() {
         say("this node has left its network: nothing depends on it any more");
     }
@@ -197,6 +260,12 @@ fn work(
     drop((node, ears));
     running.stop();
     Ok(Exit::Done)
+}
+
+/// Portals of other nodes that are there.
+fn elsewhere(shell: &Shell) -> Vec<String> {
+    let nodes = shell.status().nodes.into_iter().filter(|node| node.state == "present");
+    nodes.filter_map(|node| node.portal).collect()
 }
 
 /// Says that it runs, and where.

@@ -185,7 +185,7 @@ fn stop(folder: &Path, job: &Job) {
 }
 
 /// `None` if nobody owns the archive.
-fn ask(folder: &Path, job: &Job, tell: &mut dyn Tell) -> Result<Option<Exit>> {
+pub fn ask(folder: &Path, job: &Job, tell: &mut dyn Tell) -> Result<Option<Exit>> {
     let socket = folder.join("control");
     let body = serde_json::to_vec(job).map_err(|error| Failure::new("the request cannot be written").because(error))?;
     // A socket that nobody answers, or that breaks off before the first line, is that of an owner on its way out.

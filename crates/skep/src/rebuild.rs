@@ -20,7 +20,8 @@ The views (what is found where) hold nothing that is not in the segments and col
 beside the files; --reparse reads the files themselves and writes the sidecars again, which takes longer. What was added by a CDXJ index
 stays as the index had it. An index of texts, where the archive keeps one, is built again too; --text makes the archive keep one from now on.
 --from-postgres brings URLs back that a database knows to which a sink carried changes (`skep sink add postgres`): they are recorded as heard, and when they
-were last seen as a check, in the crawl that --name names. `skep crawl --name NAME` then looks at them again.")]
+were last seen as a check, in the crawl that --name names; what their payload came to is recorded too, so that pages that are still as they were do
+not count as changed. `skep crawl --name NAME` then looks at them again, and keeps them.")]
 pub struct Typed {
     /// Read every record again instead of the sidecars
     #[arg(long)]
@@ -45,8 +46,9 @@ const COLUMNS: &[Column] = &[("rebuilt", |v| {
     let back = v["urls"].as_u64().map_or(String::new(), |urls| {
         let (seen, left_out) = (show::text(v, "seen"), show::text(v, "left_out"));
         format!(
-            "; {urls} URLs brought back into {}, {seen} of them seen before, {left_out} left out",
-            show::text(v, "crawl")
+            "; {urls} URLs brought back into {}, {seen} of them seen before, {} with a digest, {left_out} left out",
+            show::text(v, "crawl"),
+            show::text(v, "digests")
         )
     });
     format!("{captures} captures of {segments} segments and {files} added files{texts}{back}")
@@ -88,8 +90,8 @@ pub fn run(typed: &Typed, place: &Place) -> Result<Exit> {
         }
         if let Some(back) = back {
             rebuilt["crawl"] = json!(typed.name);
-            (rebuilt["urls"], rebuilt["seen"], rebuilt["left_out"]) =
-                (json!(back.urls), json!(back.seen), json!(back.left_out));
+            (rebuilt["urls"], rebuilt["seen"]) = (json!(back.urls), json!(back.seen));
+            (rebuilt["digests"], rebuilt["left_out"]) = (json!(back.digests), json!(back.left_out));
         }
         screen.line(rebuilt)?;
         screen.finish()?;
@@ -100,9 +102,10 @@ pub fn run(typed: &Typed, place: &Place) -> Result<Exit> {
 fn bring_back(archive: &Archive, url: &str, typed: &Typed) -> Result<BroughtBack> {
     let mut back = BringBack::begin(archive, &typed.name)?;
     let mut failed = None;
-    let read = read_back(url, typed.schema.as_deref(), |KnownUrl { url, last_seen_ms, gone, .. }| {
+    let read = read_back(url, typed.schema.as_deref(), |known| {
+        let KnownUrl { url, last_seen_ms, gone, status, digest } = known;
         if failed.is_none() {
-            failed = back.put(&Remembered { url, seen_ms: last_seen_ms, gone }).err();
+            failed = back.put(&Remembered { url, seen_ms: last_seen_ms, gone, status, digest }).err();
         }
     });
     read.map_err(|why| {

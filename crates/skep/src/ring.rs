@@ -12,6 +12,7 @@ use skep_archive::Key as UrlKey;
 use skep_ring::fact::{Fact, SignedRetirement};
 use skep_ring::node::Event;
 use skep_ring::shell::membership;
+use std::net::SocketAddr;
 use std::sync::Arc;
 
 /// How the ring stands: who leads, who copies, what is missing, what moves
@@ -164,6 +165,22 @@ pub fn status(node: &Node) -> Value {
     status
 }
 
+/// Nodes that are there, and where, as the node that runs for this archive knows them; nobody where none runs.
+pub fn others(place: &Place) -> Vec<(skep_ring::Key, SocketAddr)> {
+    let mut told = Collected::default();
+    let job = job::Job::Ring(Job { action: Action::Status });
+    if !matches!(owner::ask(&place.archive, &job, &mut told), Ok(Some(_))) {
+        return Vec::new();
+    }
+    let nodes = told.0.iter().filter_map(|status| status["nodes"].as_array()).flatten();
+    let there = nodes.filter(|node| node["state"] == "present");
+    let place = |node: &Value| {
+        let address = node["addresses"].as_array()?.first()?.as_str()?.parse().ok()?;
+        Some((node["node"].as_str()?.parse().ok()?, address))
+    };
+    there.filter_map(place).collect()
+}
+
 fn short(key: &Value) -> String {
     key.as_str().unwrap_or_default().chars().take(8).collect()
 }
@@ -204,6 +221,9 @@ fn shown(told: &Value) -> String {
     }
     if told["acts"] != true {
         out += "too few others see this node just now: it neither leads nor grants\n";
+    }
+    if told["full"] == true {
+        out += "the disk of this node is full: it leads nothing and copies nothing before there is room\n";
     }
     if told["mute"] == true {
         out += "this node cannot write to its disk, and keeps silent\n";

@@ -94,7 +94,7 @@ pub struct Job {
     scripts: Option<bool>,
     auth: Option<String>,
     rules: Option<String>,
-    tls: Option<(PathBuf, PathBuf)>,
+    pub tls: Option<(PathBuf, PathBuf)>,
     proxy: Option<SocketAddr>,
     requests: Option<u32>,
     /// Bundles are handed out to contributors.
@@ -161,14 +161,7 @@ impl Typed {
         };
         let (auth, rules) = (text(&self.auth)?, text(&self.rules)?);
         access(auth.as_deref(), rules.as_deref())?;
-        let tls = self.tls.as_deref().map(|pair| -> Result<(PathBuf, PathBuf)> {
-            let (chain, key) = pair.split_once(',').ok_or_else(|| {
-                Failure::new(format!("--tls {pair} does not name two files")).hint("--tls chain.pem,key.pem")
-            })?;
-            let whole =
-                |path: &str| Path::new(path).canonicalize().map_err(|error| Failure::reading(Path::new(path), error));
-            Ok((whole(chain)?, whole(key)?))
-        });
+        let tls = self.tls.as_deref().map(tls);
         Ok(Job {
             name: unique(),
             listen: address(&self.listen)?,
@@ -182,6 +175,15 @@ impl Typed {
             contributors: self.contributors,
         })
     }
+}
+
+/// Chain and key, as `--tls` names them.
+pub fn tls(pair: &str) -> Result<(PathBuf, PathBuf)> {
+    let (chain, key) = pair
+        .split_once(',')
+        .ok_or_else(|| Failure::new(format!("--tls {pair} does not name two files")).hint("--tls chain.pem,key.pem"))?;
+    let whole = |path: &str| Path::new(path).canonicalize().map_err(|error| Failure::reading(Path::new(path), error));
+    Ok((whole(chain)?, whole(key)?))
 }
 
 fn address(text: &str) -> Result<SocketAddr> {
@@ -240,6 +242,11 @@ impl Begun {
             begun => begun?,
         };
         Ok(Begun { serving, told })
+    }
+
+    /// Answers the portals of other nodes.
+    pub fn asker(&self) -> skep_portal::Asker {
+        self.serving.asker()
     }
 
     /// Ends when the answers under way are out.

@@ -18,6 +18,8 @@ pub struct Screen {
     widths: Vec<usize>,
     titled: bool,
     bar: Option<ProgressBar>,
+    /// Whether somebody can see a bar. Asked once: progress is told with every record.
+    has_terminal: bool,
 }
 
 /// Rows that are looked at to find the widths of columns.
@@ -33,6 +35,7 @@ impl Screen {
             widths: columns.iter().map(|(title, _)| title.len()).collect(),
             titled: false,
             bar: None,
+            has_terminal: io::stderr().is_terminal(),
         }
     }
 
@@ -97,7 +100,7 @@ impl Tell for Screen {
     }
 
     fn progress(&mut self, done: u64, of: u64) {
-        if !io::stderr().is_terminal() {
+        if !self.has_terminal {
             return;
         }
         let bar = self.bar.get_or_insert_with(|| {

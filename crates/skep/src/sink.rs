@@ -10,8 +10,8 @@ use clap::{Args, Subcommand};
 use serde::{Deserialize, Serialize};
 use serde_json::{Value, json};
 use skep_changes::Cursor;
-use skep_changes::sink::{Definition, Kind, Since, Standing, Template, Wanted, check_name, new_secret};
-use std::path::PathBuf;
+use skep_changes::sink::{Definition, Kind, Since, Standing, Template, Wanted, check_name, new_secret, public_nkey};
+use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
@@ -122,6 +122,9 @@ base64 of HMAC-SHA256 over `id.timestamp.body` under the secret (the bytes whose
         /// By which the server knows us
         #[arg(long, value_name = "TOKEN", env = "SKEP_SINK_TOKEN", hide_env_values = true)]
         token: Option<String>,
+        /// A file with the seed of a user's nkey (`nk -gen user`): what the server asks is signed with it
+        #[arg(long, value_name = "FILE", conflicts_with = "token")]
+        nkey_file: Option<PathBuf>,
         #[command(flatten)]
         common: Common,
     },
@@ -289,7 +292,7 @@ impl Add {
                 let url = with_password(url, password_file)?;
                 (Kind::Smtp { url, from, to, every_ms: amount::duration_ms(&every)? }, common)
             }
-            Add::Nats { url, stream, subject, token, common } => {
+            Add::Nats { url, stream, subject, token, nkey_file, common } => {
                 let word = |text: &str| !text.is_empty() && !text.contains([' ', '\t', '*', '>']);
                 if !word(&stream)
                     || stream.contains('.')
@@ -302,7 +305,8 @@ impl Add {
                     ))
                     .hint("--stream SKEP --subject skep.changes"));
                 }
-                (Kind::Nats { url, stream, subject, token }, common)
+                let nkey = nkey_file.map(|file| seed_in(&file)).transpose()?;
+                (Kind::Nats { url, stream, subject, token, nkey }, common)
             }
             Add::Postgres { url, schema, password_file, common } => {
                 if !(url.starts_with("postgres://") || url.starts_with("postgresql://")) {
@@ -352,6 +356,15 @@ fn with_password(url: String, file: Option<PathBuf>) -> Result<String> {
     let (scheme, rest) = url.split_once("://").ok_or_else(wrong)?;
     let (user, rest) = rest.split_once('@').filter(|(user, _)| !user.contains([':', '/'])).ok_or_else(wrong)?;
     Ok(format!("{scheme}://{user}:{quoted}@{rest}"))
+}
+
+/// The seed that a file holds; comments and empty lines around it are passed over.
+fn seed_in(file: &Path) -> Result<String> {
+    let text = std::fs::read_to_string(file).map_err(|error| Failure::reading(file, error))?;
+    let seed = text.lines().map(str::trim).find(|line| line.starts_with('S')).unwrap_or_default().to_owned();
+    let user = public_nkey(&seed)?;
+    eprintln!("the server must know the user {user}");
+    Ok(seed)
 }
 
 fn fresh_secret() -> Result<String> {

@@ -11,7 +11,7 @@ mod web;
 use portal::Portal;
 use serde_json::Value;
 use site::Site;
-use skep_testweb::{Content, HostPlan, Plan, Request, Shape, Web};
+use skep_testweb::{Content, HostPlan, Plan, Request, Robots, Shape, Web};
 use std::io::{BufRead, BufReader, Write};
 use std::process::Stdio;
 use std::time::{Duration, Instant};
@@ -80,6 +80,45 @@ fn six_contributors_make_the_archive_that_we_would_have_made_and_killing_them_lo
     let confirmed: u64 = known.iter().filter_map(|one| one["confirmed"].as_u64()).sum();
     assert!(confirmed > 0, "newcomers are checked, and were right: {known:?}");
     site.is_sound();
+}
+
+#[test]
+fn robots_txt_is_asked_for_once_whatever_a_host_answers() {
+    // A page leads to the next one: each is a bundle of its own.
+    let chain = Shape {
+        pages: 3,
+        images: 0,
+        styles: 0,
+        scripts: 0,
+        files: 0,
+        redirects: 0,
+        missing: 0,
+        fan_out: 1,
+        links_more: 0,
+        ..Shape::default()
+    };
+    let kinds =
+        [Robots::Html, Robots::Status(404), Robots::Status(403), Robots::Allow, Robots::Redirect(1), Robots::Own];
+    let plan = kinds.iter().enumerate().fold(Plan::new(3), |plan, (number, robots)| {
+        plan.host(HostPlan::generated(&format!("asked{number}.test"), chain.clone().frozen()).robots(robots.clone()))
+    });
+    let (site, web) = (Site::filled(), web::start(plan));
+    let portal = Portal::begin(&site, &["--contributors"]);
+    let mut contributor = Contributor::begin(&site, 1, &portal.address, Some(&web), &[]);
+    contributor.until_said("welcome at");
+    // At a pace: of a host without one several bundles may be out at once, before any of them has brought the rules.
+    site.skep(&words(&crawl(&web, &["--by-contributors"]))).exits(0);
+    for (number, kind) in kinds.iter().enumerate() {
+        let host = format!("asked{number}.test");
+        let of_host: Vec<_> = web.requests().into_iter().filter(|request| request.host == host).collect();
+        let theirs = |request: &&Request| request.agent.contains("contributor of");
+        let (robots, pages): (Vec<_>, Vec<_>) =
+            of_host.iter().filter(theirs).partition(|request| request.path == "/robots.txt");
+        assert!(pages.len() >= 3, "{kind:?}: {} pages", pages.len());
+        // The node may ask besides: to check what was brought, and whether a portal answers for everybody.
+        let asked: Vec<_> = of_host.iter().map(|request| (request.start_us, &request.path, &request.agent)).collect();
+        assert_eq!(robots.len(), 1, "{kind:?}: asked for with more than the first of its bundles: {asked:#?}");
+    }
 }
 
 #[test]

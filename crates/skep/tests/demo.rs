@@ -142,3 +142,76 @@ fn the_tour_is_lines_that_a_person_can_read() {
     assert!(told.iter().any(|line| line.trim_start().starts_with("skep why http://garden.test/")), "{all}");
     assert!(!all.contains('\u{fffd}'), "{all}");
 }
+
+/// Processes that have something in their command line.
+fn running(what: &str) -> Vec<u32> {
+    let processes = std::fs::read_dir("/proc").expect("processes").flatten();
+    let numbers = processes.filter_map(|entry| entry.file_name().to_str().and_then(|name| name.parse::<u32>().ok()));
+    let runs = |pid: &u32| {
+        let typed = std::fs::read(format!("/proc/{pid}/cmdline")).unwrap_or_default();
+        String::from_utf8_lossy(&typed).replace('\0', " ").contains(what)
+    };
+    numbers.filter(runs).collect()
+}
+
+fn until(what: &str, so: impl Fn() -> bool) {
+    let since = Instant::now();
+    while !so() {
+        assert!(since.elapsed() < SHOWN_WITHIN, "never {what}");
+        std::thread::sleep(Duration::from_millis(50));
+    }
+}
+
+#[test]
+fn the_nodes_of_a_demo_end_with_it_however_it_ends() {
+    for signal in [rustix::process::Signal::INT, rustix::process::Signal::KILL] {
+        let site = Site::new();
+        // Nobody can type, and the input stays open.
+        let mut demo = site.command(&["demo", "--nodes", "2"]);
+        let mut demo = demo.stdin(Stdio::piped()).stdout(Stdio::null()).stderr(Stdio::piped()).spawn().expect("a demo");
+        let mut said = BufReader::new(demo.stderr.take().expect("its talk")).lines().map_while(Result::ok);
+        assert!(said.any(|line| line.contains("all nodes crawl")));
+        let nodes = format!("{}/node-", site.archive().display());
+        assert_eq!(running(&nodes).len(), 2);
+        rustix::process::kill_process(rustix::process::Pid::from_child(&demo), signal).expect("it is told");
+        let code = demo.wait().expect("it ends");
+        assert_eq!(code.success(), signal == rustix::process::Signal::INT, "{code}");
+        until("ended", || running(&nodes).is_empty());
+        // Whoever reads what it says is not kept waiting.
+        assert_eq!(said.count(), 0);
+    }
+}
+
+#[test]
+fn the_keys_of_a_demo_kill_cut_off_heal_and_add_nodes() {
+    let site = Site::new();
+    let skep = env!("CARGO_BIN_EXE_skep");
+    let folder = site.archive();
+    let mut typed = std::process::Command::new("script");
+    typed.args(["-qefc", &format!("{skep} --archive {} demo --nodes 2", folder.display()), "/dev/null"]);
+    let mut demo =
+        typed.stdin(Stdio::piped()).stdout(Stdio::piped()).stderr(Stdio::null()).spawn().expect("a terminal");
+    let mut keys = demo.stdin.take().expect("its keys");
+    let mut said = BufReader::new(demo.stdout.take().expect("its talk")).lines().map_while(Result::ok);
+    let mut hears = |what: &str| assert!(said.any(|line| line.contains(what)), "never {what}");
+    hears("all nodes crawl");
+    let nodes = format!("{}/node-", folder.display());
+    for (key, answer, count) in [
+        ("s", "network demo: 2 nodes", 2),
+        ("k 2", "node 2 is gone", 1),
+        ("h", "node 2 runs", 2),
+        ("c 2", "node 2 is cut off", 2),
+        ("h", "", 2),
+        ("a", "node 3 runs", 3),
+        ("what?", "k N kills node N", 3),
+    ] {
+        std::io::Write::write_all(&mut keys, format!("{key}\n").as_bytes()).expect("it is typed");
+        if !answer.is_empty() {
+            hears(answer);
+        }
+        until(key, || running(&nodes).len() == count);
+    }
+    std::io::Write::write_all(&mut keys, b"q\n").expect("it is typed");
+    assert!(demo.wait().expect("it ends").success());
+    until("ended", || running(&nodes).is_empty());
+}

@@ -67,6 +67,9 @@ impl fmt::Display for SuffixListError {
 impl std::error::Error for SuffixListError {}
 
 impl Suffixes {
+    /// Which list is compiled in: nodes that are to agree on what a site is compare it.
+    pub const COMPILED: &'static str = "psl 2.1.246";
+
     /// The list compiled in.
     pub const fn compiled() -> Suffixes {
         Suffixes { loaded: None }
@@ -198,6 +201,13 @@ fn is_address(name: &str) -> bool {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn the_name_of_the_list_is_that_of_the_one_compiled_in() {
+        let (name, version) = Suffixes::COMPILED.split_once(' ').expect("a name and a version");
+        let line = format!("{name} = \"={version}\"");
+        assert!(include_str!("../Cargo.toml").lines().any(|known| known == line), "{line}");
+    }
 
     const LIST: &str = "// ===BEGIN ICANN DOMAINS===\ncom\nuk\nco.uk\n*.ck\n!www.ck\njp\n*.kawasaki.jp\n!city.kawasaki.jp\nрф\nio\n\
                         // ===END ICANN DOMAINS===\n// ===BEGIN PRIVATE DOMAINS===\ngithub.io\n*.hosting.com\n!own.hosting.com\n";

@@ -166,8 +166,16 @@ impl Beginning {
         };
         let literals: [Code; CODES_MAX] = std::array::from_fn(|at| Code::new(at as u16, lengths(at as u16)));
         let distances: [Code; 32] = std::array::from_fn(|at| Code::new(at as u16, 5));
-        build(&literals, LITERAL_BITS, &LITERAL_ENTRIES, &mut self.literals[..]).expect("a complete code");
-        build(&distances, DISTANCE_BITS, &DISTANCE_ENTRIES, &mut self.distances[..]).expect("a complete code");
+        let counts = |codes: &[Code]| {
+            let mut counts = Counts::default();
+            codes.iter().for_each(|code| counts[code.length()] += 1);
+            counts
+        };
+        build(&literals, &counts(&literals), LITERAL_BITS, &LITERAL_ENTRIES, &mut self.literals[..])
+            .and_then(|_| {
+                build(&distances, &counts(&distances), DISTANCE_BITS, &DISTANCE_ENTRIES, &mut self.distances[..])
+            })
+            .expect("complete codes");
         self.codes = Codes::Fixed;
     }
 
@@ -182,10 +190,11 @@ impl Beginning {
         if literals > 286 || distances > 30 {
             return Err(Unreadable);
         }
-        let mut lengths = [0u8; ORDER.len()];
+        let (mut lengths, mut counts) = ([0u8; ORDER.len()], Counts::default());
         for &symbol in &ORDER[..precodes] {
             bits.refill(input);
             lengths[symbol] = bits.take(3) as u8;
+            counts[usize::from(lengths[symbol])] += 1;
         }
         let mut precode = [SPECIAL; 1 << PRECODE_BITS];
         let (mut codes, mut count) = ([Code(0); CODES_MAX + 32], 0);
@@ -193,11 +202,12 @@ impl Beginning {
             codes[count] = Code::new(symbol as u16, length);
             count += usize::from(length > 0);
         }
-        if build(&codes[..count], PRECODE_BITS, &PRECODE_ENTRIES, &mut precode)? != Filled::Complete {
+        if build(&codes[..count], &counts, PRECODE_BITS, &PRECODE_ENTRIES, &mut precode)? != Filled::Complete {
             return Err(Unreadable);
         }
         // The lengths of both alphabets come as one row. Most are 0, and those are not kept.
-        let total = (literals + distances) as u16;
+        let (literals, total) = (literals as u16, (literals + distances) as u16);
+        let (mut literal_counts, mut distance_counts) = (Counts::default(), Counts::default());
         let (mut symbol, mut last, mut has_end) = (0u16, None, false);
         (count, codes[0]) = (0, Code(0));
         while symbol < total {
@@ -211,6 +221,8 @@ impl Beginning {
                     has_end |= symbol == END_SYMBOL && length > 0;
                     codes[count] = Code::new(symbol, length as u8);
                     count += usize::from(length > 0);
+                    let counts = if symbol < literals { &mut literal_counts } else { &mut distance_counts };
+                    counts[length as usize] += 1;
                     last = Some(length as u8);
                     symbol += 1;
                     continue;
@@ -227,6 +239,9 @@ impl Beginning {
             }
             if length > 0 {
                 has_end |= (symbol..end).contains(&END_SYMBOL);
+                let of_literals = literals.clamp(symbol, end) - symbol;
+                literal_counts[usize::from(length)] += of_literals;
+                distance_counts[usize::from(length)] += repeated - of_literals;
                 for symbol in symbol..end {
                     codes[count] = Code::new(symbol, length);
                     count += 1;
@@ -238,16 +253,16 @@ impl Beginning {
             return Err(Unreadable);
         }
         let codes = &mut codes[..count];
-        let split = codes.partition_point(|code| code.symbol() < literals);
+        let split = codes.partition_point(|code| code.symbol() < usize::from(literals));
         let (literal_codes, distance_codes) = codes.split_at_mut(split);
-        distance_codes.iter_mut().for_each(|code| *code = code.less(literals as u16));
-        for (codes, root, entries, table) in [
-            (literal_codes, LITERAL_BITS, &LITERAL_ENTRIES[..], &mut self.literals),
-            (distance_codes, DISTANCE_BITS, &DISTANCE_ENTRIES[..], &mut self.distances),
+        distance_codes.iter_mut().for_each(|code| *code = code.less(literals));
+        for (codes, counts, root, entries, table) in [
+            (literal_codes, &literal_counts, LITERAL_BITS, &LITERAL_ENTRIES[..], &mut self.literals),
+            (distance_codes, &distance_counts, DISTANCE_BITS, &DISTANCE_ENTRIES[..], &mut self.distances),
         ] {
             // Bits that are no code are an error only where they are met, but only a lone code of one bit, or none, may leave any.
             let alone = codes.iter().all(|code| code.length() == 1);
-            if build(codes, root, entries, &mut table[..])? == Filled::Partly && !alone {
+            if build(codes, counts, root, entries, &mut table[..])? == Filled::Partly && !alone {
                 return Err(Unreadable);
             }
         }

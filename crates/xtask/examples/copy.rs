@@ -130,6 +130,9 @@ impl Work for Idle {
         Vec::new()
     }
     fn crawl(&self, _: Crawl) {}
+    fn answer(&self, _: &str, _: &[Slice]) -> Result<Vec<u8>, String> {
+        Err("nobody asks here".into())
+    }
     fn note(&self, _: &skep_ring::node::Note) {}
 }
 

@@ -11,6 +11,7 @@ mod lookup;
 mod postgres;
 mod registry;
 mod replay;
+mod ring;
 mod served;
 mod stats;
 mod stream;
@@ -74,7 +75,7 @@ pub const ALL: &[Entry] = &[
     },
     Entry {
         name: "copy",
-        what: "segments from one node to another, verified, beside a bare stream and TLS on TCP",
+        what: "segments from one node to another, beside a bare stream and TLS on TCP; five nodes that crawl together, beside one",
         run: copy::run,
     },
     Entry { name: "cdx", what: "look-ups per second over HTTP, beside pywb", run: replay::index },

@@ -21,7 +21,7 @@ pub const LOOKUP_CAPTURES: u64 = 10_000_000;
 pub const LOOKUPS: u64 = 200_000;
 
 /// Memory for decoded blocks while look-ups are measured, well within the 512 MB that are allowed in all.
-pub const LOOKUP_CACHE_MB: u64 = 440;
+pub const LOOKUP_CACHE_MB: u64 = 405;
 /// How long a peer is measured with each kind of look-up: it may not come to the end of the list.
 pub const LOOKUP_PEER_SECONDS: u64 = 20;
 
@@ -76,6 +76,15 @@ pub const COPY_MEGABYTES: u64 = 512;
 /// What copying may cost: at least this share of a bare stream per CPU second.
 pub const COPY_SHARE_MIN: f64 = 0.8;
 
+/// Pages of each site that nodes crawl together.
+pub const RING_PAGES: usize = 400;
+/// What five nodes on one machine crawl per CPU second, as a share of one node: with one copy …
+pub const RING_SHARE_1_MIN: f64 = 0.7;
+/// … and with three.
+pub const RING_SHARE_3_MIN: f64 = 0.45;
+/// How far a follower may be behind its leader, in seconds.
+pub const RING_BEHIND_S_MAX: f64 = 2.0;
+
 /// Bytes of archive that the memory soak adds, checks and rebuilds, unless `--count` says otherwise (in megabytes).
 pub const MEMORY_MEGABYTES: u64 = 2000;
 
@@ -123,6 +132,8 @@ pub const CONTRIBUTOR_LIMITS_MINUTES: f64 = 10.0;
 pub const BANDWIDTH_HOSTS: u64 = 40;
 /// Pages of each: a full bundle.
 pub const BANDWIDTH_PAGES: u64 = 100;
+/// Contributors of it, each in a network of its own.
+pub const BANDWIDTH_CONTRIBUTORS: u64 = 6;
 /// Pages of each host where processor time is compared.
 pub const CONTRIBUTOR_CPU_PAGES: u64 = 50;
 /// Hosts of the bench of handing out, unless `--count` says otherwise.

@@ -50,7 +50,7 @@ pub fn both(workspace: &Workspace, options: &Options, bytes: u64) -> Result<[Pag
         if part.exists() {
             std::fs::remove_file(&part)?;
         }
-        let copier = long::build(workspace, "skep-warc", "--example", "copy")?;
+        let copier = long::build(workspace, "skep-warc", "--example", "copy_records")?;
         must(Command::new(copier).arg(&file).arg(&part), "copy")?;
         std::fs::rename(&part, &copy)?;
     }

@@ -64,7 +64,12 @@ pub fn run(workspace: &Workspace, options: &Options) -> Result<()> {
     log.step("tests", || {
         let mut tests = workspace.cargo();
         match runner {
-            Runner::Nextest => tests.args(["nextest", "run", "--release", "--no-tests", "pass"]),
+            Runner::Nextest => {
+                // The long ones wait most of the time: for the pace of a site, for a lease to end.
+                let cores = std::thread::available_parallelism().map_or(1, usize::from);
+                let at_once = (cores + cores.div_ceil(2)).to_string();
+                tests.args(["nextest", "run", "--release", "--no-tests", "pass", "--test-threads", &at_once])
+            }
             Runner::CargoTest => tests.args(["test", "--release", "--tests"]),
         };
         tests.args(&scope).env("SKEP_PYTHON", absolute(workspace.python())?).env("SKEP_CHROMEDRIVER", "chromedriver");

@@ -17,11 +17,12 @@
 
 use super::bits::{Bytes, Column, PADDING};
 use super::captures_builder::CapturesBuilder;
+use super::captures_row::Row;
 use super::codec::{Codec, Rows};
-use super::entry::{self, Entry, Moment, unsortable};
-use super::{text, url_form};
+use super::entry::{self, Moment, unsortable};
+use super::text;
 use crate::limits::{BLOCK_BYTES_MAX, BLOCK_ROWS_MAX, KEY_BYTES_MAX, MIME_BYTES_MAX};
-use crate::{Capture, CaptureKind, Digest, Position, WriterKey};
+use crate::{CaptureKind, Digest, Position, WriterKey};
 use std::cmp::Ordering;
 use std::ops::Range;
 
@@ -43,136 +44,7 @@ impl Codec for Captures {
     }
 
     fn alone<'a>(key: &'a [u8], value: &'a [u8]) -> Option<Row<'a>> {
-        entry::read(key, value).map(|entry| Row(Place::Alone(entry)))
-    }
-}
-
-/// One capture, read where it stands. Only what is asked for is decoded.
-pub struct Row<'a>(Place<'a>);
-
-enum Place<'a> {
-    Packed(&'a CapturesBlock, usize),
-    Alone(Entry<'a>),
-}
-
-impl<'a> Row<'a> {
-    /// A row of a block.
-    pub(crate) fn packed(block: &'a CapturesBlock, row: usize) -> Row<'a> {
-        Row(Place::Packed(block, row))
-    }
-
-    /// The bytes of the URL's key: site hash and SURT.
-    pub fn url_key(&self) -> &[u8] {
-        match &self.0 {
-            Place::Packed(block, row) => block.key(block.key_of(*row)),
-            Place::Alone(entry) => entry.url_key,
-        }
-    }
-
-    /// The SURT of the URL.
-    pub fn surt(&self) -> &str {
-        entry::surt_of(self.url_key())
-    }
-
-    /// Milliseconds since 1970.
-    pub fn time_ms(&self) -> i64 {
-        match &self.0 {
-            Place::Packed(block, row) => block.time_ms(*row),
-            Place::Alone(entry) => entry.moment.time_ms,
-        }
-    }
-
-    /// The name of the record.
-    pub fn position(&self) -> Position {
-        match &self.0 {
-            Place::Packed(block, row) => block.position(*row),
-            Place::Alone(entry) => entry.moment.position,
-        }
-    }
-
-    /// The type of the record.
-    pub fn kind(&self) -> CaptureKind {
-        match &self.0 {
-            Place::Packed(block, row) => block.kind_of_note(block.note_of(*row)),
-            Place::Alone(entry) => entry.kind,
-        }
-    }
-
-    /// The HTTP status; 0 where there is none.
-    pub fn status(&self) -> u16 {
-        match &self.0 {
-            Place::Packed(block, row) => block.note(block.note_of(*row)).status,
-            Place::Alone(entry) => entry.status,
-        }
-    }
-
-    /// The flags of a [`Capture`].
-    pub fn flags(&self) -> u8 {
-        match &self.0 {
-            Place::Packed(block, row) => block.flags_of_note(block.note_of(*row)),
-            Place::Alone(entry) => entry.flags,
-        }
-    }
-
-    /// The media type; empty where there is none.
-    pub fn mime(&self) -> &str {
-        match &self.0 {
-            Place::Packed(block, row) => block.note(block.note_of(*row)).mime,
-            Place::Alone(entry) => entry.mime,
-        }
-    }
-
-    /// The payload digest.
-    pub fn digest(&self) -> Option<Digest> {
-        match &self.0 {
-            Place::Packed(block, row) => block.digest(*row),
-            Place::Alone(entry) => entry.digest,
-        }
-    }
-
-    /// Where the record begins in its file.
-    pub fn offset(&self) -> u64 {
-        match &self.0 {
-            Place::Packed(block, row) => block.number(OFFSET, *row),
-            Place::Alone(entry) => entry.offset,
-        }
-    }
-
-    /// How many bytes the record takes in its file.
-    pub fn length(&self) -> u64 {
-        match &self.0 {
-            Place::Packed(block, row) => block.number(LENGTH, *row),
-            Place::Alone(entry) => entry.length,
-        }
-    }
-
-    pub(super) fn url_form(&self) -> &[u8] {
-        match &self.0 {
-            Place::Packed(block, row) => block.url_form(*row),
-            Place::Alone(entry) => entry.url_form,
-        }
-    }
-
-    /// The URL as it stands in the record.
-    pub fn url(&self) -> String {
-        url_form::read(self.surt(), self.url_form()).unwrap_or_default()
-    }
-
-    /// A copy of everything.
-    pub fn capture(&self) -> Capture {
-        Capture {
-            key: entry::key_of(self.url_key()),
-            url: self.url(),
-            time_ms: self.time_ms(),
-            position: self.position(),
-            kind: self.kind(),
-            status: self.status(),
-            mime: self.mime().to_string(),
-            digest: self.digest(),
-            offset: self.offset(),
-            length: self.length(),
-            flags: self.flags(),
-        }
+        entry::read(key, value).map(Row::alone)
     }
 }
 
@@ -204,7 +76,11 @@ const DIGEST_GROUPS_MAX: usize = 7;
 /// so that all that has to be laid open shares few allocations.
 pub struct CapturesBlock {
     bytes: Vec<u8>,
+    /// Where the stored text begins in `bytes`, which nobody asks for again.
+    packed_end: usize,
     text: Vec<u8>,
+    /// Where the rests of keys end in `text`; they are part of `keys`.
+    rests_end: usize,
     rows: usize,
     columns: [Column; ROW_COLUMNS],
     time_base: u64,
@@ -276,7 +152,9 @@ impl CapturesBlock {
         let text = text::read(&bytes[at..length], text_length)?;
         let mut block = CapturesBlock {
             bytes,
+            packed_end: at,
             text,
+            rests_end: 0,
             rows,
             columns,
             time_base,
@@ -327,6 +205,7 @@ impl CapturesBlock {
             last = begin;
         }
         let whole = self.text.len();
+        let rests_end = whole - text.0.len();
         for _ in 0..self.form_count {
             table.push((whole - text.0.len()) as u32);
             let length = text.count(whole)?;
@@ -336,8 +215,9 @@ impl CapturesBlock {
             table.push((whole - text.0.len()) as u32);
             read_note(&mut text)?;
         }
-        (self.keys, self.table) = (keys, table);
-        text.0.is_empty().then_some(())
+        let complete = text.0.is_empty();
+        (self.keys, self.table, self.rests_end) = (keys, table, rests_end);
+        complete.then_some(())
     }
 
     fn first_row(&self, key: usize) -> usize {
@@ -345,13 +225,13 @@ impl CapturesBlock {
     }
 
     #[inline]
-    fn key(&self, key: usize) -> &[u8] {
+    pub(super) fn key(&self, key: usize) -> &[u8] {
         let begins = &self.table[self.key_count + 1..];
         &self.keys[begins[key] as usize..begins[key + 1] as usize]
     }
 
     #[inline]
-    fn number(&self, column: usize, row: usize) -> u64 {
+    pub(super) fn number(&self, column: usize, row: usize) -> u64 {
         self.columns[column].get(&self.bytes, row)
     }
 
@@ -362,14 +242,14 @@ impl CapturesBlock {
         (self.number(column, row) as usize).min(of - 1)
     }
 
-    fn key_of(&self, row: usize) -> usize {
+    pub(super) fn key_of(&self, row: usize) -> usize {
         if self.key_count == self.rows {
             return row;
         }
         self.table[..self.key_count].partition_point(|first| *first as usize <= row).saturating_sub(1)
     }
 
-    fn position(&self, row: usize) -> Position {
+    pub(super) fn position(&self, row: usize) -> Position {
         let writer = self.writers_at + 4 * self.referred(WRITER, row, self.writer_count);
         Position {
             writer: WriterKey(self.bytes[writer..].first_chunk().map_or(0, |writer| u32::from_le_bytes(*writer))),
@@ -388,22 +268,62 @@ impl CapturesBlock {
         &self.text[notes[note] as usize..]
     }
 
-    fn flags_of_note(&self, note: usize) -> u8 {
+    pub(super) fn flags_of_note(&self, note: usize) -> u8 {
         self.note_bytes(note).get(3).copied().unwrap_or(0)
     }
 
-    fn url_form(&self, row: usize) -> &[u8] {
+    pub(super) fn url_form(&self, row: usize) -> &[u8] {
         let begins = &self.table[2 * self.key_count + 2..];
         let mut form = Bytes(&self.text[begins[self.referred(URL_FORM, row, self.form_count)] as usize..]);
         form.count(BLOCK_BYTES_MAX).and_then(|length| form.take(length)).unwrap_or_default()
     }
 
-    fn digest(&self, row: usize) -> Option<Digest> {
+    pub(super) fn digest(&self, row: usize) -> Option<Digest> {
         let number = self.number(DIGEST, row);
         let group = self.digests.iter().rev().find(|group| u64::from(group.first) <= number && group.at > 0)?;
         let width = Digest::width(group.algorithm)?;
         let begin = group.at as usize + (number - u64::from(group.first)) as usize * width;
         Digest::from_parts(group.algorithm, self.bytes.get(begin..begin + width)?)
+    }
+
+    /// Where `bound` is among the rows of these keys; the row behind them if all are below it.
+    fn search_between(&self, mut from: usize, mut to: usize, bound: &[u8]) -> usize {
+        let behind = to;
+        let mut key_order = Ordering::Greater;
+        while from < to {
+            let middle = from + (to - from) / 2;
+            match compare_key(self.key(middle), bound) {
+                Ordering::Less => from = middle + 1,
+                order => {
+                    to = middle;
+                    key_order = order;
+                }
+            }
+        }
+        // Of the key behind them only the order is not known.
+        if from == behind {
+            if from == self.key_count {
+                return self.rows;
+            }
+            key_order = compare_key(self.key(from), bound);
+        }
+        let (mut low, mut high) = (self.first_row(from), self.first_row(from + 1));
+        if key_order == Ordering::Greater {
+            return low;
+        }
+        let tail = &bound[self.key(from).len() + 1..];
+        if tail.is_empty() {
+            return low;
+        }
+        while low < high {
+            let middle = low + (high - low) / 2;
+            if self.moment(middle).to_bytes().as_slice() < tail {
+                low = middle + 1;
+            } else {
+                high = middle;
+            }
+        }
+        low
     }
 }
 
@@ -491,42 +411,33 @@ impl Rows for CapturesBlock {
     }
 
     fn search(&self, bound: &[u8]) -> usize {
-        let (mut from, mut to) = (0, self.key_count);
-        let mut key_order = Ordering::Greater;
-        while from < to {
-            let middle = from + (to - from) / 2;
-            match compare_key(self.key(middle), bound) {
-                Ordering::Less => from = middle + 1,
-                order => {
-                    to = middle;
-                    key_order = order;
-                }
-            }
-        }
-        if from == self.key_count {
+        self.search_between(0, self.key_count, bound)
+    }
+
+    /// Looks ahead in steps that double: the end of one URL's captures is mostly where the next URL begins.
+    fn search_from(&self, row: usize, bound: &[u8]) -> usize {
+        if row >= self.rows {
             return self.rows;
         }
-        let (mut low, mut high) = (self.first_row(from), self.first_row(from + 1));
-        if key_order == Ordering::Greater {
-            return low;
+        let (mut from, mut step) = (self.key_of(row), 1);
+        while from + step < self.key_count && compare_key(self.key(from + step), bound) == Ordering::Less {
+            from += step;
+            step *= 2;
         }
-        let tail = &bound[self.key(from).len() + 1..];
-        if tail.is_empty() {
-            return low;
-        }
-        while low < high {
-            let middle = low + (high - low) / 2;
-            if self.moment(middle).to_bytes().as_slice() < tail {
-                low = middle + 1;
-            } else {
-                high = middle;
-            }
-        }
-        low
+        self.search_between(from, (from + step).min(self.key_count), bound).max(row)
     }
 
     fn write_key(&self, row: usize, out: &mut Vec<u8>) {
         entry::write_key(self.key(self.key_of(row)), self.moment(row), out);
+    }
+
+    fn slim(&mut self) {
+        // Copies, because an allocation that shrinks by less than half seldom gives anything back.
+        self.bytes = self.bytes[..self.packed_end + PADDING].to_vec();
+        self.text = self.text[self.rests_end..].to_vec();
+        let forms_at = 2 * self.key_count + 2;
+        self.table[forms_at..].iter_mut().for_each(|begin| *begin -= self.rests_end as u32);
+        self.rests_end = 0;
     }
 
     fn weight(&self) -> usize {

@@ -1,7 +1,8 @@
 //! Writing a block of captures; the block is drawn beside its reader.
 
 use super::bits::{Column, put_varint};
-use super::captures_block::{Captures, DIGEST, KEY_COLUMNS, RECORD, ROW_COLUMNS, Row, SEGMENT, TIME, WRITER};
+use super::captures_block::{Captures, DIGEST, KEY_COLUMNS, RECORD, ROW_COLUMNS, SEGMENT, TIME, WRITER};
+use super::captures_row::Row;
 use super::codec::{BlockParts, Builder, filter_hash};
 use super::entry::{self, Moment, sortable, unsortable};
 use super::file::{Strings, shared_prefix};

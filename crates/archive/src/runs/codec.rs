@@ -8,10 +8,16 @@ pub trait Rows {
     fn rows(&self) -> usize;
     /// The first row whose key is not below `bound`; the number of rows if all are.
     fn search(&self, bound: &[u8]) -> usize;
+    /// The same where it is known to be `row` or one behind it, most likely not far.
+    fn search_from(&self, _row: usize, bound: &[u8]) -> usize {
+        self.search(bound)
+    }
     /// Appends the key of a row.
     fn write_key(&self, row: usize, out: &mut Vec<u8>);
     /// Memory taken.
     fn weight(&self) -> usize;
+    /// Lets go of what was only needed to read the block, because it is going to be kept.
+    fn slim(&mut self) {}
 }
 
 /// Collects the rows of one block.

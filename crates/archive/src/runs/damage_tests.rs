@@ -179,26 +179,61 @@ fn ask_all(block: &CapturesBlock) {
     }
 }
 
-#[test]
-fn a_forged_block_of_captures_never_panics() {
+/// A block with padding behind it, and its length without.
+fn block_of(captures: &[Capture]) -> (Vec<u8>, usize) {
     let mut builder = <Captures as Codec>::Builder::default();
-    for capture in captures(60) {
-        let (key, value) = entry_of(&capture);
+    for capture in captures {
+        let (key, value) = entry_of(capture);
         builder.push(&Captures::alone(&key, &value).unwrap()).unwrap();
     }
     let mut parts = BlockParts::default();
     builder.finish(&mut parts).unwrap();
     let length = parts.payload.len();
     parts.payload.extend([0; PADDING]);
+    (parts.payload, length)
+}
+
+#[test]
+fn a_block_that_is_kept_is_smaller_and_answers_the_same() {
+    let wanted = captures(120);
+    let (payload, length) = block_of(&wanted);
+    let whole = Captures::decode(payload.clone(), length, 120).unwrap();
+    let mut kept = Captures::decode(payload, length, 120).unwrap();
+    kept.slim();
+    assert!(kept.weight() + 100 < whole.weight(), "{} of {}", kept.weight(), whole.weight());
+    let found: Vec<Capture> = (0..120).map(|row| Captures::row(&kept, row).capture()).collect();
+    assert_eq!(found, wanted);
+    let mut bounds: Vec<Vec<u8>> = (0..120)
+        .flat_map(|row| {
+            let mut key = Vec::new();
+            kept.write_key(row, &mut key);
+            [key.clone(), [key.as_slice(), &[0]].concat(), wanted[row].key.as_bytes().to_vec()]
+        })
+        .collect();
+    bounds.extend([vec![], vec![0xff; 40]]);
+    for bound in bounds {
+        let first = whole.search(&bound);
+        assert_eq!(kept.search(&bound), first);
+        for row in 0..=first {
+            assert_eq!(kept.search_from(row, &bound), first, "from {row}");
+        }
+    }
+}
+
+#[test]
+fn a_forged_block_of_captures_never_panics() {
+    let (payload, length) = block_of(&captures(60));
     for at in 0..length {
         for flip in [1, 2, 4, 8, 16, 32, 64, 128, 255] {
-            let mut bad = parts.payload.clone();
+            let mut bad = payload.clone();
             bad[at] ^= flip;
-            if let Some(block) = Captures::decode(bad, length, 60) {
+            if let Some(mut block) = Captures::decode(bad, length, 60) {
+                ask_all(&block);
+                block.slim();
                 ask_all(&block);
             }
         }
-        let mut short = parts.payload[..at].to_vec();
+        let mut short = payload[..at].to_vec();
         short.extend([0; PADDING]);
         if let Some(block) = Captures::decode(short, at, 60) {
             ask_all(&block);

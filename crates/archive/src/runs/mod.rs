@@ -3,6 +3,7 @@
 mod bits;
 mod captures_block;
 mod captures_builder;
+mod captures_row;
 mod codec;
 #[cfg(test)]
 mod damage_tests;
@@ -16,7 +17,7 @@ mod sort;
 mod text;
 mod url_form;
 
-pub use captures_block::Row;
+pub use captures_row::Row;
 pub use scan::Direction;
 
 pub(crate) use captures_block::{Captures as CapturesCodec, CapturesBlock};

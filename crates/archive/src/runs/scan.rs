@@ -84,9 +84,12 @@ impl<C: Codec> Blocks<C> {
         let Spot { section, page, block } = spot;
         let (bytes, rows) = run.block(*section, page, *block, PADDING)?;
         let length = bytes.len() - PADDING;
-        let decoded = C::decode(bytes, length, rows).ok_or_else(|| {
+        let mut decoded = C::decode(bytes, length, rows).ok_or_else(|| {
             run.damaged(run.block_offset(*section, page, *block), "a block has the right checksum but makes no sense")
         })?;
+        if keep {
+            decoded.slim();
+        }
         let decoded = Arc::new(decoded);
         if keep {
             self.cache.insert(name, Kept::Block(decoded.clone()));
@@ -362,7 +365,7 @@ impl<C: Codec> Walk<C> {
                     let Some(spot) = next.take() else { return Ok(()) };
                     let block = blocks.block(run, &spot, *keep)?;
                     let begin = block.search(&bounds.start);
-                    let end = bounds.end.as_ref().map_or(block.rows(), |end| block.search(end));
+                    let end = bounds.end.as_ref().map_or(block.rows(), |end| block.search_from(begin, end));
                     let following = match direction {
                         Direction::Forward => {
                             Some(spot.block + 1).filter(|next| end == block.rows() && *next < run.blocks())

@@ -6,6 +6,7 @@ use skep_archive::{Archive, Position};
 use skep_page::compare::{Class, Classes};
 use skep_url::Url;
 
+use super::postgres::Rows;
 use super::state::State;
 use crate::bodies::Bodies;
 use crate::cursor::Cursor;
@@ -83,6 +84,8 @@ pub struct Batch {
     pub upto: u64,
     /// There is more.
     pub more: bool,
+    /// As rows of a database, if it goes to one.
+    pub rows: Option<Rows>,
 }
 
 /// How much at once, and what else a carrier wants to know.
@@ -107,7 +110,7 @@ pub fn read(
     portion: Portion,
 ) -> Result<Batch> {
     let from = place(archive, changes, state, portion.idempotent)?;
-    let mut batch = Batch { node: from.node.clone(), events: Vec::new(), upto: from.number, more: false };
+    let mut batch = Batch { node: from.node.clone(), events: Vec::new(), upto: from.number, more: false, rows: None };
     let (mut bytes, mut looked) = (0, from.number);
     let taken_back = Filter { classes: Classes::from_name("all"), share_min: 0, ..filter.clone() };
     // Everything is looked at here, so that the cursor also moves over what nobody wants.

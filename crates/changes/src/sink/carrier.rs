@@ -44,7 +44,9 @@ impl Carrier {
                 Carrier::Webhook(Webhook::new(url, *template, secret.clone(), token.clone()))
             }
             Kind::Smtp { url, from, to, .. } => Carrier::Smtp(Smtp::new(url, from, to)),
-            Kind::Nats { url, stream, subject, token } => Carrier::Nats(Nats::new(url, stream, subject, token.clone())),
+            Kind::Nats { url, stream, subject, token, nkey } => {
+                Carrier::Nats(Nats::new(url, stream, subject, token.clone(), nkey.clone()))
+            }
             Kind::Postgres { url, schema } => Carrier::Postgres(Box::new(Postgres::new(url, schema.clone(), archive))),
         }
     }
@@ -59,6 +61,15 @@ impl Carrier {
         };
         let is_database = matches!(self, Carrier::Postgres(_));
         Portion { events, bytes, idempotent: is_database, links: is_database }
+    }
+
+    /// Under which name of this archive events become rows, if they do: making them takes about as long as writing them, and is done
+    /// while those before them are written.
+    pub fn rows_of(&self) -> Option<String> {
+        match self {
+            Carrier::Postgres(to) => Some(to.archive().to_owned()),
+            _ => None,
+        }
     }
 
     /// Carries some events of a batch; done when the other side has them for good.

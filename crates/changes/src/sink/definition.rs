@@ -69,6 +69,9 @@ pub enum Kind {
         /// By which the server knows us.
         #[serde(default, skip_serializing_if = "Option::is_none")]
         token: Option<String>,
+        /// The seed of a key by which the server knows us: what it asks is signed, and the seed never leaves this machine.
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        nkey: Option<String>,
     },
     /// To tables of PostgreSQL.
     Postgres {
@@ -276,7 +279,13 @@ mod tests {
                 to: vec!["b@example.org".into()],
                 every_ms: 5,
             },
-            Kind::Nats { url: "nats://u:SECRET@n:1".into(), stream: "S".into(), subject: "s".into(), token: None },
+            Kind::Nats {
+                url: "nats://u:SECRET@n:1".into(),
+                stream: "S".into(),
+                subject: "s".into(),
+                token: None,
+                nkey: Some("SUSECRET".into()),
+            },
             Kind::Postgres { url: "postgresql://me:SECRET@db:5432/skep?password=SECRET".into(), schema: None },
         ];
         for kind in kinds {

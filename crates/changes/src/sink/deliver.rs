@@ -7,12 +7,14 @@ use skep_archive::{Archive, system_clock};
 use tokio::sync::watch;
 
 use super::backoff;
-use super::batch::{self, Batch};
+use super::batch::{self, Batch, Portion};
 use super::carrier::{Carrier, Trouble};
 use super::definition::{Definition, Kind};
-use super::state::State;
+use super::postgres::Rows;
+use super::state::{Placed, State};
 use crate::cursor::Cursor;
 use crate::error::Result;
+use crate::filter::Filter;
 use crate::limits::{
     MAIL_GATHER_MS_MAX, SINK_CURSOR_EVENTS_MAX, SINK_CURSOR_MS_MAX, SINK_DELIVERY_MS_MAX, SINK_ERROR_BYTES_MAX,
     SINK_LOOK_MS, SINK_REFUSED_ALL_MAX, SINK_REFUSED_TRIES,
@@ -80,6 +82,7 @@ impl Delivery {
             state,
             carrier,
             pending: None,
+            ahead: None,
             gathering_since: None,
         })
     }
@@ -97,6 +100,8 @@ struct AtWork {
     kept_ms: i64,
     /// What was tried and is tried again as it was.
     pending: Option<Batch>,
+    /// What comes next, read while the other side is busy with what came before.
+    ahead: Option<Ahead>,
     /// Since when there is something for the next mail.
     gathering_since: Option<i64>,
 }
@@ -113,25 +118,59 @@ impl AtWork {
         }
         let batch = match self.pending.take() {
             Some(batch) => batch,
-            None => self.read(delivery)?,
+            None => self.next(delivery).await?,
         };
         if batch.events.is_empty() {
-            self.moved(&batch, batch.upto);
+            self.state.moved(&batch.node, batch.upto);
             self.keep_now_and_then(delivery, now_ms)?;
             return Ok(if batch.more { None } else { Some(SINK_LOOK_MS) });
         }
         if let Some(wait_ms) = self.gather(delivery, now_ms) {
             return Ok(Some(wait_ms));
         }
+        self.look_ahead(delivery, &batch)?;
         let outcome = self.carry(&batch).await;
         self.note(delivery, batch, outcome).await?;
         Ok(None)
     }
 
-    fn read(&mut self, delivery: &Delivery) -> Result<Batch> {
-        let (filter, takes_back) = (delivery.definition.filter()?, delivery.definition.takes_back());
-        let portion = self.carrier.portion();
-        batch::read(&delivery.archive, &delivery.changes, &mut self.state, &filter, takes_back, portion)
+    /// What comes behind the cursor: read ahead, unless something else came of the batch before.
+    async fn next(&mut self, delivery: &Delivery) -> Result<Batch> {
+        if let Some(ahead) = self.ahead.take()
+            && ahead.state == self.state.place()
+            && let Ok(Some(batch)) = ahead.coming.await
+        {
+            return Ok(batch);
+        }
+        self.reading(delivery)?.read(&mut self.state)
+    }
+
+    /// Reads what comes behind a batch, on a thread of its own. A sink that is up to date has nothing to read.
+    fn look_ahead(&mut self, delivery: &Delivery, batch: &Batch) -> Result<()> {
+        self.ahead = None;
+        if batch.more {
+            let mut then = self.state.clone();
+            then.moved(&batch.node, batch.upto);
+            let (reading, state) = (self.reading(delivery)?, then.place());
+            let coming = tokio::task::spawn_blocking(move || {
+                let before = then.clone();
+                // What goes wrong, or asks for a decision, does so again when it is its turn.
+                reading.read(&mut then).ok().filter(|_| then == before)
+            });
+            self.ahead = Some(Ahead { state, coming });
+        }
+        Ok(())
+    }
+
+    fn reading(&self, delivery: &Delivery) -> Result<Reading> {
+        Ok(Reading {
+            archive: delivery.archive.clone(),
+            changes: delivery.changes.clone(),
+            filter: delivery.definition.filter()?,
+            takes_back: delivery.definition.takes_back(),
+            portion: self.carrier.portion(),
+            rows_of: self.carrier.rows_of(),
+        })
     }
 
     /// Mails wait until there is something to put together; how long still.
@@ -207,7 +246,7 @@ impl AtWork {
             let newest_ms = carried.iter().map(|event| event.time_ms).max();
             self.state.delivered(outcome.accepted as u64, newest_ms, now_ms);
             let upto = if whole && outcome.trouble.is_none() { batch.upto } else { carried[carried.len() - 1].number };
-            self.moved(&batch, upto);
+            self.state.moved(&batch.node, upto);
         }
         match outcome.trouble {
             None => {}
@@ -228,13 +267,6 @@ impl AtWork {
         self.keep(delivery)
     }
 
-    fn moved(&mut self, batch: &Batch, upto: u64) {
-        self.state.cursor = Some(Cursor { node: batch.node.clone(), number: upto }.to_string());
-        if upto >= self.state.since_until {
-            (self.state.since_ms, self.state.since_until) = (None, 0);
-        }
-    }
-
     fn keep(&mut self, delivery: &Delivery) -> Result<()> {
         if self.state != self.kept {
             self.state.store(&delivery.archive, &delivery.name)?;
@@ -250,6 +282,33 @@ impl AtWork {
             |state: &State| state.cursor.as_deref().and_then(|text| text.parse::<Cursor>().ok()?.number.into());
         let far = number(&self.state).unwrap_or(0) >= number(&self.kept).unwrap_or(0) + SINK_CURSOR_EVENTS_MAX;
         if far || now_ms - self.kept_ms >= SINK_CURSOR_MS_MAX { self.keep(delivery) } else { Ok(()) }
+    }
+}
+
+/// A batch that is being read before its turn.
+struct Ahead {
+    /// Where the sink must be for it to be the next one.
+    state: Placed,
+    coming: tokio::task::JoinHandle<Option<Batch>>,
+}
+
+/// What is needed to read a batch.
+struct Reading {
+    archive: Arc<Archive>,
+    changes: Arc<Changes>,
+    filter: Filter,
+    takes_back: bool,
+    portion: Portion,
+    rows_of: Option<String>,
+}
+
+impl Reading {
+    fn read(&self, state: &mut State) -> Result<Batch> {
+        let mut batch = batch::read(&self.archive, &self.changes, state, &self.filter, self.takes_back, self.portion)?;
+        if let Some(archive) = &self.rows_of {
+            batch.rows = Some(Rows::of(archive, &batch.node, &batch.events));
+        }
+        Ok(batch)
     }
 }
 

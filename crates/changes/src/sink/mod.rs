@@ -29,6 +29,7 @@ mod tls;
 mod webhook;
 
 pub use definition::{Definition, Kind, Wanted, check_name};
+pub use nats::public_nkey;
 pub use postgres::{KnownUrl, read_back};
 pub use run::{Running, Since, Sinks, Standing};
 pub use sign::{new_secret, signature};

@@ -7,38 +7,57 @@ use std::time::Duration;
 use async_nats::jetstream::Context;
 use async_nats::jetstream::message::PublishMessage;
 use async_nats::jetstream::stream::Config;
+use nkeys::{KeyPair, KeyPairType};
 use skep_archive::Position;
 
 use super::batch::{Batch, Told};
 use super::carrier::Trouble;
+use crate::error::{Error, Result};
 use crate::limits::{NATS_ACK_MS_MAX, NATS_DUPLICATES_MS, NATS_KEYS_MAX};
+
+/// The name under which a server knows whoever has this seed: what stands in its list of users.
+pub fn public_nkey(seed: &str) -> Result<String> {
+    let wrong = |why: &str| Error::Sink {
+        what: format!("that is no seed of a user's key for NATS: {why}"),
+        hint: "`nk -gen user` makes one; it begins with SU".to_owned(),
+    };
+    let key = KeyPair::from_seed(seed).map_err(|error| wrong(&error.to_string()))?;
+    match key.key_pair_type() {
+        KeyPairType::User => Ok(key.public_key()),
+        _ => Err(wrong("it is not a user's")),
+    }
+}
 
 pub struct Nats {
     url: String,
     stream: String,
     subject: String,
     token: Option<String>,
+    nkey: Option<String>,
     context: Option<Context>,
     sent: Sent,
 }
 
 impl Nats {
-    pub fn new(url: &str, stream: &str, subject: &str, token: Option<String>) -> Nats {
+    pub fn new(url: &str, stream: &str, subject: &str, token: Option<String>, nkey: Option<String>) -> Nats {
         let (url, stream, subject) = (url.to_owned(), stream.to_owned(), subject.to_owned());
-        Nats { url, stream, subject, token, context: None, sent: Sent::default() }
+        Nats { url, stream, subject, token, nkey, context: None, sent: Sent::default() }
     }
 
     pub fn let_go(&mut self) {
         self.context = None;
     }
 
-    async fn context(&mut self) -> Result<Context, Trouble> {
+    async fn context(&mut self) -> std::result::Result<Context, Trouble> {
         if let Some(context) = &self.context {
             return Ok(context.clone());
         }
         let mut options = async_nats::ConnectOptions::new().name("skep").max_reconnects(1);
         if let Some(token) = &self.token {
             options = options.token(token.clone());
+        }
+        if let Some(seed) = &self.nkey {
+            options = options.nkey(seed.clone());
         }
         let client = options.connect(&self.url).await.map_err(Trouble::later)?;
         let mut context = async_nats::jetstream::new(client);
@@ -57,7 +76,7 @@ impl Nats {
         Ok(context)
     }
 
-    pub async fn carry(&mut self, _: &Batch, events: &[Told]) -> Result<(), Trouble> {
+    pub async fn carry(&mut self, _: &Batch, events: &[Told]) -> std::result::Result<(), Trouble> {
         let context = self.context().await?;
         let mut coming = Vec::with_capacity(events.len());
         for event in events {
@@ -97,6 +116,23 @@ impl Sent {
                 }
                 event.key.to_string()
             }
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn only_the_seed_of_a_user_is_taken() {
+        let user = KeyPair::new_from_raw(KeyPairType::User, [7; 32]).unwrap();
+        let seed = user.seed().unwrap();
+        assert_eq!(public_nkey(&seed).unwrap(), user.public_key());
+        let account = KeyPair::new_from_raw(KeyPairType::Account, [7; 32]).unwrap().seed().unwrap();
+        let damaged = seed.replace(&seed[20..21], if &seed[20..21] == "A" { "B" } else { "A" });
+        for wrong in ["", "SU", &user.public_key(), &account, &damaged] {
+            assert_eq!(public_nkey(wrong).unwrap_err().id(), "sink", "{wrong}");
         }
     }
 }

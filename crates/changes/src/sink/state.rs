@@ -7,6 +7,7 @@ use skep_archive::Archive;
 use skep_archive::settings;
 
 use super::definition::{MODE, check_name, folder};
+use crate::cursor::Cursor;
 use crate::error::Result;
 
 const VERSION: u32 = 1;
@@ -52,6 +53,9 @@ pub struct State {
     pub paused: bool,
 }
 
+/// What decides which events come next: the cursor, and from when on they count up to where.
+pub(super) type Placed = (Option<String>, Option<i64>, u64);
+
 impl Default for State {
     fn default() -> State {
         State {
@@ -96,6 +100,19 @@ impl State {
             }
             _ => Ok(settings::sync_folder_of(&path)?),
         }
+    }
+
+    /// Everything up to this event of that log is acknowledged, or wanted by nobody.
+    pub(super) fn moved(&mut self, node: &str, upto: u64) {
+        self.cursor = Some(Cursor { node: node.to_owned(), number: upto }.to_string());
+        if upto >= self.since_until {
+            (self.since_ms, self.since_until) = (None, 0);
+        }
+    }
+
+    /// What decides which events come next.
+    pub(super) fn place(&self) -> Placed {
+        (self.cursor.clone(), self.since_ms, self.since_until)
     }
 
     /// The other side has acknowledged.

@@ -210,22 +210,29 @@ pub struct Nats {
     folder: tempfile::TempDir,
     port: u16,
     shown: Option<Shown>,
+    /// Settings that have no flag.
+    settings: Option<String>,
     child: Option<Child>,
 }
 
 impl Nats {
     pub fn start() -> Nats {
-        Nats::showing(None)
+        Nats::made(None, None)
+    }
+
+    /// One that lets in nobody but the user of this public key.
+    pub fn start_knowing(user: &str) -> Nats {
+        Nats::made(None, Some(format!("authorization: {{ users: [ {{ nkey: {user} }} ] }}\n")))
     }
 
     /// One that speaks nothing but TLS.
     pub fn start_secure(shown: Shown) -> Nats {
-        Nats::showing(Some(shown))
+        Nats::made(Some(shown), None)
     }
 
-    fn showing(shown: Option<Shown>) -> Nats {
+    fn made(shown: Option<Shown>, settings: Option<String>) -> Nats {
         let folder = tempfile::tempdir().expect("a folder");
-        let mut nats = Nats { folder, port: 0, shown, child: None };
+        let mut nats = Nats { folder, port: 0, shown, settings, child: None };
         nats.up();
         nats
     }
@@ -250,6 +257,11 @@ impl Nats {
         server.arg("-l").arg(self.folder.path().join("log"));
         if let Some(Shown { certificate, key }) = &self.shown {
             server.arg("--tls").arg("--tlscert").arg(certificate).arg("--tlskey").arg(key);
+        }
+        if let Some(settings) = &self.settings {
+            let path = self.folder.path().join("settings");
+            std::fs::write(&path, settings).expect("a file");
+            server.arg("-c").arg(path);
         }
         self.child = Some(server.stdin(Stdio::null()).spawn().expect("nats-server starts"));
         let until = Instant::now() + UP_MAX;

@@ -1,5 +1,6 @@
 //! Which blocks of one version are which of another. Work is n log n, whatever the pages are.
 
+use std::cmp::Ordering;
 use std::collections::HashMap;
 use std::ops::Range;
 
@@ -40,21 +41,32 @@ pub fn align(old: &[u64], new: &[u64]) -> Alignment {
 
 /// Blocks that stand once in both, by their place in the new version.
 fn unique_pairs(old: &[u64], new: &[u64]) -> Vec<(usize, usize)> {
-    let mut count: HashMap<u64, (u32, usize, u32)> = HashMap::with_capacity(old.len());
-    for (index, digest) in old.iter().enumerate() {
-        let entry = count.entry(*digest).or_insert((0, index, 0));
-        entry.0 += 1;
-    }
-    for digest in new {
-        if let Some(entry) = count.get_mut(digest) {
-            entry.2 += 1;
+    let ordered = |digests: &[u64]| {
+        let mut all: Vec<(u64, usize)> = digests.iter().enumerate().map(|(at, digest)| (*digest, at)).collect();
+        all.sort_unstable();
+        all
+    };
+    let (old, new) = (ordered(old), ordered(new));
+    let once = |all: &[(u64, usize)], at: usize| {
+        let digest = all[at].0;
+        (at == 0 || all[at - 1].0 != digest) && all.get(at + 1).is_none_or(|next| next.0 != digest)
+    };
+    let mut pairs = Vec::with_capacity(old.len().min(new.len()));
+    let (mut a, mut b) = (0, 0);
+    while a < old.len() && b < new.len() {
+        match old[a].0.cmp(&new[b].0) {
+            Ordering::Less => a += 1,
+            Ordering::Greater => b += 1,
+            Ordering::Equal => {
+                if once(&old, a) && once(&new, b) {
+                    pairs.push((old[a].1, new[b].1));
+                }
+                (a, b) = (a + 1, b + 1);
+            }
         }
     }
-    let pair = |(index, digest): (usize, &u64)| match count.get(digest) {
-        Some((1, at, 1)) => Some((*at, index)),
-        _ => None,
-    };
-    new.iter().enumerate().filter_map(pair).collect()
+    pairs.sort_unstable_by_key(|pair| pair.1);
+    pairs
 }
 
 /// The longest run of pairs that ascends in both places; they ascend in the second already.

@@ -55,6 +55,21 @@ impl Asked {
         self
     }
 
+    /// With another value of a parameter, or its first.
+    pub fn instead(mut self, name: &'static str, value: String) -> Asked {
+        self.0.retain(|(known, _)| *known != name);
+        self.0.push((name, value));
+        self
+    }
+
+    /// All of it as the query of an address.
+    pub fn query(&self) -> String {
+        let one = |(name, value): &(&str, String)| {
+            format!("{name}={}", percent_encoding::utf8_percent_encode(value, percent_encoding::NON_ALPHANUMERIC))
+        };
+        self.0.iter().map(one).collect::<Vec<_>>().join("&")
+    }
+
     /// A value.
     pub fn get(&self, name: &str) -> Option<&str> {
         self.0.iter().find(|(known, _)| *known == name).map(|(_, value)| value.as_str())

@@ -106,6 +106,7 @@ pub fn statistics() -> Value {
         ("by_year", values()),
         ("by_type", values()),
         ("by_status", values()),
+        ("silent", number()),
     ])
 }
 

@@ -3,16 +3,17 @@
 use super::asked::Asked;
 use crate::access::May;
 use crate::find::Looking;
-use crate::limits::{HOSTS_TOLD_MAX, KEPT_MAX, KEPT_MS, KEPT_TIMES, VALUES_TOLD_MAX};
+use crate::limits::{HOSTS_TOLD_MAX, KEPT_CHANGING_MS_MAX, KEPT_MAX, KEPT_MS, KEPT_TIMES, VALUES_TOLD_MAX};
 use crate::portal::Scope;
 use crate::trouble::Trouble;
 use crate::visit::Visit;
-use serde::Serialize;
+use serde::{Deserialize, Serialize};
 use serde_json::Value;
 use skep_archive::captures::{Facts, Match};
 use skep_archive::runs::Row;
 use skep_archive::{Key, Statistics};
 use skep_warc::date;
+use std::cmp::Ordering;
 use std::collections::HashMap;
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Instant;
@@ -31,7 +32,7 @@ struct Counted {
 }
 
 /// Sums, as the API tells them.
-#[derive(Clone, Debug, Serialize)]
+#[derive(Clone, Debug, Serialize, Deserialize)]
 pub struct Told {
     /// When they were counted.
     pub counted: String,
@@ -61,10 +62,13 @@ pub struct Told {
     pub by_type: Vec<Tally>,
     /// By status, the most frequent first.
     pub by_status: Vec<Tally>,
+    /// Parts of the network's archive for which no node answered.
+    #[serde(default)]
+    pub silent: u64,
 }
 
 /// How many captures have a value.
-#[derive(Clone, Debug, Serialize)]
+#[derive(Clone, Debug, Serialize, Deserialize)]
 pub struct Tally {
     /// The value.
     pub value: String,
@@ -74,8 +78,62 @@ pub struct Tally {
 
 /// Answers.
 pub fn tell(look: &Looking<'_>, asked: &Asked, _: &Visit) -> Result<Value, Trouble> {
+    let told = everywhere(look, asked.get("host"))?;
+    Ok(serde_json::to_value(told).unwrap_or_default())
+}
+
+/// Answers for what is here.
+pub fn tell_here(look: &Looking<'_>, asked: &Asked) -> Result<Value, Trouble> {
     let told = told(look, asked.get("host"))?;
     Ok(serde_json::to_value(told).unwrap_or_default())
+}
+
+/// The sums of what all nodes of the network hold, each slice counted once; of what is here where there is no network.
+pub fn everywhere(look: &Looking<'_>, host: Option<&str>) -> Result<Told, Trouble> {
+    let Some(others) = look.others() else { return told(look, host) };
+    let asked = host.map(|host| Asked::default().with("host", host)).unwrap_or_default();
+    let all = others.everywhere(&|_| format!("/statistics?{}", asked.query()));
+    let mut sums = told(&Looking { sites: Some(all.sites()), ..*look }, host)?;
+    sums.silent = all.silent as u64;
+    for said in &all.said {
+        match serde_json::from_value(said.clone()) {
+            Ok(more) => sums.add(more),
+            Err(_) => sums.silent += 1,
+        }
+    }
+    Ok(sums)
+}
+
+impl Told {
+    /// Adds what another node counted, of other sites.
+    fn add(&mut self, other: Told) {
+        self.captures += other.captures;
+        self.urls += other.urls;
+        self.hosts += other.hosts;
+        self.versions += other.versions;
+        self.duplicates += other.duplicates;
+        self.revisits += other.revisits;
+        self.bytes += other.bytes;
+        // Such times are in order as text, too.
+        self.earliest = self.earliest.take().into_iter().chain(other.earliest).min();
+        self.latest = self.latest.take().into_iter().chain(other.latest).max();
+        let by_count = |a: &Tally, b: &Tally| b.captures.cmp(&a.captures).then_with(|| a.value.cmp(&b.value));
+        together(&mut self.by_host, other.by_host, HOSTS_TOLD_MAX, by_count);
+        together(&mut self.by_type, other.by_type, VALUES_TOLD_MAX, by_count);
+        together(&mut self.by_status, other.by_status, VALUES_TOLD_MAX, by_count);
+        together(&mut self.by_year, other.by_year, VALUES_TOLD_MAX, |a, b| a.value.cmp(&b.value));
+    }
+}
+
+fn together(one: &mut Vec<Tally>, other: Vec<Tally>, most: usize, order: impl FnMut(&Tally, &Tally) -> Ordering) {
+    for tally in other {
+        match one.iter_mut().find(|known| known.value == tally.value) {
+            Some(known) => known.captures += tally.captures,
+            None => one.push(tally),
+        }
+    }
+    one.sort_by(order);
+    one.truncate(most);
 }
 
 /// The sums of what is in scope, or of one host of it.
@@ -114,6 +172,7 @@ pub fn told(look: &Looking<'_>, host: Option<&str>) -> Result<Told, Trouble> {
         ),
         by_type: by_count(types),
         by_status: by_count(sums.statuses.iter().map(|(code, count)| (status(*code), *count)).collect()),
+        silent: 0,
     })
 }
 
@@ -133,13 +192,18 @@ fn counted(look: &Looking<'_>, host: Option<&str>) -> Result<(i64, Arc<Statistic
     let views = look.portal.archive.views();
     let stamp = (views.captures.facts(), views.hidden_records(), look.portal.archive.collections().files().len());
     let administers = look.may >= May::Administer;
-    let name = format!("{administers} {} {}", look.scope.name(), host.unwrap_or_default());
+    let sites = look.sites.map_or(0, |sites| sites.name);
+    let name = format!("{administers} {sites} {} {}", look.scope.name(), host.unwrap_or_default());
     let slot = look.portal.statistics.slot(name);
     // Whoever asks for the same meanwhile waits for this answer.
     let mut slot = slot.lock().unwrap_or_else(PoisonError::into_inner);
     if let Some(kept) = slot.as_ref() {
         let age_ms = kept.at.elapsed().as_millis();
-        let lasts_ms = if kept.stamp == stamp { KEPT_MS } else { kept.took_ms.saturating_mul(KEPT_TIMES) };
+        let lasts_ms = if kept.stamp == stamp {
+            KEPT_MS
+        } else {
+            kept.took_ms.saturating_mul(KEPT_TIMES).min(KEPT_CHANGING_MS_MAX)
+        };
         if age_ms < lasts_ms {
             return Ok((kept.at_ms, kept.sums.clone()));
         }
@@ -156,7 +220,9 @@ fn counted(look: &Looking<'_>, host: Option<&str>) -> Result<(i64, Arc<Statistic
         Scope::Collection(name) => Some(look.portal.archive.collections().members(name)),
     };
     let counts = |row: &Row<'_>| {
-        members.as_ref().is_none_or(|members| members.hold(row.position()))
+        let site = row.url_key().first_chunk().map_or(0, |hash| u32::from_be_bytes(*hash));
+        look.has_site(site)
+            && members.as_ref().is_none_or(|members| members.hold(row.position()))
             && look.portal.access.shows_row(row, look.may, look.now_ms)
     };
     let sums = Statistics::of(&views.captures, &matching, counts, threads)?;

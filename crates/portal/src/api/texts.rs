@@ -10,14 +10,14 @@ use crate::limits::TEXTS_ROWS;
 use crate::time;
 use crate::trouble::Trouble;
 use crate::visit::Visit;
-use serde::Serialize;
+use serde::{Deserialize, Serialize};
 use serde_json::{Value, json};
 use skep_search::{Passage, Query};
 use skep_url::{Match, Scan};
 use skep_warc::date;
 
 /// A page that was found.
-#[derive(Clone, Debug, Serialize)]
+#[derive(Clone, Debug, Serialize, Deserialize)]
 pub struct Hit {
     /// The URL.
     pub url: String,
@@ -40,7 +40,7 @@ pub struct Hit {
 }
 
 /// A piece of a passage.
-#[derive(Clone, Debug, Serialize)]
+#[derive(Clone, Debug, Serialize, Deserialize)]
 pub struct Piece {
     /// The text.
     pub text: String,
@@ -60,8 +60,52 @@ pub struct Found {
 
 /// Answers.
 pub fn search(look: &Looking<'_>, asked: &Asked, _: &Visit) -> Result<Value, Trouble> {
-    let found = find(look, asked)?;
-    Ok(json!({ "results": found.hits, "cut": found.cut, "next": found.next }))
+    Ok(everywhere(look, asked)?.told())
+}
+
+/// Answers for what is here.
+pub fn search_here(look: &Looking<'_>, asked: &Asked) -> Result<Value, Trouble> {
+    Ok(find(look, asked)?.told())
+}
+
+impl Found {
+    fn told(&self) -> Value {
+        json!({ "results": self.hits, "cut": self.cut, "next": self.next })
+    }
+}
+
+/// What another node said.
+#[derive(Deserialize)]
+struct Said {
+    results: Vec<Hit>,
+    cut: bool,
+    next: Option<String>,
+}
+
+/// Looks at all nodes of the network, each of which looks at sites that it holds: as much from each, the best of each first. Where a
+/// page ends is the same number of results into each of their answers.
+pub fn everywhere(look: &Looking<'_>, asked: &Asked) -> Result<Found, Trouble> {
+    let Some(others) = look.others() else { return find(look, asked) };
+    let limit = asked.number("limit", TEXTS_ROWS);
+    let each = |nodes: usize| asked.clone().instead("limit", limit.div_ceil(nodes).max(1).to_string());
+    let all = others.everywhere(&|nodes| format!("/search/text?{}", each(nodes).query()));
+    let here = find(&Looking { sites: Some(all.sites()), ..*look }, &each(all.nodes))?;
+    let mut found = Found { hits: Vec::new(), cut: here.cut || all.silent > 0, next: here.next };
+    let mut lists = vec![here.hits.into_iter()];
+    for said in all.said {
+        // Where texts are not kept, nothing is found.
+        let Ok(said) = serde_json::from_value::<Said>(said) else { continue };
+        found.cut |= said.cut;
+        found.next = found.next.or(said.next);
+        lists.push(said.results.into_iter());
+    }
+    loop {
+        let before = found.hits.len();
+        found.hits.extend(lists.iter_mut().filter_map(Iterator::next));
+        if found.hits.len() == before {
+            return Ok(found);
+        }
+    }
 }
 
 /// Looks.

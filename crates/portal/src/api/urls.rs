@@ -11,7 +11,7 @@ use crate::limits::{PAGE_ROWS, SEARCH_ROWS_MAX};
 use crate::time;
 use crate::trouble::Trouble;
 use crate::visit::Visit;
-use serde::Serialize;
+use serde::{Deserialize, Serialize};
 use serde_json::{Value, json};
 use skep_archive::Key;
 use skep_archive::captures::Match;
@@ -35,7 +35,7 @@ pub struct Hit {
 }
 
 /// Addresses on this portal.
-#[derive(Clone, Debug, Serialize)]
+#[derive(Clone, Debug, Serialize, Deserialize)]
 pub struct Links {
     /// The newest capture, or the one that was found.
     pub replay: String,

@@ -15,7 +15,7 @@ const ROWS: usize = 25;
 /// Counts and charts.
 pub fn page(look: &Looking<'_>, params: &Params, _: &Visit) -> Result<Answer, Trouble> {
     let host = params.get("host").filter(|host| host.len() <= 300);
-    let sums = statistics::told(look, host)?;
+    let sums = statistics::everywhere(look, host)?;
     let mut body = in_scope(look);
     if let Some(host) = host {
         let all = format!("/statistics?{}", and_scope(look).trim_start_matches('&'));
@@ -40,6 +40,9 @@ pub fn page(look: &Looking<'_>, params: &Params, _: &Visit) -> Result<Answer, Tr
         moment(latest),
         moment(&sums.counted)
     ));
+    if sums.silent > 0 {
+        body.push_str(&format!("<p>No node answered for {} parts of the archive.</p>\n", count(sums.silent)));
+    }
     body.push_str("<h2>By year</h2>\n");
     body.push_str(&chart::years(&sums.by_year, |_| None));
     let plain = |rows: &[Tally]| -> Vec<(String, u64)> {

@@ -36,7 +36,7 @@ pub fn page(look: &Looking<'_>, params: &Params) -> Result<Answer, Trouble> {
     {
         asked = asked.with("after", after);
     }
-    let found = match texts::find(look, &asked) {
+    let found = match texts::everywhere(look, &asked) {
         Ok(found) => found,
         Err(trouble) if trouble.status.is_client_error() => {
             return Ok(wrong(look, &title, body, trouble.status, &trouble.told));

@@ -87,8 +87,8 @@ impl Holding {
     fn suspend(&mut self, ctx: &mut Context<'_>, peer: Key) {
         self.told.remove(&peer);
         self.proven.retain(|(node, _)| *node != peer);
-        if !self.suspended.contains(&peer) {
-            self.suspended.push(peer);
+        if !self.is_suspended(&peer) {
+            self.suspended.push((peer, ctx.now.mono_ms));
             ctx.note(What::Suspended, Some(peer), self.slice, "its copy does not stand up to an audit");
         }
         if self.copying.as_ref().is_some_and(|copying| copying.to == peer) {
@@ -111,8 +111,9 @@ impl Holding {
 
     /// Who has what, says a peer.
     pub(crate) fn told(&mut self, ctx: &mut Context<'_>, from: Key, whole: bool, extents: &[Extent]) {
-        let candidate = self.copying.as_ref().is_some_and(|copying| copying.to == from) || self.stand_in == Some(from);
-        if !candidate && !self.is_source(&from) && self.adopter != Some(from) {
+        let candidate = self.copying.as_ref().is_some_and(|copying| copying.to == from)
+            || self.stand_in.is_some_and(|(node, _)| node == from);
+        if !candidate && !self.is_source(&from) && !self.is_adopter(&from) {
             return;
         }
         if whole {
@@ -169,8 +170,8 @@ impl Holding {
         let extents: Vec<Extent> = dirty.iter().filter_map(|segment| self.own.get(segment)).copied().collect();
         let mut hearers = self.others(&ctx.key);
         hearers.extend(self.copying.as_ref().map(|copying| copying.to));
-        hearers.extend(self.stand_in);
-        hearers.extend(self.adopter);
+        hearers.extend(self.stand_in.map(|(node, _)| node));
+        hearers.extend(self.adopter.map(|(adopter, _)| adopter));
         hearers.sort_unstable();
         hearers.dedup();
         for hearer in hearers {
@@ -198,9 +199,7 @@ impl Holding {
     /// What trusted holders have, as far as they told, and is not here.
     fn lacking(&self, ctx: &Context<'_>) -> Inventory {
         let trusted = |node: &Key| {
-            !self.distrusted.contains(node)
-                && (self.is_source(node) || self.adopter == Some(*node))
-                && !ctx.is_away(node)
+            !self.distrusted.contains(node) && (self.is_source(node) || self.is_adopter(node)) && !ctx.is_away(node)
         };
         let mut lacking = Inventory::default();
         for (node, told) in &self.told {
@@ -302,7 +301,7 @@ impl Holding {
             Verdict::Passed => {
                 self.unanswered.retain(|(node, _)| *node != peer);
                 if !self.distrusted.contains(&peer) {
-                    self.suspended.retain(|node| *node != peer);
+                    self.suspended.retain(|(node, _)| *node != peer);
                 }
                 self.proven.retain(|(node, _)| *node != peer);
                 self.proven.push((peer, ctx.now.mono_ms));

@@ -1,7 +1,7 @@
 //! Leading one slice: the lease, the epoch after this one, copies at new holders, and what is done when too many are absent.
 
 use super::copies::SLOW_BYTES_PER_MS;
-use super::{Context, Copying, Due, Holding, Proposal};
+use super::{ADOPTED_ANSWERS, Context, Copying, Due, Holding, Proposal};
 use crate::copy::{Extent, Inventory};
 use crate::epoch::{Doubt, Epoch, Holders, SignedHolders, differ_by_one};
 use crate::genesis::majority;
@@ -12,6 +12,7 @@ use crate::message::{Ballot, Message, Politeness, Refusal};
 use crate::node::{Action, Kept, What};
 use crate::repair::Step;
 use crate::settings::Mutation;
+use crate::watch::Witnessed;
 use std::sync::Arc;
 
 /// A proposal to which too few agree is given up after so many answers' time.
@@ -36,6 +37,7 @@ impl Holding {
         let fit = ctx.in_view && ctx.clock_fits;
         if self.leader.is_some() && (!wanted || !ctx.clock_fits || self.hands_back(ctx)) {
             self.give_back(ctx);
+            due.at(self.try_ms);
             return;
         }
         if let Some(leader) = self.leader.as_mut() {
@@ -87,7 +89,7 @@ impl Holding {
         first != ctx.key
             && self.wanted
             && !ctx.is_away(&first)
-            && !self.suspended.contains(&first)
+            && !self.is_suspended(&first)
             && self.copying.is_none()
             && self.proposal.is_none()
             && ctx.now.mono_ms.saturating_sub(self.leads_since_ms) > ctx.settings.refuse_ms()
@@ -205,10 +207,11 @@ impl Holding {
             ctx.send(from, refuse(highest, why));
             return;
         }
+        // Also of what is refused: else the own next try would be too low for those who granted it.
+        self.term = self.term.max(ballot.term);
         match self.grantor.ask(ballot, ctx.now.mono_ms, ctx.settings) {
-            Err(why) => ctx.send(from, refuse(highest, why)),
+            Err(why) => ctx.send(from, Message::LeaseRefuse { slice: self.slice, ballot, highest, why }),
             Ok(new) => {
-                self.term = self.term.max(ballot.term);
                 if new {
                     self.keep_promise(ctx);
                     // Its own try ends here.
@@ -259,9 +262,10 @@ impl Holding {
         let (now_ms, rank_ms) = (ctx.now.mono_ms, ctx.settings.rank_ms);
         match why {
             Refusal::Ballot => {
-                // Begin again with a higher one, later.
-                self.leader = None;
-                self.try_ms = now_ms + ctx.settings.answer_ms;
+                // Begin again with a higher one, later. Until then nobody is kept from leading by what was granted to this one, here
+                // or elsewhere.
+                self.give_back(ctx);
+                self.try_ms = now_ms + ctx.settings.answer_ms + ctx.chance.below(ctx.settings.answer_ms + 1);
             }
             Refusal::Taken => {
                 // Somebody else has it, or tries just now: two who each hold on to their own grant would do so for ever.
@@ -348,7 +352,7 @@ impl Holding {
             Step::Rest(_) => {
                 self.copying = None;
                 self.urgent = false;
-                self.replace_for_a_while(ctx);
+                self.replace_for_a_while(ctx, due);
             }
         }
     }
@@ -410,21 +414,33 @@ impl Holding {
         }
     }
 
-    /// While a holder is absent, the next on the ring copies what is written meanwhile.
-    fn replace_for_a_while(&mut self, ctx: &mut Context<'_>) {
+    /// While a holder is absent, the next on the ring copies what is written meanwhile. It is asked again and again, and stops when nobody
+    /// asks any more.
+    fn replace_for_a_while(&mut self, ctx: &mut Context<'_>, due: &mut Due) {
+        let now_ms = ctx.now.mono_ms;
         let away: Vec<Key> = self.latest().nodes.iter().filter(|node| ctx.is_away(node)).copied().collect();
         if away.is_empty() {
-            if let Some(stand_in) = self.stand_in.take() {
+            if let Some((stand_in, _)) = self.stand_in.take() {
                 ctx.send(stand_in, Message::Dismiss { slice: self.slice });
             }
             return;
         }
         let open: Vec<Extent> = self.own.open().copied().collect();
-        if self.stand_in.is_some_and(|node| !ctx.is_away(&node)) || open.is_empty() {
+        if open.is_empty() {
             return;
         }
-        self.stand_in = self.wish(ctx, &away).into_iter().find(|node| !self.is_holder(node));
-        if let Some(stand_in) = self.stand_in {
+        let again_ms = ADOPTED_ANSWERS / 3 * ctx.settings.answer_ms;
+        if let Some((node, asked_ms)) = self.stand_in
+            && ctx.view.roster.index(&node).is_some_and(|index| ctx.view.may_adopt(index))
+            && now_ms < asked_ms + again_ms
+        {
+            due.at(asked_ms + again_ms);
+            return;
+        }
+        let stand_in = self.wish(ctx, &away).into_iter().find(|node| !self.is_holder(node));
+        self.stand_in = stand_in.map(|node| (node, now_ms));
+        if let Some(stand_in) = stand_in {
+            due.at(now_ms + again_ms);
             let epoch = self.chain.latest().clone();
             open.chunks(EXTENTS_MAX).for_each(|part| {
                 ctx.send(stand_in, Message::Adopt { epoch: epoch.clone(), extents: part.to_vec() });
@@ -504,7 +520,7 @@ impl Holding {
         let Some(goes) = gone.first() else { return true };
         let without = self.wish(ctx, &[]);
         let there = !ctx.is_away(goes)
-            && !self.suspended.contains(goes)
+            && !self.is_suspended(goes)
             && ctx.view.roster.index(goes).is_some_and(|index| ctx.view.may_adopt(index));
         if there && without.contains(goes) {
             // Perhaps the leader has audited it: so does this node, before it agrees.
@@ -563,9 +579,10 @@ impl Holding {
             self.stop_leading(ctx);
         }
         if !link.holders.nodes.contains(&ctx.key) {
+            ctx.out.push(Action::Seal { slice: self.slice });
             self.surplus_ms.get_or_insert(ctx.now.mono_ms);
             self.proven.clear();
-        } else if self.stand_in.is_some_and(|node| link.holders.nodes.contains(&node)) {
+        } else if self.stand_in.is_some_and(|(node, _)| link.holders.nodes.contains(&node)) {
             self.stand_in = None;
         }
     }
@@ -577,10 +594,8 @@ impl Holding {
             let extended = self.chain.extend(link, &view.roster, &view.watchers, ctx.settings, ctx.seal);
             match extended {
                 Ok(true) => {
-                    if link.proofs.is_empty() {
-                        ctx.news.push(link.clone());
-                    } else {
-                        ctx.news.push(link.clone());
+                    ctx.news.push(link.clone());
+                    if !link.proofs.is_empty() {
                         ctx.note(What::Recovery, None, self.slice, "what remained of the holders went on");
                     }
                     self.entered(ctx, link);
@@ -676,7 +691,10 @@ impl Holding {
         let Some(recovery) = self.recovery.take() else { return };
         let roster = &ctx.view.roster;
         let absent = self.latest().nodes.iter().filter(|node| !recovery.holders.nodes.contains(node));
-        let proofs = absent.filter_map(|node| roster.index(node).and_then(|index| roster.absence(index))).cloned();
+        let proofs = absent.filter_map(|node| {
+            let index = roster.index(node)?;
+            Some(Witnessed { proof: roster.absence(index)?.clone(), record: roster.record(index).clone() })
+        });
         let link =
             SignedHolders { proofs: proofs.collect(), holders: recovery.holders, signatures: recovery.signatures };
         ctx.note(What::Recovery, None, self.slice, "too many holders are absent: what remains goes on");

@@ -13,14 +13,16 @@ use crate::holding::{Context, Holding};
 use crate::key::{Hash, Key, SealRef};
 use crate::lease::Grantor;
 use crate::limits::{
-    CHAIN_MAX, CLOCK_OFF_MS_MAX, CLOCKS_MAX, PEER_MESSAGES_BURST, PEER_MESSAGES_PER_S, REMOVALS_MAX, SUMMARIES_MAX,
-    WANTED_MAX,
+    CHAIN_KEPT_MAX, CLOCK_OFF_MS_MAX, CLOCKS_MAX, PEER_MESSAGES_BURST, PEER_MESSAGES_PER_S, REMOVALS_MAX,
+    SUMMARIES_MAX, WANTED_MAX,
 };
 use crate::message::{Message, Summary};
 use crate::settings::Settings;
 use crate::view::View;
 use crate::watch::{Watch, Watched};
 
+/// After a start the clocks of others are waited for this many pings before the own date is believed.
+const DATE_PINGS: u64 = 10;
 /// How often from one ping to the next it is looked whether this node may act.
 const ACTS_PER_PING: u64 = 3;
 
@@ -58,6 +60,10 @@ pub struct Core {
     /// When it was last looked whether this node may act.
     acts_ms: Option<u64>,
     signed_ms: u64,
+    /// When the first event was handled.
+    began_ms: Option<u64>,
+    /// The own record is to be signed anew as soon as the date is known.
+    unsigned: bool,
     /// No slice is due before this.
     due_floor_ms: u64,
 }
@@ -91,6 +97,8 @@ impl Core {
             acts: false,
             acts_ms: None,
             signed_ms: 0,
+            began_ms: None,
+            unsigned: false,
             due_floor_ms: 0,
         }
     }
@@ -103,6 +111,11 @@ impl Core {
     /// A slice held here.
     pub fn holding(&self, slice: Slice) -> Option<&Holding> {
         self.slots.get(&slice).map(|slot| &slot.holding)
+    }
+
+    /// Whether a slice is held here, or being copied to here.
+    pub fn has(&self, slice: Slice) -> bool {
+        self.slots.contains_key(&slice)
     }
 
     /// All slices held here.
@@ -185,6 +198,7 @@ impl Core {
     /// Handles one event.
     pub fn handle(&mut self, view: &mut View, event: Event, now: Now, chance: &mut Chance, out: &mut Vec<Action>) {
         self.own_wall_ms = now.wall_ms;
+        self.began_ms.get_or_insert(now.mono_ms);
         let now = self.corrected(now);
         self.look_whether_to_act(view, now.mono_ms);
         match event {
@@ -291,7 +305,9 @@ impl Core {
                 self.due_floor_ms = self.due_floor_ms.min(slot.due_ms);
             }
             None => {
-                self.slots.remove(&slice);
+                // What comes of its pulls is nobody's any more.
+                let pulls = self.slots.remove(&slice).map_or(0, |slot| slot.holding.pulls());
+                self.pulls = self.pulls.saturating_sub(pulls);
             }
         }
         for link in news {
@@ -313,7 +329,7 @@ impl Core {
                 let left_ms = self.settings.renew_ms.saturating_sub(age_ms).max(2 * self.settings.ping_ms);
                 self.renew_ms = now_ms + left_ms + chance.below(self.settings.renew_ms / 10 + 1);
             }
-            if now_ms >= self.renew_ms {
+            if now_ms >= self.renew_ms || self.unsigned && self.knows_date(view, now_ms) {
                 self.sign_anew(view, now, chance, out);
             }
             self.follow_members(view, now);
@@ -386,8 +402,20 @@ impl Core {
         self.due_by(now.mono_ms);
     }
 
-    /// Signs the own record with a higher sequence, and spreads it.
+    /// Whether the date of a record can be right. After a start others are heard first: a record of a clock that is hours ahead would be
+    /// refused everywhere but here, and nobody could say so.
+    fn knows_date(&self, view: &View, now_ms: u64) -> bool {
+        let waited_ms = now_ms.saturating_sub(self.began_ms.unwrap_or(now_ms));
+        self.clocks.len() >= 2 || view.roster.len() <= 2 || waited_ms >= DATE_PINGS * self.settings.ping_ms
+    }
+
+    /// Signs the own record with a higher sequence, and spreads it; later, while the date is not known.
     pub(super) fn sign_anew(&mut self, view: &mut View, now: Now, chance: &mut Chance, out: &mut Vec<Action>) {
+        self.unsigned = self.settings.watching && !self.knows_date(view, now.mono_ms);
+        if self.unsigned {
+            self.renew_ms = now.mono_ms + DATE_PINGS * self.settings.ping_ms;
+            return;
+        }
         let known = view.roster.record_of(&self.key).map_or(0, |record| record.record.sequence);
         if let Some(record) = view.roster.record_of(&self.key).filter(|_| self.record.watchers.is_empty()) {
             self.record.watchers = record.record.watchers.clone();
@@ -724,7 +752,7 @@ impl Core {
 
     /// The chain of a slice held here, after an epoch.
     pub(super) fn chain_after(&self, slice: Slice, after: Epoch) -> Option<Vec<Arc<SignedHolders>>> {
-        self.holding(slice).map(|holding| holding.chain().after(after, CHAIN_MAX))
+        self.holding(slice).map(|holding| holding.chain().after(after, CHAIN_KEPT_MAX))
     }
 
     /// Keeps what survives a restart.

@@ -261,7 +261,9 @@ impl Core {
     pub(super) fn epoch_asked(&self, view: &View, from: Key, slice: Slice, after: Epoch, out: &mut Vec<Action>) {
         match self.chain_after(slice, after) {
             Some(links) if !links.is_empty() => {
-                out.push(Action::Send { to: from, message: Message::Epochs(links) });
+                for part in links.chunks(CHAIN_MAX) {
+                    out.push(Action::Send { to: from, message: Message::Epochs(part.to_vec()) });
+                }
             }
             _ => {
                 let epoch = view.table.epoch(slice);

@@ -14,7 +14,7 @@ use crate::copy::Segment;
 use crate::fact::{Fact, SignedRecord};
 use crate::genesis::Slice;
 use crate::key::{Key, signed};
-use crate::limits::{ANSWER_RECORD_BYTES_MAX, BATCH_LINKS_MAX, CRAWL_BYTES_MAX, QUESTION_MS_MAX};
+use crate::limits::{ANSWER_RECORD_BYTES_MAX, BATCH_LINKS_MAX, CRAWL_BYTES_MAX, QUESTION_MS_MAX, TARGET_BYTES_MAX};
 use crate::links;
 use crate::message;
 use crate::node::Event;
@@ -78,6 +78,15 @@ impl Ears for Shell {
                 }
                 self.work.crawl(crawl);
                 yes(out, &[])
+            }
+            Question::Portal { target, slices } => {
+                let fits =
+                    target.len() <= TARGET_BYTES_MAX && slices.iter().all(|slice| *slice < self.genesis().slices());
+                let answered = if fits { self.work.answer(&target, &slices) } else { Err("that is too much".into()) };
+                match answered {
+                    Ok(bytes) => yes(out, &bytes),
+                    Err(why) => no(out, &why),
+                }
             }
             Question::Remove { selector, reason } => match self.remove_here(&selector, &reason) {
                 Ok(count) => yes(out, &count.to_le_bytes()),

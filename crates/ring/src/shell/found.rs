@@ -2,8 +2,9 @@
 
 use std::io::{Read, Seek, Write};
 use std::sync::Arc;
+use std::sync::atomic::Ordering;
 use std::sync::mpsc::{RecvTimeoutError, channel};
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 use skep_archive::captures::Query;
 use skep_archive::{Capture, Stored};
@@ -23,20 +24,29 @@ impl Shell {
         self.genesis().slice_of(site_hash)
     }
 
-    /// Whether this node is one of the holders of a slice, and has all of it that it knows of.
+    /// Whether this node is one of the holders of a slice, and has all of it that it knows of. Without room on its disk it may lack what
+    /// is new.
     pub fn holds(&self, slice: Slice) -> bool {
+        if self.full.load(Ordering::Relaxed) {
+            return false;
+        }
         let machine = lock(&self.machine);
         let holding = machine.node.core.holding(slice);
         holding.is_some_and(|holding| holding.latest().nodes.contains(&self.key) && holding.is_current(&self.key))
     }
 
-    /// Holders of a slice as they are known here, those who are there first.
+    /// Holders of a slice as they are known here: those who are there first, and of them those who answered quickest lately.
     pub fn holders(&self, slice: Slice) -> Vec<Key> {
         let machine = lock(&self.machine);
         let roster = &machine.node.view.roster;
         let mut holders = machine.node.view.holders(slice);
         holders.retain(|holder| *holder != self.key);
-        holders.sort_by_key(|holder| !roster.index(holder).is_some_and(|index| roster.is_present(index)));
+        let quickness = lock(&self.quickness);
+        holders.sort_by_key(|holder| {
+            let there = roster.index(holder).is_some_and(|index| roster.is_present(index));
+            // Who was never asked may be the nearest.
+            (!there, quickness.get(holder).copied().unwrap_or(0))
+        });
         holders
     }
 
@@ -95,11 +105,13 @@ impl Shell {
     /// Captures of a slice that others hold.
     pub fn captures(self: &Arc<Shell>, slice: Slice, query: &Query) -> Result<Vec<Capture>, String> {
         let question = Question::Captures(Wanted::of(query)).encode();
-        let bytes = self.hedged(slice, &question, |answer| {
+        let read = |answer: &mut dyn Read| {
             let mut bytes = Vec::new();
             answer.take(ANSWER_BYTES_MAX).read_to_end(&mut bytes).map_err(|error| error.to_string())?;
             Ok(bytes)
-        })?;
+        };
+        // A holder that has nothing may be one whose disk is full.
+        let bytes = self.hedged(slice, &question, read, |bytes| !bytes.is_empty())?;
         let (mut captures, mut rest) = (Vec::new(), &bytes[..]);
         while !rest.is_empty() {
             let (capture, after) = Capture::read(rest).ok_or("an answer that makes no sense")?;
@@ -113,27 +125,29 @@ impl Shell {
     pub fn record(self: &Arc<Shell>, capture: &Capture) -> Result<Stored, String> {
         let slice = self.slice_of(capture.key.site_hash());
         let question = Question::record(capture.position).encode();
-        let file = self.hedged(slice, &question, |answer| {
+        let read = |answer: &mut dyn Read| {
             let mut file = tempfile::NamedTempFile::new().map_err(|error| error.to_string())?;
             let length = std::io::copy(&mut answer.take(ANSWER_RECORD_BYTES_MAX), &mut file)
                 .and_then(|length| file.flush().map(|()| length))
                 .map_err(|error| error.to_string())?;
             Ok((file, length))
-        })?;
-        let (mut file, length) = file;
+        };
+        let (mut file, length) = self.hedged(slice, &question, read, |_| true)?;
         file.rewind().map_err(|error| error.to_string())?;
         // Open, it is read to its end; its name may go.
         Stored::open(file.path(), 0, length).map_err(|error| error.to_string())
     }
 
-    /// Asks the holders of a slice, one after the other: the next one when one is slow. The first answer counts.
+    /// Asks the holders of a slice, one after the other: the next one when one is slow, or what it says does not settle the question. The
+    /// first answer that does counts; else any.
     fn hedged<T: Send + 'static>(
         self: &Arc<Shell>,
         slice: Slice,
         question: &[u8],
         read: impl Fn(&mut dyn Read) -> Result<T, String> + Clone + Send + 'static,
+        settles: impl Fn(&T) -> bool,
     ) -> Result<T, String> {
-        let mut why = String::from("nobody holds it");
+        let mut last = Err(String::from("nobody holds it"));
         let (say, said) = channel();
         let mut asked = 0;
         let mut answered = 0;
@@ -144,27 +158,51 @@ impl Shell {
                 asked += 1;
                 std::thread::spawn(move || {
                     let patience = Duration::from_millis(QUESTION_MS_MAX);
+                    let since = Instant::now();
                     let asked = shell.wire.ask(holder, &question, patience).map_err(|silence| silence.to_string());
                     let answer = asked.and_then(|mut answer| {
-                        is_yes(&mut answer).map_err(|error| error.to_string())??;
+                        let said = is_yes(&mut answer).map_err(|error| error.to_string());
+                        shell.answered_after(holder, since.elapsed());
+                        said??;
                         read(&mut answer)
                     });
                     let _somebody_was_quicker = say.send(answer);
                 });
             } else if answered == asked {
-                return Err(why);
+                return last;
             }
             let patience = if holders.len() > 0 { HEDGE_MS } else { 2 * QUESTION_MS_MAX };
             match said.recv_timeout(Duration::from_millis(patience)) {
-                Ok(Ok(answer)) => return Ok(answer),
-                Ok(Err(said)) => {
+                Ok(Ok(answer)) if settles(&answer) => return Ok(answer),
+                Ok(said) => {
                     answered += 1;
-                    why = said;
+                    if said.is_ok() || last.is_err() {
+                        last = said;
+                    }
                 }
                 Err(RecvTimeoutError::Timeout) if holders.len() > 0 => {}
-                Err(_) => return Err(why),
+                Err(_) => return last,
             }
         }
+    }
+
+    /// How quickly a node answers: the mean of lately, most of it what was seen last.
+    pub(super) fn answered_after(&self, node: Key, took: Duration) {
+        let took_us = took.as_micros().min(u128::from(u32::MAX)) as u64;
+        let mut quickness = lock(&self.quickness);
+        let mean = quickness.entry(node).or_insert(took_us);
+        *mean = (*mean + 3 * took_us) / 4;
+    }
+
+    /// The public portal of a holder of a slice that is there.
+    pub fn portal_of(&self, slice: Slice) -> Option<String> {
+        let holders = self.holders(slice);
+        let machine = lock(&self.machine);
+        let roster = &machine.node.view.roster;
+        holders.iter().find_map(|holder| {
+            let index = roster.index(holder).filter(|index| roster.is_present(*index))?;
+            roster.record(index).record.portal.clone()
+        })
     }
 
     /// Asks a node something whose answer is small.

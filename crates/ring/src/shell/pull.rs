@@ -28,6 +28,7 @@ impl Shell {
     /// Copies what a peer has of a segment and is not here.
     pub(super) fn pull(self: &Arc<Shell>, slice: Slice, from: Key, extent: Extent) -> Event {
         let name = name_of(&extent.segment);
+        self.wait_deleted(slice);
         match self.pull_pieces(slice, name, from, extent.bytes) {
             Ok(()) => {}
             Err(why) => {

@@ -58,6 +58,13 @@ pub enum Question {
         /// Why.
         reason: String,
     },
+    /// What the portal of a node asks that of another; this package carries it and does not look inside. Answered in the portal's words.
+    Portal {
+        /// What is asked.
+        target: String,
+        /// About sites of these slices only.
+        slices: Vec<Slice>,
+    },
 }
 
 /// What a new member needs to know.

@@ -74,6 +74,8 @@ pub struct Status {
     pub acts: bool,
     /// Whether it cannot write and keeps silent.
     pub mute: bool,
+    /// Whether its disk has no room: it leads nothing, and copies nothing.
+    pub full: bool,
     /// Slices that this node leads.
     pub leads: u32,
     /// Slices with so many holders.
@@ -133,7 +135,7 @@ impl Shell {
                 bytes: holding.inventory().bytes(),
                 copies: holding.copies(&self.key),
                 copying_to: holding.copying().map(|(to, _)| to.to_string()),
-                suspended: (holding.suspended().iter())
+                suspended: (holding.suspended())
                     .filter(|node| holding.latest().nodes.contains(node))
                     .map(|node| node.to_string())
                     .collect(),
@@ -147,6 +149,9 @@ impl Shell {
             if !one.suspended.is_empty() {
                 unsettled.push(format!("slice {}: the copy of {} is in doubt", one.slice, one.suspended.join(", ")));
             }
+        }
+        if self.full.load(Ordering::Relaxed) {
+            unsettled.insert(0, "the disk of this node is full: it leads nothing, and copies nothing".into());
         }
         let owners: std::collections::BTreeSet<_> = members.map(|index| roster.record(index).owner()).collect();
         let nodes = (0..roster.len() as u32)
@@ -186,6 +191,7 @@ impl Shell {
             nodes,
             acts: core.may_act(),
             mute: self.mute.load(Ordering::Relaxed),
+            full: self.full.load(Ordering::Relaxed),
             leads: core.holdings().filter(|(slice, _)| core.leads(*slice, now_ms).is_some()).count() as u32,
             held_by,
             settled: unsettled.is_empty(),

@@ -1,16 +1,20 @@
 //! What is done now and then: crawls are compared with somebody, and sealed segments are read again, one after the other, so that damage
 //! is found before the last good copy is gone.
 
+use std::collections::BTreeSet;
 use std::sync::Arc;
+use std::sync::atomic::Ordering;
 use std::time::{Duration, Instant};
 
 use skep_archive::layout::SegmentId;
 use skep_archive::{State, WriterKey};
 
+use super::pull::name_of;
 use super::{Shell, lock};
 use crate::copy::Segment;
 use crate::limits::SCRUB_STEP_MS;
-use crate::node::Event;
+use crate::message::Range;
+use crate::node::{Event, Note, What};
 
 impl Shell {
     pub(super) fn tend(self: &Arc<Shell>) {
@@ -20,6 +24,7 @@ impl Shell {
         let mut turn = 0;
         while !self.rest(Duration::from_millis(SCRUB_STEP_MS.min(self.settings.compare_ms))) {
             let now = Instant::now();
+            self.look_for_room();
             if now >= compare {
                 compare = now + Duration::from_millis(self.settings.compare_ms);
                 let others = self.others();
@@ -42,6 +47,20 @@ impl Shell {
         }
     }
 
+    /// Without room on its disk a node leads nothing: others do, and it answers for what it has.
+    fn look_for_room(&self) {
+        let full = !self.archive.has_room().unwrap_or(true);
+        if self.full.swap(full, Ordering::Relaxed) == full {
+            return;
+        }
+        let why = match full {
+            true => "no room on the disk: this node leads and copies nothing before there is more",
+            false => "there is room on the disk again",
+        };
+        self.note(&Note { what: What::Full, peer: None, slice: None, why });
+        let _awake_already = self.events.try_send(Event::Tick);
+    }
+
     /// Waits; true when the node stops.
     pub(super) fn rest(&self, wait: Duration) -> bool {
         let stopped = lock(&self.stopped);
@@ -58,6 +77,12 @@ impl Shell {
             .filter(|segment| segment.state == State::Sealed && segment.name.id.writer != WriterKey::FOREIGN)
             .map(|segment| segment.name.id)
             .collect()
+    }
+
+    /// What others asked for could not be read: segments that do not verify are copied anew.
+    pub(super) fn look_at_those(&self, ranges: &[Range]) {
+        let asked: BTreeSet<SegmentId> = ranges.iter().map(|range| name_of(&range.segment).id).collect();
+        self.sealed().into_iter().filter(|id| asked.contains(id)).for_each(|id| self.look_at(id));
     }
 
     /// Reads a sealed segment; one that does not verify is copied anew from others.

@@ -183,7 +183,13 @@ impl World {
                 };
                 let count = others.iter().filter(holds).count();
                 if count < copies {
-                    let what = format!("node {node} deletes what {count} others hold");
+                    let state = |other: &usize| {
+                        let sim = &self.nodes[*other];
+                        let epoch = sim.links.get(&slice).and_then(|links| links.last()).map(|link| link.holders.epoch);
+                        format!("{other}: {epoch:?} there {} has {}", sim.core.is_some(), holds(&other))
+                    };
+                    let states: Vec<String> = others.iter().map(state).collect();
+                    let what = format!("node {node} deletes {extent:?}, which {count} others hold: {states:?}");
                     self.auditor.broke(Rule::Deleted, self.now_ms, slice, what);
                 }
             }

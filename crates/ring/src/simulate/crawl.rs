@@ -1,10 +1,10 @@
 //! What leaders do: visits to the site of a slice, each of which writes a little more of a segment.
 
 use super::actor::Actor;
-use super::world::{Happening, World};
+use super::world::{Happening, Sim, World};
 use crate::copy::{Extent, Segment};
 use crate::genesis::Slice;
-use crate::key::Hash;
+use crate::key::{Hash, Key};
 use crate::node::Event;
 
 /// Between two visits to the site of a slice.
@@ -34,7 +34,7 @@ impl World {
         }
         self.check_visit(node, slice, epoch);
         let sim = &mut self.nodes[node];
-        let writer = Hash::of("writer", &sim.seal.key().0).number() as u32;
+        let writer = writer_of(&sim.seal.key());
         let next = sim.next_number;
         let (number, visits) = sim.writing.entry(slice).or_insert((next, 0));
         if *visits == 0 {
@@ -44,8 +44,7 @@ impl World {
         let segment = Segment { writer, number: *number, half: 0, generation: 0 };
         let bytes = *visits * VISIT_BYTES;
         let sealed = *visits >= SEAL_VISITS;
-        let seal =
-            sealed.then(|| Hash::of("sealed", &[u64::from(writer), u64::from(*number)].map(u64::to_be_bytes).concat()));
+        let seal = sealed.then(|| seal_of(&segment));
         if sealed {
             sim.writing.remove(&slice);
         }
@@ -54,4 +53,38 @@ impl World {
         self.auditor.held.entry(slice).or_default().insert(node);
         self.tell(node, 50, Event::Grown { slice, extent });
     }
+
+    /// What a machine writes of a slice is closed.
+    pub(super) fn seal(&mut self, node: usize, slice: Slice) {
+        if let Some(extent) = close(&mut self.nodes[node], slice) {
+            self.tell(node, 50, Event::Grown { slice, extent });
+        }
+    }
+}
+
+fn close(sim: &mut Sim, slice: Slice) -> Option<Extent> {
+    let (number, visits) = sim.writing.remove(&slice).filter(|(_, visits)| *visits > 0)?;
+    let segment = Segment { writer: writer_of(&sim.seal.key()), number, half: 0, generation: 0 };
+    // It may have been lost, or let go.
+    sim.disk.get(slice, &segment)?;
+    let extent = Extent { segment, bytes: visits * VISIT_BYTES, seal: Some(seal_of(&segment)) };
+    sim.disk.put(slice, extent, false);
+    Some(extent)
+}
+
+/// Closes everything that a machine was writing.
+pub(super) fn close_all(sim: &mut Sim) {
+    let slices: Vec<Slice> = sim.writing.keys().copied().collect();
+    slices.into_iter().for_each(|slice| {
+        close(sim, slice);
+    });
+}
+
+/// By which the segments of a node are told from others.
+pub(super) fn writer_of(node: &Key) -> u32 {
+    Hash::of("writer", &node.0).number() as u32
+}
+
+fn seal_of(segment: &Segment) -> Hash {
+    Hash::of("sealed", &[u64::from(segment.writer), u64::from(segment.number)].map(u64::to_be_bytes).concat())
 }

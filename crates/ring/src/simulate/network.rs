@@ -1,6 +1,7 @@
 //! What lies between machines: delay, loss and cuts; and copies, which take their time.
 
 use super::actor::Actor;
+use super::crawl::writer_of;
 use super::world::{Happening, World};
 use crate::copy::Extent;
 use crate::genesis::Slice;
@@ -42,6 +43,11 @@ impl World {
         let failed = |why| Event::PullFailed { slice, from, segment, why };
         if !reachable {
             self.tell(node, 5000, failed(PullFault::Unreachable));
+            return;
+        }
+        if segment.writer == writer_of(&self.nodes[node].seal.key()) && extent.seal.is_none() {
+            // How its own segment ends only its writer can say, and it no longer knows.
+            self.tell(node, 1000, failed(PullFault::Own));
             return;
         }
         let there = self.nodes[source].disk.get(slice, &segment).copied();

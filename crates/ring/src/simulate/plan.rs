@@ -41,6 +41,9 @@ pub enum Plan {
     CheckLosses,
 }
 
+/// Who finds nobody to join tries again after so long.
+const TRY_AGAIN_MS: u64 = 60_000;
+
 impl World {
     pub(super) fn do_plan(&mut self, plan: Plan) {
         match plan {
@@ -94,21 +97,37 @@ impl World {
         }
     }
 
-    /// A node that was made enters: it begins with nothing, and tells its record.
+    /// A node that was made enters: whoever its ticket names and answers takes its record in, and tells it of everybody.
     fn join(&mut self, node: usize) {
-        self.start(node);
         if self.shared.is_some() {
+            self.start(node);
             self.announce(node);
             self.tell_whom_it_concerns(self.nodes[node].seal.key(), true);
             return;
         }
-        // Its ticket names somebody who is there.
-        let known = self.nodes.iter().enumerate().find_map(|(other, sim)| {
-            let view = sim.view.as_ref().filter(|view| other != node && view.roster.len() > 1)?;
-            view.roster.record_of(&sim.seal.key()).cloned()
-        });
-        let facts = known.map(Fact::Record).into_iter().collect();
-        self.handle(node, Event::Learn(facts));
+        if self.nodes[node].life > 0 {
+            // It is a member already.
+            self.start(node);
+            return;
+        }
+        let answers = |other: &usize| {
+            let view = self.nodes[*other].view.as_ref();
+            view.is_some_and(|view| view.roster.len() > 1) && self.reaches(node, *other) && self.reaches(*other, node)
+        };
+        let Some(host) = (0..self.nodes.len()).filter(|other| *other != node).find(answers) else {
+            // Whoever has a ticket tries again.
+            self.plan(TRY_AGAIN_MS, Plan::Join(node));
+            return;
+        };
+        // Records first: an absence says nothing about a node that is not known.
+        let (mut facts, others): (Vec<Fact>, Vec<Fact>) =
+            (self.view_of(host).roster.facts()).map(|(_, fact)| fact).partition(|fact| matches!(fact, Fact::Record(_)));
+        facts.extend(others);
+        let sim = &mut self.nodes[node];
+        sim.facts = facts;
+        let record = SignedRecord::new(sim.record.clone(), sim.seal.as_ref());
+        self.start(node);
+        self.handle(host, Event::Learn(vec![Fact::Record(Arc::new(record))]));
     }
 
     /// A newer record of a node enters the view that all share.

@@ -6,6 +6,7 @@ use std::sync::Arc;
 
 use super::actor::Actor;
 use super::auditor::Auditor;
+use super::crawl::close_all;
 use super::disk::Disk;
 use super::plan::Plan;
 use crate::chance::Chance;
@@ -253,8 +254,8 @@ impl World {
         let sim = &mut self.nodes[node];
         sim.life += 1;
         sim.started_ms = self.now_ms;
-        // A writer begins a new segment after any restart.
-        sim.writing.clear();
+        // After any restart a writer closes what it was writing, and begins anew.
+        close_all(sim);
         sim.leading.clear();
         sim.tick_ms = u64::MAX;
         let (life, key) = (sim.life, sim.seal.key());
@@ -392,7 +393,20 @@ impl World {
                     self.replayed.truncate(64);
                 }
                 let from = self.nodes[from].seal.key();
+                let adopted = match &message {
+                    Message::Adopt { epoch, .. } => Some(epoch.holders.slice),
+                    _ => None,
+                };
+                let new = adopted.filter(|slice| self.nodes[to].core.as_ref().is_some_and(|core| !core.has(*slice)));
                 self.handle(to, Event::Received { from, message });
+                // A slice that comes is told what the disk has of it: a crash may have come between a promise to delete and the deed.
+                let left: Vec<(Slice, Extent)> = new
+                    .into_iter()
+                    .flat_map(|slice| self.nodes[to].disk.slice(slice).map(move |blob| (slice, blob.extent)))
+                    .collect();
+                for (slice, extent) in left {
+                    self.handle(to, Event::Grown { slice, extent });
+                }
             }
             Happening::Tell { to, life, event } => {
                 if self.nodes[to].life == life {
@@ -478,6 +492,7 @@ impl World {
                 }
                 Action::Stop { .. } => {}
                 Action::Acknowledged { slice, segment, bytes } => self.acknowledged(node, slice, segment, bytes),
+                Action::Seal { slice } => self.seal(node, slice),
                 Action::Delete { slice } => self.delete(node, slice),
                 Action::Follow { .. } => {}
                 Action::Left => self.plan(120_000, Plan::Crash(node)),

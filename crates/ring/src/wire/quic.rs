@@ -133,11 +133,9 @@ impl Inner {
                 let Ok(Ok(connection)) = timeout(patience, async { incoming.await }).await else { return };
                 let from = Key(*connection.remote_id().as_bytes());
                 if let Some(peer) = inner.peer(from) {
-                    let mut current = lock(&peer.connection);
-                    if current.as_ref().is_none_or(|current| current.close_reason().is_some()) {
-                        *current = Some(connection.clone());
-                        peer.came.notify_waiters();
-                    }
+                    // Who connects anew has lost what there was, perhaps by a crash of which nothing is known here yet.
+                    *lock(&peer.connection) = Some(connection.clone());
+                    peer.came.notify_waiters();
                 }
                 inner.serve(from, connection).await;
             });

@@ -92,6 +92,8 @@ impl Demo {
         let talk = talk.map_err(failed("the log of a node cannot be written"))?;
         let mut command = self.skep(number)?;
         command.args(["node", "--listen", &node.listen.to_string(), "--portal", &node.portal.to_string()]);
+        // However this process ends, its nodes hear of it and end too.
+        command.arg("--until-input-ends").stdin(Stdio::piped());
         if let Some(ticket) = ticket {
             command.args(["--join", ticket]);
         }
@@ -172,13 +174,16 @@ const KEYS: &str =
 /// Until it is ended by a key, by Ctrl-C, or because nobody can type any more.
 pub fn run(nodes: usize, folder: &Path, sites: u16) -> Result<Exit> {
     std::fs::create_dir_all(folder).map_err(failed("there is no folder for the demo"))?;
-    let (say_line, lines) = channel();
+    let (say_line, lines) = channel::<Option<String>>();
     let interrupted: Sender<Option<String>> = say_line.clone();
     let _watch = signals::watch(move || drop(interrupted.send(None)), || ())?;
     let mut demo = Demo { folder: folder.to_owned(), sites, nodes: Vec::new() };
     for _ in 0..nodes.clamp(1, NODES_MAX) {
         demo.add()?;
         wait_for(&demo)?;
+        if lines.try_recv().is_ok() {
+            return Ok(Exit::Done);
+        }
     }
     let seeds: Vec<String> = SITES.iter().map(|site| format!("http://{site}/")).collect();
     let mut words = vec!["crawl", "--network", "--name", NAME, "--pace", "none"];

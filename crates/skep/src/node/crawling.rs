@@ -19,7 +19,7 @@ const STOP_AGAIN: Duration = Duration::from_millis(50);
 const AGAIN: Duration = Duration::from_secs(5);
 
 /// Runs what the network crawls, until the process is to end or the node has left.
-pub fn supervise(owned: &Owned, node: &Arc<Node>, fetch: &Fetch) {
+pub fn supervise(owned: &Owned, node: &Arc<Node>, fetch: &Fetch, hands: Hands) {
     let glue = &node.glue;
     let mut current: Option<Crawl> = None;
     while let Some(wanted) = glue.wait(current.as_ref()) {
@@ -32,7 +32,7 @@ pub fn supervise(owned: &Owned, node: &Arc<Node>, fetch: &Fetch) {
             continue;
         };
         std::thread::scope(|scope| {
-            let begun = scope.spawn(|| run(owned, node, &crawl, fetch));
+            let begun = scope.spawn(|| run(owned, node, &crawl, fetch, hands));
             node.shell.want(true);
             let mut goes_on = true;
             while !begun.is_finished() {
@@ -59,7 +59,7 @@ pub fn supervise(owned: &Owned, node: &Arc<Node>, fetch: &Fetch) {
     }
 }
 
-fn run(owned: &Owned, node: &Node, crawl: &Crawl, fetch: &Fetch) -> Result<()> {
+fn run(owned: &Owned, node: &Node, crawl: &Crawl, fetch: &Fetch, hands: Hands) -> Result<()> {
     let wrong = |error: &dyn std::fmt::Display| {
         Failure::new(format!("the network's crawl {} cannot be set up", crawl.name)).because(error)
     };
@@ -68,9 +68,11 @@ fn run(owned: &Owned, node: &Node, crawl: &Crawl, fetch: &Fetch) -> Result<()> {
     if let Some(known) = skep_crawl::Settings::load(&folder, &crawl.name)? {
         (settings.number, settings.pass) = (known.number, known.pass);
     }
-    let job = Job { settings, fetch: fetch.clone(), each: false, text: false, hands: Hands::default(), network: true };
+    let job = Job { settings, fetch: fetch.clone(), each: false, text: false, hands, network: true };
     let judges = Some(Arc::new(Judged(owned.archive.clone())) as Arc<dyn skep_crawl::Judges>);
-    let run = Run { judges, share: Some(node.glue.share()), ..job.run()? };
+    // What this node leads it hands out; what comes back is kept here, where the slice is led.
+    let others = hands.contributors.then(|| crate::contributors::others(owned, hands.only)).transpose()?;
+    let run = Run { judges, others, share: Some(node.glue.share()), ..job.run()? };
     let running = owned.crawls.begin(&crawl.name)?;
     crate::crawl::raise_open_files();
     node.glue.begins(&crawl.name, &running.control);
@@ -91,7 +93,8 @@ pub fn network_crawl(owned: &Owned, job: &Job, tell: &mut dyn Tell) -> Result<Ex
     let node = owned.ring.node()?;
     if job.hands.contributors || !job.fetch.headers.is_empty() || !job.fetch.cookies.is_empty() {
         return Err(Failure::new("a crawl of the network has no cookies, headers or contributors")
-            .because("what is fetched with secrets stays where it was fetched, and is copied to nobody"));
+            .because("what is fetched with secrets stays where it was fetched, and is copied to nobody")
+            .hint("each node hands out what it leads if it is started so: `skep node --contributors`"));
     }
     if let Some(other) = node.glue.wanted().filter(|other| other.name != job.settings.name) {
         return Err(Failure::new(format!("the network crawls {} already", other.name)).hint(format!(
@@ -145,7 +148,7 @@ pub fn stop(node: &Arc<Node>, name: &str) -> Result<Exit> {
     Ok(Exit::Done)
 }
 
-fn spread(node: &Arc<Node>, crawl: Crawl) -> Result<()> {
+pub fn spread(node: &Arc<Node>, crawl: Crawl) -> Result<()> {
     node.glue.take(crawl.clone())?;
     node.shell.spread_crawl(&crawl);
     Ok(())

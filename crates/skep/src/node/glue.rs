@@ -7,14 +7,14 @@ use serde_json::Value;
 use skep_archive::settings as files;
 use skep_crawl::Control;
 use skep_crawl::sharing::{self, Leading, Outlet, Share};
-use skep_portal::Elsewhere;
+use skep_portal::{Asker, Elsewhere, Everywhere, Wish};
 use skep_ring::links::{Batch, Link};
 use skep_ring::message::Politeness;
 use skep_ring::node::{Note, What};
 use skep_ring::shell::{Back, Crawl, Shell, Taken, Work};
 use skep_ring::{Key, Slice};
 use skep_url::Url;
-use std::collections::{BTreeMap, HashMap};
+use std::collections::{BTreeMap, HashMap, HashSet};
 use std::path::{Path, PathBuf};
 use std::sync::{Arc, Condvar, Mutex, MutexGuard, OnceLock, PoisonError, Weak};
 use std::time::Instant;
@@ -40,6 +40,8 @@ struct State {
     /// What this node leads: until when, and what was known of its sites.
     leases: HashMap<Slice, (Instant, Vec<u8>)>,
     progress: Value,
+    /// Answers the portals of other nodes.
+    asker: Option<Asker>,
     stopped: bool,
 }
 
@@ -98,6 +100,11 @@ impl Glue {
         files::store(&self.path, &file, 0o644)?;
         self.changed.notify_all();
         Ok(true)
+    }
+
+    /// The portal answers from now on.
+    pub fn serves(&self, asker: Asker) {
+        self.lock().asker = Some(asker);
     }
 
     /// The crawl that the network runs: of those that go on, the newest.
@@ -216,6 +223,14 @@ impl Work for Glue {
         }
     }
 
+    fn answer(&self, target: &str, slices: &[Slice]) -> std::result::Result<Vec<u8>, String> {
+        let asker = self.lock().asker.clone().ok_or("this node has no portal")?;
+        let shell = self.shell().ok_or("this node ends")?;
+        let held: HashSet<Slice> = slices.iter().copied().collect();
+        let said = asker.answer(target, name_of(slices.iter()), &|hash| held.contains(&shell.slice_of(hash)))?;
+        Ok(said.to_string().into_bytes())
+    }
+
     fn note(&self, note: &Note) {
         // What happens all the time is counted, not told.
         if self.json || matches!(note.what, What::Lease | What::Audited | What::Epoch | What::Repair | What::Present) {
@@ -258,6 +273,12 @@ impl Outlet for Way {
     }
 }
 
+/// Tells some slices from others.
+fn name_of<'s>(slices: impl Iterator<Item = &'s Slice>) -> u64 {
+    let bytes: Vec<u8> = slices.flat_map(|slice| slice.to_le_bytes()).collect();
+    skep_ring::Hash::of("skep slices", &bytes).number()
+}
+
 /// What other nodes hold, for the portal.
 pub struct Others(pub Arc<super::Node>);
 
@@ -284,6 +305,33 @@ impl Elsewhere for Others {
         crate::ring::status(&self.0)
     }
 
+    fn everywhere(&self, target: &dyn Fn(usize) -> String) -> Everywhere {
+        let shell = self.0.shell.clone();
+        let told = shell.everywhere(target);
+        let name = name_of(told.here.iter());
+        let here = told.here;
+        Everywhere {
+            name,
+            here: Box::new(move |hash| here.contains(&shell.slice_of(hash))),
+            said: told.said.iter().filter_map(|said| serde_json::from_slice(said).ok()).collect(),
+            nodes: told.nodes,
+            silent: told.silent,
+        }
+    }
+
+    fn owner_proof(&self, host: &str) -> (String, String) {
+        (super::owners::PLACE.to_owned(), super::owners::line(&self.0, host))
+    }
+
+    fn owner_wish(&self, host: &str, wish: Wish) -> std::result::Result<String, String> {
+        super::owners::wish(&self.0, host, wish).map_err(|failure| failure.what)
+    }
+
+    fn portal_of(&self, site_hash: u32) -> Option<String> {
+        let shell = &self.0.shell;
+        self.0.lead_away.then(|| shell.portal_of(shell.slice_of(site_hash))).flatten()
+    }
+
     fn seed(&self, urls: Vec<String>) -> std::result::Result<Value, String> {
         super::crawling::seed(&self.0, urls).map_err(|failure| failure.what)
     }
@@ -299,6 +347,7 @@ impl Elsewhere for Others {
                 "1 if every slice has its holders and all have all that is here.",
                 u64::from(status.settled),
             ),
+            ("skep_ring_full", "1 if the disk of this node has no room.", u64::from(status.full)),
             ("skep_ring_led", "Slices that this node leads.", u64::from(status.leads)),
             ("skep_ring_held", "Slices that this node holds.", status.held.len() as u64),
             ("skep_ring_sent_bytes", "Bytes said and answered to other nodes.", status.traffic.0),

@@ -89,6 +89,7 @@ pub fn join(typed: &Typed, ticket: &str, place: &Place) -> Result<(Membership, A
                 .because(why)
                 .hint("is a node of the network running, and reachable from here? `skep network invite` there makes a new ticket")
         })?;
+    crate::network::agrees(&membership)?;
     make_archive(place, &membership, secret)?;
     Ok((membership, wire, facts))
 }

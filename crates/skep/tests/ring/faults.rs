@@ -1,10 +1,14 @@
 //! What goes wrong with machines, disks and networks, and what must hold all the same.
 
 use crate::ring::{Ring, alone};
+use crate::small::Small;
 use std::os::unix::fs::FileExt;
 
 /// Pages of each site.
 const PAGES: u32 = 6;
+
+/// Room for a node with all its tables, and the reserve that it keeps free.
+const DISK_MEGABYTES: u32 = 320;
 
 /// Waits until the crawl is well under way.
 fn under_way(ring: &Ring, visits: u64) {
@@ -16,7 +20,7 @@ fn under_way(ring: &Ring, visits: u64) {
 }
 
 #[test]
-fn nodes_that_are_killed_restarted_or_come_and_go_during_a_crawl_lose_nothing() {
+fn nodes_that_are_killed_restarted_lost_or_come_and_go_during_a_crawl_lose_nothing() {
     let expected = alone(PAGES);
     let mut ring = Ring::of(5, PAGES);
     ring.crawl(0);
@@ -43,6 +47,42 @@ fn nodes_that_are_killed_restarted_or_come_and_go_during_a_crawl_lose_nothing() 
     ring.start(3, &[]);
     ring.start(4, &[]);
     ring.settled();
+
+    // One is lost with its disk: what it held is copied from others.
+    ring.kill(3);
+    std::fs::remove_dir_all(ring.archive(3)).expect("its disk is gone");
+    ring.until("repaired", &ring.up(), |all| all.iter().all(|one| one["settled"] == true));
+    ring.is_on(&expected, 3);
+    ring.portals_answer(&expected);
+
+    // All are restarted, one after the other.
+    for node in ring.up() {
+        ring.stop(node);
+        ring.start(node, &[]);
+    }
+    ring.until("settled again", &ring.up(), |all| all.iter().all(|one| one["settled"] == true && one["acts"] == true));
+    ring.is_on(&expected, 3);
+    ring.portals_answer(&expected);
+}
+
+#[test]
+fn two_nodes_that_are_lost_at_once_with_their_disks_take_nothing_with_them() {
+    let expected = alone(3);
+    let mut ring = Ring::of(5, 3);
+    ring.crawl(0);
+    ring.crawled(&expected);
+    ring.is_on(&expected, 3);
+    // Of some slices one holder remains, which is too few to agree upon anything: it goes on alone, and others copy from it.
+    for node in [1, 3] {
+        ring.kill(node);
+        std::fs::remove_dir_all(ring.archive(node)).expect("its disk is gone");
+    }
+    ring.portals_answer(&expected);
+    ring.until("repaired", &ring.up(), |all| all.iter().all(|one| one["settled"] == true && one["acts"] == true));
+    ring.is_on(&expected, 3);
+    assert_eq!(ring.union(), expected);
+    ring.portals_answer(&expected);
+    ring.is_polite();
 }
 
 #[test]
@@ -68,6 +108,35 @@ fn a_ring_that_is_split_under_a_crawl_hurries_nobody_and_heals() {
     assert!(ring.fetches().len() >= before);
     ring.is_on(&expected, 3);
     ring.is_polite();
+    ring.portals_answer(&expected);
+}
+
+#[test]
+fn a_node_whose_disk_is_full_says_so_and_the_others_carry_on() {
+    let expected = alone(PAGES);
+    let mut ring = Ring::new(PAGES);
+    let small = Small::mount(&ring.archive(1), DISK_MEGABYTES);
+    for _ in 1..5 {
+        ring.join();
+    }
+    ring.settled();
+    ring.crawl(0);
+    under_way(&ring, 10);
+    small.fill();
+    ring.until("it says that its disk is full", &[1], |all| {
+        all.iter().all(|one| (one["full"] == true || one["mute"] == true) && one["leads"] == 0)
+    });
+    // The others crawl everything, and each page is on two of them at least.
+    let others = [0, 2, 3, 4];
+    ring.crawled_by(&others, &expected);
+    ring.is_polite();
+    ring.portals_answer(&expected);
+    assert!(ring.skep(1, &["ring"]).text().contains("disk"), "{}", ring.skep(1, &["ring"]).text());
+    // When there is room again it goes on by itself.
+    small.empty();
+    ring.settled();
+    ring.is_on(&expected, 3);
+    assert_eq!(ring.union(), expected);
     ring.portals_answer(&expected);
 }
 

@@ -2,9 +2,11 @@
 
 mod faults;
 mod net;
+mod owners;
 mod ring;
 #[path = "../site/mod.rs"]
 mod site;
+mod small;
 
 use ring::{Ring, alone};
 use std::time::{Duration, Instant};
@@ -24,6 +26,18 @@ fn five_nodes_crawl_as_one_and_keep_everything_three_times() {
     let writers = ring.up().into_iter().filter(|node| ring.status(*node)["leads"].as_u64() > Some(0)).count();
     assert!(writers >= 3, "{writers} nodes lead");
     ring.portals_answer(&expected);
+    // Copies are counted once, whoever is asked.
+    let counts: Vec<serde_json::Value> = (ring.up().into_iter())
+        .map(|node| serde_json::from_str(&ring.get(node, "/api/v1/statistics").1).expect("statistics"))
+        .collect();
+    let of = |one: &serde_json::Value, name: &str| one[name].as_u64().expect("a number");
+    for one in &counts {
+        assert_eq!(of(one, "silent"), 0);
+        assert!(of(one, "captures") >= expected.len() as u64, "{one}");
+        for name in ["captures", "urls", "hosts", "bytes"] {
+            assert_eq!(of(one, name), of(&counts[0], name), "{name}");
+        }
+    }
 
     // When there is nothing to do, next to nothing is said and done, and nothing ever to anybody else.
     ring.skep(1, &["ring", "stop", ring::CRAWL]).exits(0);

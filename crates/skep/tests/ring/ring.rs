@@ -14,7 +14,7 @@ use std::time::{Duration, Instant};
 /// How long anything may take before it counts as a hang.
 pub const PATIENCE: Duration = Duration::from_secs(120);
 /// As fast as it goes on a busy machine without calling anybody absent who is there.
-const TIMES: &str = "ping=0.5s,silence=4s,unseen=6s,compare=1s,lease=6s,rank=0.5s,recover=15s,repair-late=8s,repair-soon=6s,keep=5s,\
+pub const TIMES: &str = "ping=0.5s,silence=4s,unseen=6s,compare=1s,lease=6s,rank=0.5s,recover=15s,repair-late=8s,repair-soon=6s,keep=5s,\
                      summary=2s,audit=4s,answer=2s,tail=0.2s";
 pub const CRAWL: &str = "bees";
 
@@ -88,12 +88,17 @@ fn kept(archive: &std::path::Path, web: &Web) -> BTreeSet<(String, String)> {
 impl Ring {
     /// A network whose first node runs, and a web to crawl.
     pub fn new(pages: u32) -> Ring {
+        Ring::timed(pages, TIMES)
+    }
+
+    /// The same, with other durations.
+    pub fn timed(pages: u32, times: &str) -> Ring {
         let mut net = Net::new();
         let web = serve(plan(pages, |number| net.web(number)));
         let first = net.machine();
         let mut ring = Ring { net, site: Site::new(), web, nodes: vec![None] };
         let listen = format!("{}:7079", ring.net.of(first));
-        let typed = ["network", "create", "--name", "meadow", "--slices", "16", "--listen", &listen, "--times", TIMES];
+        let typed = ["network", "create", "--name", "meadow", "--slices", "16", "--listen", &listen, "--times", times];
         ring.skep(0, &typed).exits(0);
         ring.start(0, &[]);
         ring
@@ -101,12 +106,16 @@ impl Ring {
 
     /// With so many nodes, settled.
     pub fn of(nodes: usize, pages: u32) -> Ring {
-        let mut ring = Ring::new(pages);
-        for _ in 1..nodes {
-            ring.join();
+        Ring::new(pages).grown(nodes)
+    }
+
+    /// So many nodes in all, settled.
+    pub fn grown(mut self, nodes: usize) -> Ring {
+        for _ in self.nodes.len()..nodes {
+            self.join();
         }
-        ring.settled();
-        ring
+        self.settled();
+        self
     }
 
     pub fn archive(&self, node: usize) -> PathBuf {
@@ -191,6 +200,16 @@ impl Ring {
         self.skep(node, &["--json", "ring"]).json().pop().unwrap_or_default()
     }
 
+    /// How a node stands, for whoever looks why a test failed.
+    fn tell(&self, node: usize) {
+        let mut status = self.status(node);
+        let held = status["held"].take();
+        status["nodes"].as_array_mut().into_iter().flatten().for_each(|node| node["places"] = Value::Null);
+        eprintln!("node {node}: {status}");
+        held.as_array().into_iter().flatten().for_each(|one| eprintln!("  {one}"));
+        eprintln!("{}", self.said(node));
+    }
+
     /// Waits until something is so at all nodes that run.
     pub fn until(&self, what: &str, nodes: &[usize], so: impl Fn(&[Value]) -> bool) -> Vec<Value> {
         let since = Instant::now();
@@ -200,11 +219,7 @@ impl Ring {
                 return statuses;
             }
             if since.elapsed() > PATIENCE {
-                for (node, status) in nodes.iter().zip(&statuses) {
-                    let mut short = status.clone();
-                    short["held"] = Value::Null;
-                    eprintln!("node {node}: {short}\n{}", self.said(*node));
-                }
+                nodes.iter().for_each(|node| self.tell(*node));
                 panic!("never {what}");
             }
             std::thread::sleep(Duration::from_millis(200));
@@ -244,6 +259,22 @@ impl Ring {
         }
     }
 
+    /// Waits until these nodes have nothing left to do, and have captured everything that is expected, on two of them at least.
+    pub fn crawled_by(&self, nodes: &[usize], expected: &BTreeSet<(String, String)>) {
+        let since = Instant::now();
+        loop {
+            let each: Vec<_> = nodes.iter().map(|node| kept(&self.archive(*node), &self.web)).collect();
+            let on = |page: &(String, String)| each.iter().filter(|kept| kept.contains(page)).count();
+            let short = expected.iter().map(|page| (page, on(page))).find(|(_, on)| *on < 2);
+            let Some((page, on)) = short else { return };
+            if since.elapsed() > PATIENCE {
+                self.up().into_iter().for_each(|node| self.tell(node));
+                panic!("{page:?} is on {on} of {nodes:?}");
+            }
+            std::thread::sleep(Duration::from_millis(200));
+        }
+    }
+
     /// What each node that runs holds.
     pub fn each(&self) -> BTreeMap<usize, BTreeSet<(String, String)>> {
         self.up().into_iter().map(|node| (node, kept(&self.archive(node), &self.web))).collect()
@@ -263,16 +294,32 @@ impl Ring {
             };
             let short = expected.iter().map(|page| (page, on(page))).find(|(_, on)| on.len() < copies);
             let Some((page, on)) = short else { return };
-            assert!(since.elapsed() < PATIENCE, "{page:?} is on {on:?}");
+            if since.elapsed() > PATIENCE {
+                self.up().into_iter().for_each(|node| self.tell(node));
+                panic!("{page:?} is on {on:?}");
+            }
             std::thread::sleep(Duration::from_millis(200));
         }
     }
 
     /// Asks a node's portal.
     pub fn get(&self, node: usize, target: &str) -> (u16, String) {
+        self.asked(node, &format!("GET {target}"), "")
+    }
+
+    /// Sends a form to a node's portal.
+    pub fn post(&self, node: usize, target: &str, form: &str) -> (u16, String) {
+        self.asked(node, &format!("POST {target}"), form)
+    }
+
+    fn asked(&self, node: usize, what: &str, form: &str) -> (u16, String) {
         let at = format!("{}:7070", self.net.of(node));
         let mut stream = TcpStream::connect(&at).expect("a portal listens");
-        write!(stream, "GET {target} HTTP/1.1\r\nHost: {at}\r\nConnection: close\r\n\r\n").expect("it is sent");
+        let length = match form.len() {
+            0 => String::new(),
+            length => format!("Content-Type: application/x-www-form-urlencoded\r\nContent-Length: {length}\r\n"),
+        };
+        write!(stream, "{what} HTTP/1.1\r\nHost: {at}\r\nConnection: close\r\n{length}\r\n{form}").expect("it is sent");
         let mut bytes = Vec::new();
         stream.read_to_end(&mut bytes).expect("an answer");
         let text = String::from_utf8_lossy(&bytes).into_owned();

@@ -13,7 +13,7 @@ use std::time::Duration;
 
 use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _};
 use tokio::net::{TcpListener, TcpStream, UdpSocket};
-use tokio::sync::watch;
+use tokio::sync::{Mutex, watch};
 use tokio::task::JoinSet;
 
 use crate::chance::Chance;
@@ -100,19 +100,28 @@ async fn datagram(shared: Arc<Shared>, udp: Arc<UdpSocket>, message: Vec<u8>, fr
     }
 }
 
-/// Messages over TCP, each after its length.
-async fn connection(shared: Arc<Shared>, mut stream: TcpStream) -> io::Result<()> {
+/// Messages over TCP, each after its length. One that is answered late holds up no other.
+async fn connection(shared: Arc<Shared>, stream: TcpStream) -> io::Result<()> {
+    let (mut read, write) = stream.into_split();
+    let write = Arc::new(Mutex::new(write));
+    let mut answering = JoinSet::new();
     loop {
         let patience = Duration::from_millis(limits::REQUEST_HEAD_MS);
-        let length = tokio::time::timeout(patience, stream.read_u16()).await??;
+        let length = tokio::time::timeout(patience, read.read_u16()).await??;
         let mut message = vec![0; usize::from(length)];
-        tokio::time::timeout(patience, stream.read_exact(&mut message)).await??;
+        tokio::time::timeout(patience, read.read_exact(&mut message)).await??;
         let Some(question) = Question::read(&message) else {
             return Ok(());
         };
-        for answer in answers(&shared, &question, TCP_BYTES_MAX, true).await {
-            stream.write_u16(u16::try_from(answer.len()).unwrap_or(u16::MAX)).await?;
-            stream.write_all(&answer).await?;
+        while answering.try_join_next().is_some() {}
+        if answering.len() < limits::DNS_UNDER_WAY_MAX {
+            let (shared, write) = (shared.clone(), write.clone());
+            answering.spawn(async move {
+                for answer in answers(&shared, &question, TCP_BYTES_MAX, true).await {
+                    let length = u16::try_from(answer.len()).unwrap_or(u16::MAX).to_be_bytes();
+                    let _who_asked_may_be_gone = write.lock().await.write_all(&[&length, &answer[..]].concat()).await;
+                }
+            });
         }
     }
 }

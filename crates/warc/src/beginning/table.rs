@@ -52,13 +52,18 @@ impl Code {
     }
 }
 
+/// How many codes have each length. Whoever reads the lengths counts them, because there it costs next to nothing.
+pub(super) type Counts = [u16; CODE_BITS_MAX + 1];
+
 /// Fills a table for these codes, which come in the order of their symbols. `entries` say what each symbol means, without the bits of
 /// its code.
-pub(super) fn build(codes: &[Code], root: u32, entries: &[u32], table: &mut [u32]) -> Result<Filled, Unreadable> {
-    let mut counts = [0u16; CODE_BITS_MAX + 1];
-    for code in codes {
-        counts[code.length()] += 1;
-    }
+pub(super) fn build(
+    codes: &[Code],
+    counts: &Counts,
+    root: u32,
+    entries: &[u32],
+    table: &mut [u32],
+) -> Result<Filled, Unreadable> {
     let mut offsets = [0u16; CODE_BITS_MAX + 2];
     let mut left = 1i32;
     for length in 1..=CODE_BITS_MAX {
@@ -85,8 +90,9 @@ pub(super) fn build(codes: &[Code], root: u32, entries: &[u32], table: &mut [u32
     let mut number = 0usize;
     let mut end = 1usize;
     for length in 1..=root {
-        if filled == Filled::Complete {
-            table.copy_within(..end, end);
+        // Before the first code there is nothing to double.
+        if filled == Filled::Complete && number > 0 {
+            double(table, end);
         }
         end *= 2;
         number *= 2;
@@ -129,6 +135,19 @@ pub(super) fn build(codes: &[Code], root: u32, entries: &[u32], table: &mut [u32
         }
     }
     Ok(filled)
+}
+
+/// Entries that are copied at once.
+const PIECE: usize = 16;
+
+/// Repeats the first `end` entries behind them, in pieces of one length: tables are small, and calling for a copy of any length costs as
+/// much as the copy. What a piece writes too much is written over by the next doubling.
+#[inline]
+fn double(table: &mut [u32], end: usize) {
+    for at in (0..end).step_by(PIECE) {
+        let piece: [u32; PIECE] = *table[at..].first_chunk().expect("no table is smaller than a piece");
+        table[end + at..end + at + PIECE].copy_from_slice(&piece);
+    }
 }
 
 /// The lowest `length` bits (up to 16) in the opposite order.

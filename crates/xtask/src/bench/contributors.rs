@@ -12,7 +12,10 @@ pub fn bandwidth(workspace: &Workspace, options: &Options) -> Result<()> {
     let hosts = options.count.unwrap_or(limits::BANDWIDTH_HOSTS).to_string();
     let pages = limits::BANDWIDTH_PAGES.to_string();
     let name = "a_daily_scan_costs_the_node_a_twenty_fifth_of_what_is_fetched";
-    long::test(workspace, "skep", FILE, name, &[("SKEP_HOSTS", &hosts), ("SKEP_PAGES", &pages)])
+    let contributors = limits::BANDWIDTH_CONTRIBUTORS.to_string();
+    let asked =
+        [("SKEP_HOSTS", hosts.as_str()), ("SKEP_PAGES", pages.as_str()), ("SKEP_CONTRIBUTORS", contributors.as_str())];
+    long::test(workspace, "skep", FILE, name, &asked)
 }
 
 /// URLs handed out and taken back, and the processor time of a contributor beside that of a crawl.

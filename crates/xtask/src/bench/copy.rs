@@ -1,4 +1,5 @@
-//! Segments copied from one node to another, verified, beside the same bytes over a bare stream and over TLS on TCP.
+//! Segments copied from one node to another, verified, beside the same bytes over a bare stream and over TLS on TCP; then what copying
+//! costs a crawl.
 
 use super::best;
 use crate::limits;
@@ -32,5 +33,5 @@ pub fn run(workspace: &Workspace, options: &Options) -> Result<()> {
         "copying: {share:.2} of a bare stream per CPU second: {verdict} (asked at least {})",
         limits::COPY_SHARE_MIN
     );
-    Ok(())
+    super::ring::run(workspace)
 }

@@ -11,7 +11,7 @@
 #[path = "../../../skep/tests/site/nginx.rs"]
 pub(super) mod nginx;
 mod programs;
-mod site;
+pub(super) mod site;
 
 use crate::limits;
 use crate::long::{self, Options};

@@ -31,6 +31,14 @@ pub fn run(workspace: &Workspace, options: &Options) -> Result<()> {
     println!("wall clock on all cores; pages of about 6 kB, each with one paragraph of forty changed\n");
     say("events from captures, pages that are new", rate("new", "events")?, 10_000.0, "a second");
     say("events from captures, pages whose text changed", rate("changed", "events")?, 10_000.0, "a second");
+    for part in ["new", "changed"] {
+        let cpu = number(&format!("/{part}/cpu_seconds"))?;
+        let threads = cpu / number(&format!("/{part}/seconds"))?;
+        println!(
+            "  {part}: {:.0} µs of CPU time an event, {threads:.2} cores busy",
+            cpu * 1e6 / number(&format!("/{part}/events"))?
+        );
+    }
     say("check lines of pages that are as before", rate("checks", "lines")?, 50_000.0, "a second");
     say("replayed to one consumer, as lines of JSON", rate("replay", "events")?, 500_000.0, "a second");
     say("the same over HTTP", rate("replay_http", "events")?, 500_000.0, "a second");

@@ -23,7 +23,7 @@ pub use read_back::{KnownUrl, read_back};
 use super::batch::{Batch, Told};
 use super::carrier::Trouble;
 use crate::limits::POSTGRES_URL_BYTES_MAX;
-use rows::Rows;
+pub use rows::Rows;
 
 pub struct Postgres {
     url: String,
@@ -42,6 +42,11 @@ impl Postgres {
         self.client = None;
     }
 
+    /// Whose rows they are.
+    pub fn archive(&self) -> &str {
+        &self.archive
+    }
+
     async fn client(&mut self) -> Result<&mut Client, Trouble> {
         if self.client.as_ref().is_none_or(Client::is_closed) {
             let mut client = connect::connect(&self.url).await.map_err(Trouble::later)?;
@@ -56,9 +61,16 @@ impl Postgres {
             let why = format!("a URL of {} bytes is more than an index of PostgreSQL can hold", event.url.len());
             return Err(Trouble::Refused { why });
         }
-        let rows = Rows::of(&self.archive, &batch.node, events);
+        let some;
+        let rows = match &batch.rows {
+            Some(rows) if events.len() == batch.events.len() => rows,
+            _ => {
+                some = Rows::of(&self.archive, &batch.node, events);
+                &some
+            }
+        };
         let transaction = self.client().await?.transaction().await.map_err(trouble)?;
-        write(&transaction, &rows).await.map_err(trouble)?;
+        write(&transaction, rows).await.map_err(trouble)?;
         transaction.commit().await.map_err(trouble)
     }
 

@@ -12,6 +12,7 @@ use crate::event::Details;
 use crate::limits::POSTGRES_URL_BYTES_MAX;
 
 /// The rows of some events.
+#[derive(Debug)]
 pub struct Rows {
     pub archive: String,
     pub changes: Bytes,

@@ -1,4 +1,4 @@
-//! Copies a file record by record, one gzip member each with the lengths that let a reader step over it: `copy IN OUT`. Heads and blocks
+//! Copies a file record by record, one gzip member each with the lengths that let a reader step over it: `copy_records IN OUT`. Heads and blocks
 //! stay as they are.
 
 use skep_warc::{Options, Reader, repair};
@@ -7,7 +7,7 @@ use std::io::BufWriter;
 fn main() -> std::io::Result<()> {
     let arguments: Vec<String> = std::env::args().skip(1).collect();
     let [from, to] = arguments.as_slice() else {
-        eprintln!("copy IN OUT");
+        eprintln!("copy_records IN OUT");
         std::process::exit(2);
     };
     let mut out = BufWriter::new(std::fs::File::create_new(to)?);

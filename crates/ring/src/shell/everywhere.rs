@@ -1,0 +1,116 @@
+//! Questions about everything: each slice is answered for by one node that holds it, so that copies are counted once. Who is silent is
+//! done without, and another holder asked instead.
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::io::Read;
+use std::sync::Arc;
+use std::time::{Duration, Instant};
+
+use super::question::{Question, is_yes};
+use super::{Shell, lock};
+use crate::genesis::Slice;
+use crate::key::Key;
+use crate::limits::{ANSWER_BYTES_MAX, EVERYWHERE_AT_ONCE_MAX, EVERYWHERE_MS_MAX, EVERYWHERE_ROUNDS_MAX};
+
+/// What all nodes together said.
+#[derive(Debug, Default)]
+pub struct Everywhere {
+    /// Slices for which this node answers itself.
+    pub here: BTreeSet<Slice>,
+    /// What each of the others said.
+    pub said: Vec<Vec<u8>>,
+    /// How many were to answer, this node among them.
+    pub nodes: usize,
+    /// Slices for which nobody answered.
+    pub silent: usize,
+}
+
+impl Shell {
+    /// Asks about everything that is not here. `target` is told how many nodes answer, this one among them.
+    pub fn everywhere(self: &Arc<Shell>, target: &dyn Fn(usize) -> String) -> Everywhere {
+        let all = self.genesis().slices();
+        let mut failed = BTreeSet::new();
+        let mut shares = self.share(0..all, &failed);
+        let mut told = Everywhere { nodes: shares.len().max(1), ..Everywhere::default() };
+        let target = target(told.nodes);
+        let mut answered = 0;
+        for _ in 0..EVERYWHERE_ROUNDS_MAX {
+            let here = shares.remove(&self.key).unwrap_or_default();
+            answered += here.len();
+            told.here.extend(here);
+            let mut missed = Vec::new();
+            let asked: Vec<(Key, Vec<Slice>)> = std::mem::take(&mut shares).into_iter().collect();
+            for part in asked.chunks(EVERYWHERE_AT_ONCE_MAX) {
+                for ((node, slices), said) in part.iter().zip(self.ask_all(part, &target)) {
+                    match said {
+                        Ok(said) => {
+                            told.said.push(said);
+                            answered += slices.len();
+                        }
+                        Err(_) => {
+                            failed.insert(*node);
+                            missed.extend(slices);
+                        }
+                    }
+                }
+            }
+            if missed.is_empty() {
+                break;
+            }
+            shares = self.share(missed.into_iter(), &failed);
+        }
+        told.silent = all as usize - answered;
+        told
+    }
+
+    /// Who answers for which of these slices: this node where it can, else the quickest holder that is there. Slices that nobody holds
+    /// who is there are not among them.
+    fn share(&self, slices: impl Iterator<Item = Slice>, without: &BTreeSet<Key>) -> BTreeMap<Key, Vec<Slice>> {
+        let quickness = lock(&self.quickness).clone();
+        let machine = lock(&self.machine);
+        let (view, core) = (&machine.node.view, &machine.node.core);
+        let there = |node: &Key| {
+            let present = view.roster.index(node).is_some_and(|index| view.roster.is_present(index));
+            present && *node != self.key && !without.contains(node)
+        };
+        let mut shares: BTreeMap<Key, Vec<Slice>> = BTreeMap::new();
+        for slice in slices {
+            let own = core
+                .holding(slice)
+                .is_some_and(|holding| holding.latest().nodes.contains(&self.key) && holding.is_current(&self.key));
+            let answers = match own {
+                true => Some(self.key),
+                false => {
+                    let holders = view.holders(slice).into_iter().filter(there);
+                    holders.min_by_key(|node| quickness.get(node).copied().unwrap_or(0))
+                }
+            };
+            if let Some(node) = answers {
+                shares.entry(node).or_default().push(slice);
+            }
+        }
+        shares
+    }
+
+    /// Asks several at once; their answers in the same order.
+    fn ask_all(self: &Arc<Shell>, asked: &[(Key, Vec<Slice>)], target: &str) -> Vec<Result<Vec<u8>, String>> {
+        let patience = Duration::from_millis(EVERYWHERE_MS_MAX);
+        std::thread::scope(|scope| {
+            let ask = |(node, slices): &(Key, Vec<Slice>)| {
+                let (node, question) = (*node, Question::Portal { target: target.to_owned(), slices: slices.clone() });
+                scope.spawn(move || {
+                    let since = Instant::now();
+                    let asked = self.wire.ask(node, &question.encode(), patience);
+                    let mut answer = asked.map_err(|silence| silence.to_string())?;
+                    is_yes(&mut answer).map_err(|error| error.to_string())??;
+                    self.answered_after(node, since.elapsed());
+                    let mut bytes = Vec::new();
+                    answer.take(ANSWER_BYTES_MAX).read_to_end(&mut bytes).map_err(|error| error.to_string())?;
+                    Ok(bytes)
+                })
+            };
+            let threads: Vec<_> = asked.iter().map(ask).collect();
+            threads.into_iter().map(|thread| thread.join().unwrap_or_else(|_| Err("a fault".into()))).collect()
+        })
+    }
+}

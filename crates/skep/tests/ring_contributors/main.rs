@@ -1,0 +1,118 @@
+//! Contributors of a ring: real nodes and real volunteers, each in a namespace of its own, over a web whose truth is known.
+
+#[allow(dead_code, reason = "taken as a whole from the tests of the ring")]
+#[path = "../ring/net.rs"]
+mod net;
+#[allow(dead_code, reason = "taken as a whole from the tests of the ring")]
+#[path = "../ring/ring.rs"]
+mod ring;
+#[path = "../site/mod.rs"]
+mod site;
+
+use ring::{Ring, alone};
+use std::process::{Child, Command, Stdio};
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::time::Duration;
+
+/// Pages of each site.
+const PAGES: u32 = 4;
+const NODES: usize = 3;
+const CONTRIBUTORS: usize = 6;
+/// A site is with a contributor for no longer than its node leads the slice for certain.
+const LEASE: &str = "lease=150s";
+/// Longer than a lease takes to run out.
+const RECOVER: &str = "recover=200s";
+
+/// A volunteer in a namespace of its own. It ends with this.
+struct Volunteer(Child);
+
+impl Volunteer {
+    /// Who was told of one node alone.
+    fn begin(ring: &Ring, number: usize, machine: usize, node: usize) -> Volunteer {
+        let mut command = Command::new("ip");
+        command.args(["netns", "exec", &ring.net.space(machine), env!("CARGO_BIN_EXE_skep"), "contribute"]);
+        command.arg(portal(ring, node)).args(["--allow-private", "--page", "no", "--ca", "chain.pem", "--dir"]);
+        command.arg(ring.site.path(&format!("contributor-{number}")));
+        for resolve in ring.web.map().hosts.iter().flat_map(|place| &place.resolve) {
+            command.args(["--resolve", resolve]);
+        }
+        let said = ring.site.path(&format!("contributor-{number}.said"));
+        let said = std::fs::File::options().create(true).append(true).open(said).expect("a file");
+        command.current_dir(ring.site.root()).stdin(Stdio::null()).stdout(Stdio::null()).stderr(said);
+        Volunteer(command.spawn().expect("a contributor starts"))
+    }
+}
+
+impl Drop for Volunteer {
+    /// SIGKILL, in the middle of whatever it does.
+    fn drop(&mut self) {
+        let _ended_already = self.0.kill();
+        let _reaped = self.0.wait();
+    }
+}
+
+fn portal(ring: &Ring, node: usize) -> String {
+    format!("https://{}:7070/", ring.net.of(node))
+}
+
+/// Lines of records in the archives of all nodes, copies included.
+fn lines(ring: &Ring, beginning: &str) -> usize {
+    let grep = format!(
+        "find node-* -path '*/segments/*' -name '*.warc.gz' -exec zcat {{}} + 2>/dev/null | grep -ac '^{beginning}' || true"
+    );
+    ring.site.shell(&grep).text().trim().parse().expect("a number")
+}
+
+#[test]
+fn contributors_of_three_nodes_make_the_archive_that_one_would_have_made_and_killing_them_loses_nothing() {
+    let expected = alone(PAGES);
+    let times = ring::TIMES.replace("lease=6s", LEASE).replace("recover=15s", RECOVER);
+    let mut ring = Ring::timed(PAGES, &times).grown(NODES);
+    // All nodes hand out what they lead, and know contributors of one machine from those of another.
+    let key = rcgen::KeyPair::generate().expect("a key");
+    let names: Vec<String> = (0..NODES).map(|node| ring.net.of(node).to_string()).collect();
+    let params = rcgen::CertificateParams::new(names).expect("names");
+    ring.site.write("chain.pem", params.self_signed(&key).expect("a certificate").pem());
+    ring.site.write("key.pem", key.serialize_pem());
+    let machines: Vec<usize> = (0..CONTRIBUTORS).map(|_| ring.net.machine()).collect();
+    let networks: String =
+        machines.iter().map(|machine| format!("{}/32 {}\n", ring.net.of(*machine), 64_500 + machine)).collect();
+    for node in 0..NODES {
+        ring.stop(node);
+        ring.site.write(&format!("node-{node}/settings/networks.txt"), &networks);
+        let public = portal(&ring, node);
+        ring.start(node, &["--by-contributors", "--tls", "chain.pem,key.pem", "--public", &public]);
+    }
+    ring.settled();
+    // Nobody was told of the last node: whoever has nothing to do is sent there.
+    let begin = |number: usize| Volunteer::begin(&ring, number, machines[number], number % (NODES - 1));
+    let mut volunteers: Vec<Option<Volunteer>> = (0..CONTRIBUTORS).map(|number| Some(begin(number))).collect();
+    ring.crawl(0);
+    let (is_over, mut killed) = (AtomicBool::new(false), 0);
+    std::thread::scope(|scope| {
+        let crawled = scope.spawn(|| {
+            ring.crawled(&expected);
+            is_over.store(true, Ordering::Relaxed);
+        });
+        // After some requests, again and again, one is killed, and begins anew where it was killed.
+        while !is_over.load(Ordering::Relaxed) && !crawled.is_finished() {
+            if ring.web.requests().len() > 25 * (killed + 1) && killed < CONTRIBUTORS {
+                volunteers[killed] = None;
+                volunteers[killed] = Some(begin(killed));
+                killed += 1;
+            }
+            std::thread::sleep(Duration::from_millis(50));
+        }
+    });
+    assert_eq!(ring.union(), expected, "what one node alone would have");
+    ring.is_polite();
+    let (theirs, all) = (lines(&ring, "hands: contributor "), lines(&ring, "skep-visit: "));
+    println!(
+        "{CONTRIBUTORS} contributors of {NODES} nodes, {killed} SIGKILLs, {theirs} of {all} records by contributors"
+    );
+    assert!(killed > 0);
+    assert!(theirs * 2 > all, "{theirs} of {all} records by contributors");
+    let led = (0..NODES).filter(|node| !ring.skep(*node, &["contributors", "--json"]).json().is_empty()).count();
+    assert_eq!(led, NODES, "also the node that nobody was told of has had contributors");
+    ring.is_on(&expected, NODES);
+}
