@@ -33,8 +33,9 @@ pub trait Outlet: Send + Sync {
     fn leader(&self, slice: u32) -> Option<Node>;
     /// Brings links to a node.
     fn send(&self, crawl: &str, to: Node, links: Vec<Link>, back: Back);
-    /// How politely the sites of a slice were visited so far, for whoever leads it next.
-    fn polite(&self, slice: u32, politeness: Vec<u8>);
+    /// How politely the sites of a slice were visited so far, for whoever leads it next. `out`: something is under way there still,
+    /// or its records are not synced yet.
+    fn polite(&self, slice: u32, politeness: Vec<u8>, out: bool);
 }
 
 /// A link from one slice to another.

@@ -111,11 +111,11 @@ impl Outlet for Way {
         self.0.controls[usize::from(to[0]) - 1].hear(links, back);
     }
 
-    fn polite(&self, slice: u32, politeness: Vec<u8>) {
+    fn polite(&self, slice: u32, politeness: Vec<u8>, out: bool) {
         assert!(Politeness::decode(&politeness).is_some());
         let mut polite = self.0.polite.lock().unwrap();
         let told = polite.entry(slice).or_default();
-        *told = (told.0 + 1, politeness);
+        *told = (told.0 + u64::from(!out), politeness);
         self.0.told.notify_all();
     }
 }

@@ -7,6 +7,8 @@
 //! ```
 //! Nothing is kept for a consumer but its place: a slow one slows nobody but itself.
 
+pub mod everywhere;
+
 use crate::access::May;
 use crate::answer::{self, Answer};
 use crate::cdx::params::Params;
@@ -36,7 +38,7 @@ use tokio::sync::{mpsc, watch};
 
 const LINES: &str = "application/x-ndjson";
 const EVENTS: &str = "text/event-stream";
-const NAMES: &[&str] = &["since", "host", "prefix", "class", "min_change", "mime", "watch", "delta", "limit"];
+const NAMES: &[&str] = &["since", "host", "prefix", "class", "min_change", "mime", "watch", "delta", "limit", "nodes"];
 
 /// What those who stay share.
 pub struct Hub {
@@ -238,6 +240,8 @@ struct Asked {
     /// With what leads from the text that was told before to that of each event.
     delta: bool,
     limit: u64,
+    /// Of all nodes, not only what is in the log of this one.
+    all_nodes: bool,
 }
 
 impl Asked {
@@ -245,7 +249,8 @@ impl Asked {
         if let Some(name) = params.names().find(|name| !NAMES.contains(name)) {
             return Err(Trouble::bad(format!("there is no parameter {name:?}; there are {}", NAMES.join(", "))));
         }
-        let mut asked = Asked { from: From::Start, filter: Filter::default(), delta: false, limit: u64::MAX };
+        let mut asked =
+            Asked { from: From::Start, filter: Filter::default(), delta: false, limit: u64::MAX, all_nodes: false };
         let last = headers.get("last-event-id").and_then(|value| value.to_str().ok()).filter(|text| !text.is_empty());
         if let Some(since) = last.or_else(|| params.get("since")) {
             match (since.parse::<Cursor>(), date::parse_ms(since.as_bytes())) {
@@ -271,6 +276,15 @@ impl Asked {
         if let Some(limit) = params.number("limit")? {
             asked.limit = u64::try_from(limit).map_err(|_| Trouble::bad("limit is a number from 0 on"))?;
         }
+        asked.all_nodes = match params.get("nodes") {
+            None | Some("") => false,
+            Some("all") if matches!(asked.from, From::After(_)) => {
+                let told = "nodes=all goes by time: a cursor is a place in the log of one node";
+                return Err(Trouble::bad(format!("{told}; since=2026-11-16T10:00:00Z begins then")));
+            }
+            Some("all") => true,
+            Some(other) => return Err(Trouble::bad(format!("nodes={other} is not known; there is nodes=all"))),
+        };
         Ok(asked)
     }
 }
@@ -313,6 +327,9 @@ pub async fn stream(State(portal): State<Arc<Portal>>, request: Request<Body>) -
         accepted.flat_map(|value| value.split(',')).any(|one| one.trim().starts_with(media_type))
     };
     let answer = match accepts(EVENTS) && !visit.head_only {
+        true if asked.all_nodes => {
+            refused(&Trouble::bad("nodes=all is asked for once more, not stayed for: a stream is that of one node"))
+        }
         true => stay(portal, asked, visit.may).await,
         false => {
             look(&portal, Scope::Everything, visit, move |look, visit, reply| lines(look, &asked, visit, reply)).await
@@ -356,6 +373,10 @@ pub fn may_see(portal: &Portal, may: May, now_ms: i64, event: &Kept<'_>) -> bool
 /// What is there, one event a line.
 fn lines(look: &Looking<'_>, asked: &Asked, visit: &Visit, reply: Reply) {
     let (portal, changes) = (look.portal, &look.portal.hub.changes);
+    if let Some(others) = look.others().filter(|_| asked.all_nodes && !visit.head_only) {
+        let query = visit.target.split_once('?').map_or("", |(_, query)| query);
+        return everywhere::lines(look, asked, query, others, reply);
+    }
     let ready = changes
         .follow(&portal.archive, look.now_ms, &mut |_| ())
         .and_then(|_| changes.check(&portal.archive, &asked.from));

@@ -118,6 +118,8 @@ pub const CHANGES_TICK_MS: u64 = 200;
 pub const CHANGES_STILL_MS: u64 = 15_000;
 /// Events remembered for those who stay; who is further behind reads the log.
 pub const CHANGES_RECENT_MAX: usize = 16_384;
+/// Events that a node tells at once of what it holds, where all nodes are asked.
+pub const CHANGES_EVERYWHERE_MAX: usize = 10_000;
 /// Events handed to one client at a time.
 pub const CHANGES_STEP_MAX: usize = 1_024;
 

@@ -381,9 +381,13 @@ impl Holding {
 
     fn unsure<'h>(&'h self, ctx: &'h Context<'_>) -> impl Iterator<Item = Key> + 'h {
         let sure = |node: &Key| self.told.get(node).is_some_and(|told| told.covers(&self.own));
-        let counts = |node: &Key| !self.is_suspended(node) && !self.distrusted.contains(node);
         let others = self.latest().nodes.iter().copied().filter(|node| *node != ctx.key);
-        others.filter(move |node| !sure(node) && counts(node) && !ctx.is_away(node))
+        others.filter(move |node| !sure(node) && self.counts(node) && !ctx.is_away(node))
+    }
+
+    /// Whether what a node says of its copy is believed.
+    fn counts(&self, node: &Key) -> bool {
+        !self.is_suspended(node) && !self.distrusted.contains(node)
     }
 
     /// Says again what such holders have not taken.

@@ -112,6 +112,8 @@ pub struct Leader {
     pub inherited: Option<(Ballot, Holders)>,
     /// Who agreed to that.
     pub inherited_of: Vec<Key>,
+    /// Since when it leads without having begun, because what others wrote is not here yet; with what it begins.
+    pub beginning: Option<(u64, Politeness)>,
 }
 
 impl Leader {
@@ -127,6 +129,7 @@ impl Leader {
             politeness: None,
             inherited: None,
             inherited_of: Vec::new(),
+            beginning: None,
         }
     }
 

@@ -59,8 +59,8 @@ pub type Back = Box<dyn FnOnce(Taken) + Send>;
 pub trait Work: Send + Sync {
     /// This node leads a slice until then; with politeness, the lease is new.
     fn lead(&self, slice: Slice, until: Instant, politeness: Option<Politeness>);
-    /// It no longer does; nothing begins there any more when this returns. True if [`Shell::polite`] will yet be told how its sites stand:
-    /// whoever leads next hears of the end of this lease only then.
+    /// It no longer does; nothing begins there any more when this returns. True if [`Shell::polite`] will yet be told how its sites stand
+    /// and that nothing is out there: whoever leads next hears of the end of this lease only then.
     fn stop(&self, slice: Slice) -> bool;
     /// Links that another node found.
     fn links(&self, from: Key, batch: links::Batch, back: Back);
@@ -295,10 +295,12 @@ impl Shell {
         let _awake_already = self.events.try_send(Event::Tick);
     }
 
-    /// How politely the sites of a slice were visited so far.
-    pub fn polite(&self, slice: Slice, politeness: Vec<u8>) {
+    /// How politely the sites of a slice were visited so far. Whoever leads next hears that a lease was given back when nothing is out
+    /// there any more: then it also gets what was fetched last.
+    pub fn polite(&self, slice: Slice, politeness: Vec<u8>, out: bool) {
         let politeness: Politeness = politeness.into();
-        for (to, ballot) in lock(&self.given_back).remove(&slice).unwrap_or_default() {
+        let given_back = if out { None } else { lock(&self.given_back).remove(&slice) };
+        for (to, ballot) in given_back.unwrap_or_default() {
             let message = Message::LeaseRelease { slice, ballot, politeness: politeness.clone() };
             message::frames(&[message]).into_iter().for_each(|frame| self.wire.say(to, frame));
         }

@@ -210,6 +210,8 @@ impl Engine<'_> {
                 sharing.leading.stop(slice);
                 sharing.coming.remove(&slice);
                 sharing.next_look = Instant::now();
+                // Whoever leads next waits for it, also where nothing had begun.
+                sharing.news.insert(slice);
                 Ok(())
             }
             Shared::Links(links, back) => self.take_in(links, back),
@@ -433,11 +435,12 @@ impl Engine<'_> {
             }
         }
         let made_ms = skep_archive::system_clock();
+        let out: BTreeSet<u32> = self.out.values().filter_map(|out| out.slice).collect();
         for (slice, waits) in slices {
-            sharing.outlet.polite(slice, Politeness { run: sharing.run, made_ms, waits }.encode());
+            let politeness = Politeness { run: sharing.run, made_ms, waits }.encode();
+            sharing.outlet.polite(slice, politeness, out.contains(&slice));
         }
         // While somebody is out there, there is news.
-        let out: BTreeSet<u32> = self.out.values().filter_map(|out| out.slice).collect();
         sharing.news.retain(|slice| out.contains(slice));
     }
 

@@ -4,14 +4,16 @@ use super::event;
 use super::frame::{self, and_scope, count, encoded, in_scope, link};
 use crate::answer::{Answer, escape};
 use crate::cdx::params::Params;
+use crate::changes::everywhere::{self, Told};
 use crate::changes::{may_see, trouble};
 use crate::find::Looking;
 use crate::limits::{DAY_EVENTS_TOLD, DAY_LOOKED_MAX, DAY_SITES_MAX};
 use crate::time;
 use crate::trouble::Trouble;
 use crate::visit::Visit;
-use skep_changes::Filter;
+use skep_changes::{Filter, Kept};
 use skep_url::{Part, Suffixes, Url};
+use skep_warc::date;
 use std::collections::HashMap;
 use std::ops::ControlFlow;
 
@@ -99,19 +101,16 @@ impl Day {
         let suffixes = Suffixes::compiled();
         let mut sites: HashMap<String, Site> = HashMap::new();
         let (mut before_ms, mut after_ms) = (None, None);
-        let cut = changes.newest_first(&portal.archive, None, DAY_LOOKED_MAX, &Filter::default(), |_, kept| {
-            if !look.scope.holds_position(kept.record(), portal) || !may_see(portal, look.may, look.now_ms, kept) {
-                return ControlFlow::Continue(());
-            }
+        let mut note = |kept: &Kept<'_>| {
             if kept.time_ms < begin_ms {
                 before_ms = before_ms.max(Some(kept.time_ms));
-                return ControlFlow::Continue(());
+                return;
             }
             if kept.time_ms >= begin_ms.saturating_add(DAY_MS) {
                 after_ms = Some(after_ms.map_or(kept.time_ms, |known: i64| known.min(kept.time_ms)));
-                return ControlFlow::Continue(());
+                return;
             }
-            let Ok(url) = Url::parse(kept.url) else { return ControlFlow::Continue(()) };
+            let Ok(url) = Url::parse(kept.url) else { return };
             let site = sites.entry(url.site(&suffixes, Part::Whole).to_owned()).or_default();
             let kind = kept.kind().rsplit('.').next().unwrap_or_default();
             if let Some(column) = KINDS.iter().position(|known| *known == kind) {
@@ -122,9 +121,23 @@ impl Day {
                 site.told_count += 1;
                 site.told.push_str(&event::item(look, kept));
             }
+        };
+        let others = look.others();
+        let cut = changes.newest_first(&portal.archive, None, DAY_LOOKED_MAX, &Filter::default(), |_, kept| {
+            let shown =
+                look.scope.holds_position(kept.record(), portal) && may_see(portal, look.may, look.now_ms, kept);
+            // What happened that day is told by all nodes; what came before it is for the way there.
+            if shown && (others.is_none() || kept.time_ms < begin_ms) {
+                note(kept);
+            }
             ControlFlow::Continue(())
         });
-        let cut = cut.map_err(trouble)?;
+        let mut cut = cut.map_err(trouble)?;
+        if let Some(others) = others {
+            let all = everywhere::since(look, others, &date::rfc3339(begin_ms))?;
+            all.events.iter().rev().filter_map(Told::kept).for_each(|kept| note(&kept));
+            cut |= all.cut || all.silent > 0;
+        }
         let mut sites: Vec<(String, Site)> = sites.into_iter().collect();
         sites.sort_by(|(a, one), (b, other)| other.events.cmp(&one.events).then_with(|| a.cmp(b)));
         Ok(Day { sites, cut, before_ms, after_ms })

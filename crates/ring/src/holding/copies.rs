@@ -28,6 +28,7 @@ impl Holding {
         self.end_pull(ctx, &extent.segment);
         self.afresh.retain(|segment| *segment != extent.segment);
         self.grown(ctx, extent);
+        self.begin_to_lead(ctx);
     }
 
     fn changed(&mut self, ctx: &mut Context<'_>, segment: Segment) {
@@ -136,6 +137,7 @@ impl Holding {
         }
         if self.is_holder(&from) {
             extents.iter().for_each(|extent| self.acknowledge(ctx, extent.segment));
+            self.begin_to_lead(ctx);
         }
     }
 

@@ -19,6 +19,8 @@ use std::sync::Arc;
 const PROPOSAL_ANSWERS: u64 = 6;
 /// Who was asked to copy and did not is asked again after so many times the patience that it was given.
 const SLOW_PATIENCES: u64 = 4;
+/// Whoever comes to lead waits so many answers' time for what others have, and then begins without it.
+const BEGIN_ANSWERS: u64 = 3;
 
 impl Holding {
     // --- the lease ------------------------------------------------------------------------------------------------------
@@ -134,17 +136,51 @@ impl Holding {
         if !leader.count(&holders, now_ms, ctx.settings, |holder| ctx.is_away(holder)) || !leader.leads(now_ms) {
             return;
         }
-        let told = leader.politeness.take();
-        let (epoch, until_ms) = (leader.epoch, leader.until_ms);
-        let politeness = fresh.then(|| told.or(self.politeness.clone()).unwrap_or_default());
-        if let Some(politeness) = &politeness {
+        if fresh {
+            let told = leader.politeness.take();
+            let politeness = told.or(self.politeness.clone()).unwrap_or_default();
             self.politeness = Some(politeness.clone());
+            leader.beginning = Some((now_ms, politeness));
             self.settled = vec![ctx.key];
             self.floor = self.own.clone();
+            self.asked_ms = now_ms;
             self.ask_others(ctx);
             ctx.note(What::Lease, None, self.slice, "this node leads");
+            self.begin_to_lead(ctx);
+        } else if leader.beginning.is_none() {
+            let (epoch, until_ms) = (leader.epoch, leader.until_ms);
+            ctx.out.push(Action::Lead { slice: self.slice, epoch, until_ms, politeness: None });
         }
+    }
+
+    /// Fetching begins when every holder that is there has told what it has and all of it is here: what the leader before this one
+    /// fetched last is not fetched again. Nobody waits for that longer than for a few answers.
+    pub(crate) fn begin_to_lead(&mut self, ctx: &mut Context<'_>) {
+        let Some(leader) = self.leader.as_ref() else { return };
+        let Some(&(since_ms, _)) = leader.beginning.as_ref().filter(|_| leader.leads(ctx.now.mono_ms)) else { return };
+        let told = |node: &Key| self.settled.contains(node) || !self.counts(node) || ctx.is_away(node);
+        let complete = self.latest().nodes.iter().all(told) && self.is_caught_up(ctx);
+        if !complete && ctx.now.mono_ms < since_ms + BEGIN_ANSWERS * ctx.settings.answer_ms {
+            return;
+        }
+        let Some(leader) = self.leader.as_mut() else { return };
+        let politeness = leader.beginning.take().map(|(_, politeness)| politeness);
+        let (epoch, until_ms) = (leader.epoch, leader.until_ms);
         ctx.out.push(Action::Lead { slice: self.slice, epoch, until_ms, politeness });
+    }
+
+    /// Asks again those who have not told what they have, while that is waited for.
+    fn wait_to_begin(&mut self, ctx: &mut Context<'_>, due: &mut Due) {
+        self.begin_to_lead(ctx);
+        if self.leader.as_ref().is_none_or(|leader| leader.beginning.is_none()) {
+            return;
+        }
+        let again_ms = ctx.settings.answer_ms;
+        if ctx.now.mono_ms >= self.asked_ms + again_ms {
+            self.asked_ms = ctx.now.mono_ms;
+            self.ask_others(ctx);
+        }
+        due.at(self.asked_ms + again_ms);
     }
 
     pub(crate) fn stop_leading(&mut self, ctx: &mut Context<'_>) {
@@ -297,6 +333,7 @@ impl Holding {
 
     /// One step towards the holders that are wished for.
     pub(crate) fn work(&mut self, ctx: &mut Context<'_>, step: &Step, due: &mut Due) {
+        self.wait_to_begin(ctx, due);
         let now_ms = ctx.now.mono_ms;
         let again_ms = ctx.settings.answer_ms;
         if let Some(proposal) = self.proposal.as_mut() {

@@ -263,12 +263,12 @@ impl Outlet for Way {
         std::thread::spawn(move || back(shell.send_links(Key(to), batch, &slices)));
     }
 
-    fn polite(&self, slice: u32, politeness: Vec<u8>) {
+    fn polite(&self, slice: u32, politeness: Vec<u8>, out: bool) {
         if let Some(shell) = self.0.shell() {
             if let Some(lease) = self.0.lock().leases.get_mut(&slice) {
                 lease.1.clone_from(&politeness);
             }
-            shell.polite(slice, politeness);
+            shell.polite(slice, politeness, out);
         }
     }
 }

@@ -9,6 +9,7 @@ mod site;
 mod small;
 
 use ring::{Ring, alone};
+use std::collections::BTreeMap;
 use std::time::{Duration, Instant};
 
 #[test]
@@ -39,6 +40,17 @@ fn five_nodes_crawl_as_one_and_keep_everything_three_times() {
         }
     }
 
+    // What happened is told by any node for all of them, each event once; by itself each tells of what it holds.
+    let own: Vec<BTreeMap<String, String>> =
+        ring.up().into_iter().map(|node| changes(&ring, node, "/changes")).collect();
+    let all: BTreeMap<String, String> = own.iter().flatten().map(|(key, url)| (key.clone(), url.clone())).collect();
+    assert!(all.len() > expected.len() / 2 && own.iter().any(|own| own.len() < all.len()), "{} events", all.len());
+    for node in ring.up() {
+        assert_eq!(changes(&ring, node, "/changes?nodes=all&since=2020-01-01T00:00:00Z"), all, "node {node}");
+    }
+    let (status, body) = ring.get(0, "/changes?nodes=all&since=abcdefgh:1");
+    assert!(status == 400 && body.contains("goes by time"), "{status} {body}");
+
     // When there is nothing to do, next to nothing is said and done, and nothing ever to anybody else.
     ring.skep(1, &["ring", "stop", ring::CRAWL]).exits(0);
     ring.until("stopped", &ring.up(), |all| all.iter().all(|one| one["crawl"].is_null()));
@@ -54,6 +66,19 @@ fn five_nodes_crawl_as_one_and_keep_everything_three_times() {
         assert!(bytes < 10_000.0, "node {node} sends {bytes:.0} bytes/s while there is nothing to do");
         assert_eq!(ring.net.sent_outside(node), 0, "packets to addresses outside of the network");
     }
+}
+
+/// What a node tells: keys of events and their URLs.
+fn changes(ring: &Ring, node: usize, target: &str) -> BTreeMap<String, String> {
+    let (status, body) = ring.get(node, target);
+    assert_eq!(status, 200, "{body}");
+    let mut told = BTreeMap::new();
+    for line in body.lines().filter(|line| line.starts_with('{')) {
+        let event: serde_json::Value = serde_json::from_str(line).expect("an event");
+        let text = |name: &str| event[name].as_str().expect("a text").to_owned();
+        assert_eq!(told.insert(text("key"), text("subject")), None, "told twice: {event}");
+    }
+    told
 }
 
 /// How long an idle network is looked at.
