@@ -138,6 +138,8 @@ pub const PULL_READ_BYTES: usize = 256 << 10;
 pub const HASHES_AT_ONCE: usize = 2;
 /// A holder that has not answered for so long is hedged by another.
 pub const HEDGE_MS: u64 = 700;
+/// By so much a ballot may be above all that were heard of before: a try a second for a hundred years.
+pub const TERM_STEP_MAX: u64 = 1 << 32;
 /// An answer that is read as a whole.
 pub const ANSWER_BYTES_MAX: u64 = 64 << 20;
 /// Nodes that are asked at once about everything …

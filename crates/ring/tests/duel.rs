@@ -6,6 +6,7 @@ use std::sync::Arc;
 
 use skep_ring::fact::{Fact, SignedRecord};
 use skep_ring::key::Seal;
+use skep_ring::message::{Ballot, Refusal};
 use skep_ring::shell::Membership;
 use skep_ring::shell::membership::{Founding, Newcomer, first_record};
 use skep_ring::ticket::{Admission, Certificate, SignedCertificate};
@@ -64,8 +65,8 @@ impl World {
     }
 }
 
-#[test]
-fn of_holders_that_ask_at_once_one_leads() {
+/// Three nodes that hold everything, and nobody has a lease.
+fn settled() -> World {
     let listen: SocketAddr = "127.0.0.1:1".parse().unwrap();
     let new = Newcomer { capacity_gb: 1000, zone: String::new(), listen, relays: Vec::new() };
     // Nobody waits for anybody: all try in the same moment.
@@ -99,13 +100,41 @@ fn of_holders_that_ask_at_once_one_leads() {
     (0..3).for_each(|at| world.tell(at, Event::Learn(facts.clone())));
     world.run(600_000);
     assert!(world.nodes.iter().all(|(_, node)| node.core.holdings().count() == SLICES as usize), "all hold all");
-    // Leases have lapsed, because nobody wanted them; now everybody does.
+    // Leases lapse, because nobody wants them.
     world.run(1_200_000);
-    for at in 0..3 {
-        (0..SLICES).for_each(|slice| world.tell(at, Event::Wanted { slice, wanted: true }));
+    world
+}
+
+impl World {
+    /// Everybody wants to lead everything: one does.
+    fn one_leads(&mut self) {
+        for at in 0..3 {
+            (0..SLICES).for_each(|slice| self.tell(at, Event::Wanted { slice, wanted: true }));
+        }
+        self.run(600_000);
+        for (slice, leaders) in self.leaders() {
+            assert_eq!(leaders.len(), 1, "slice {slice} is led by {leaders:?}");
+        }
     }
-    world.run(600_000);
-    for (slice, leaders) in world.leaders() {
-        assert_eq!(leaders.len(), 1, "slice {slice} is led by {leaders:?}");
+}
+
+#[test]
+fn of_holders_that_ask_at_once_one_leads() {
+    settled().one_leads();
+}
+
+#[test]
+fn a_holder_that_names_the_highest_of_all_ballots_keeps_nobody_from_leading() {
+    let mut world = settled();
+    let liar = world.nodes[2].0;
+    for (at, slice) in (0..2).flat_map(|at| (0..SLICES).map(move |slice| (at, slice))) {
+        let epoch = world.nodes[at].1.core.holding(slice).expect("it is held").epoch();
+        let ballot = Ballot { term: u64::MAX, by: liar };
+        let asked = Message::LeaseAsk { slice, epoch, ballot, politeness: Default::default() };
+        world.tell(at, Event::Received { from: liar, message: asked });
+        let mine = Ballot { term: 1, by: world.nodes[at].0 };
+        let refused = Message::LeaseRefuse { slice, ballot: mine, highest: u64::MAX, why: Refusal::Ballot };
+        world.tell(at, Event::Received { from: liar, message: refused });
     }
+    world.one_leads();
 }

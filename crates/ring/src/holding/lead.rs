@@ -7,7 +7,7 @@ use crate::epoch::{Doubt, Epoch, Holders, SignedHolders, differ_by_one};
 use crate::genesis::majority;
 use crate::key::{Key, Signature};
 use crate::lease::{Dead, Leader};
-use crate::limits::{CHAIN_MAX, EXTENTS_MAX};
+use crate::limits::{CHAIN_MAX, EXTENTS_MAX, TERM_STEP_MAX};
 use crate::message::{Ballot, Message, Politeness, Refusal};
 use crate::node::{Action, Kept, What};
 use crate::repair::Step;
@@ -77,7 +77,7 @@ impl Holding {
             return;
         }
         self.try_ms = now_ms + 3 * ctx.settings.answer_ms * (rank + 1);
-        self.term = self.term.max(self.grantor.ballot().map_or(0, |ballot| ballot.term)) + 1;
+        self.term = self.term.max(self.grantor.ballot().map_or(0, |ballot| ballot.term)).saturating_add(1);
         let ballot = Ballot { term: self.term, by: ctx.key };
         self.leader = Some(Box::new(Leader::new(ballot, self.epoch(), now_ms)));
         self.leads_since_ms = now_ms;
@@ -233,8 +233,13 @@ impl Holding {
             }
         }
         let stranger = ballot.by != from || (!self.is_holder(&from) && ctx.settings.mutation != Mutation::EpochCheck);
+        // Nobody gets that far by trying; and above the highest there would be no ballot left for others.
+        let beyond = ballot.term > self.term.max(highest).saturating_add(TERM_STEP_MAX);
+        if beyond {
+            ctx.note(What::Refused, Some(from), self.slice, "the ballot it asks with is out of all bounds");
+        }
         let why = match () {
-            () if stranger || !self.is_holder(&ctx.key) => Some(Refusal::Stranger),
+            () if stranger || beyond || !self.is_holder(&ctx.key) => Some(Refusal::Stranger),
             () if other_epoch => Some(Refusal::Epoch),
             () if !ctx.in_view => Some(Refusal::Unseen),
             () => None,
@@ -290,7 +295,9 @@ impl Holding {
 
     /// A holder said no.
     pub(crate) fn lease_refused(&mut self, ctx: &mut Context<'_>, ballot: Ballot, highest: u64, why: Refusal) {
-        self.term = self.term.max(highest);
+        if highest <= self.term.saturating_add(TERM_STEP_MAX) {
+            self.term = self.term.max(highest);
+        }
         let Some(leader) = self.leader.as_ref().filter(|leader| leader.ballot == ballot) else { return };
         if leader.until_ms != 0 {
             return;
