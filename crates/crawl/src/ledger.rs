@@ -209,8 +209,9 @@ impl Ledger {
                 None => conduct.failures = 0,
             }
             if let Some(park_ms) = visited.park_ms.filter(|ms| *ms > 0) {
-                // Counted from the end of the answer, as the site does.
-                let wait_ms = park_ms.saturating_add(visited.answer_ms) as i64;
+                // Counted from the end of the answer, as the site does. When it was asked and how long that took are recorded in whole
+                // milliseconds, each a little less than it was.
+                let wait_ms = park_ms.saturating_add(visited.answer_ms).saturating_add(2) as i64;
                 conduct.parked_until_ms = conduct.parked_until_ms.max(visited.time_ms.saturating_add(wait_ms));
             }
         })?;
