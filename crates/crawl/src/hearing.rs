@@ -15,7 +15,7 @@ use crate::error::Result;
 use crate::hops::Hops;
 use crate::ledger::Ledger;
 use crate::registry::{self, Class, Heard, State};
-use crate::rules::{Rank, Refusal, is_of, origin};
+use crate::rules::{Rank, Refusal, hops_over, is_of, origin};
 use crate::sharing::{Link, slice_of};
 use crate::visit::Visited;
 
@@ -106,7 +106,8 @@ impl Ledger {
             if page.watched && site != page.site && !kind.is_embed() {
                 self.registry.referred(entry, page.site.0)?;
             }
-            return Ok((Fate::Known, site));
+            let fate = self.hear_again(crawl, entry, url, kind, page)?;
+            return Ok((fate, site));
         }
         let Ok(parsed) = Url::parse(url) else { return Ok(outside) };
         let site = site_id(parsed.site(&self.suffixes, Part::Whole));
@@ -119,7 +120,7 @@ impl Ledger {
             Err(Refusal::Scope) => return Ok(outside),
             Err(refusal) => {
                 let refused = State::Refused { rule: refusal as u16 };
-                (from.deeper(), Class::Page, registry::Fate::Keep(refused, 0))
+                (hops_over(kind, from).unwrap_or(from.deeper()), Class::Page, registry::Fate::Keep(refused, 0))
             }
             Ok(taken) => {
                 let new_host = self.registry.find_host(crawl, &host_key(&parsed))?.is_none();
@@ -138,6 +139,42 @@ impl Ledger {
             self.registry.referred(entry, page.site.0)?;
         }
         Ok((if fate == registry::Fate::Queue { Fate::Taken } else { Fate::Refused }, site))
+    }
+
+    /// A known URL may have come nearer to a seed. Pages that are under way at once tell of a URL in any order, and after a rebuild in
+    /// another one: how far it is must not depend on who was first. Where depth decides what is fetched, that holds however long ago
+    /// it was heard of; elsewhere a look at old entries would cost more than it tells. Only visits count whose
+    /// records have all links: a rebuild must hear the same.
+    fn hear_again(&mut self, crawl: u16, entry: u64, url: &str, kind: LinkKind, page: &Page<'_>) -> Result<Fate> {
+        if !page.visited.tells_all {
+            return Ok(Fate::Known);
+        }
+        let from = page.visited.hops;
+        let depth = hops_over(kind, from).unwrap_or(from.deeper()).pack();
+        let limited = self.rules(crawl).is_some_and(|rules| rules.settings().depth.is_some());
+        if !(limited || self.registry.is_recent(entry)) || self.registry.depth(entry)? <= depth {
+            return Ok(Fate::Known);
+        }
+        let Some(rules) = self.rules(crawl) else { return Ok(Fate::Known) };
+        let admitted = rules.admit(url, kind, from, page.inside);
+        if matches!(admitted, Err(Refusal::Scope)) {
+            return Ok(Fate::Known);
+        }
+        self.registry.approach(entry, depth)?;
+        let too_deep = State::Refused { rule: Refusal::Depth as u16 };
+        if admitted.is_err() || self.registry.state(entry)? != too_deep {
+            return Ok(Fate::Known);
+        }
+        let Ok(parsed) = Url::parse(url) else { return Ok(Fate::Known) };
+        let site = site_id(parsed.site(&self.suffixes, Part::Whole));
+        let (state, fate) = match self.traps.admit(&parsed, site, false, site != page.site) {
+            Ok(()) => (State::Queued, Fate::Taken),
+            Err(code) => (State::Trap { code }, Fate::Refused),
+        };
+        self.registry.set_state(entry, state)?;
+        let host = self.registry.host_of(entry)?;
+        self.touch(host);
+        Ok(fate)
     }
 
     /// The slice of a URL, if it is another one than the page's.
@@ -229,4 +266,78 @@ pub fn site_id(site: &str) -> SiteId {
 /// The unit of queues: scheme, name and port.
 pub fn host_key(url: &Url) -> String {
     format!("{}://{}", url.scheme(), url.host())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::outcome::Outcome;
+    use crate::registry_key::RegistryKey;
+    use crate::settings::Settings;
+    use skep_archive::{Archive, OpenOptions};
+    use skep_page::Link;
+    use skep_schedule::retry::Patience;
+    use std::sync::Arc;
+
+    const SEED: &str = "http://bees.test/";
+    const TOLD: &str = "http://bees.test/told";
+
+    /// Pages so far from a seed tell of one URL, in this order. What became of it, and how far it is.
+    fn told_from(depths: &[u16], limit: Option<u16>) -> (State, u16) {
+        let folder = tempfile::tempdir().unwrap();
+        let archive = Archive::open(folder.path(), OpenOptions::create()).unwrap();
+        let key = RegistryKey::load(&archive.layout().settings()).unwrap();
+        let mut ledger = Ledger::open(&archive, &key, Patience::default()).unwrap();
+        let seeds = vec![SEED.into()];
+        let settings = Settings { name: "test".into(), number: 1, seeds, depth: limit, ..Settings::default() };
+        ledger.set_rules(Arc::new(settings)).unwrap();
+        assert!(ledger.seed(1, SEED).unwrap());
+        for depth in depths {
+            let url = format!("http://bees.test/{depth}");
+            let hops = Hops { depth: *depth, redirects: 0 };
+            ledger
+                .hear(1, &Url::parse(&url).unwrap(), hops, Class::Page, LinkKind::Anchor, None, registry::Fate::Queue)
+                .unwrap();
+            let entry = ledger.registry.known(1, &canonical(&url)).unwrap().unwrap();
+            let link = Link { url: TOLD.to_owned(), kind: LinkKind::Anchor, nofollow: false };
+            let bare = Visited::bare(entry, Outcome(200), 1_790_000_000_000, 0);
+            let links = [link].into_iter().collect();
+            ledger
+                .visited(1, 1, &Visited { url, hops, links, tells_all: true, mime: "text/html".into(), ..bare })
+                .unwrap();
+        }
+        let entry = ledger.registry.known(1, &canonical(TOLD)).unwrap().unwrap();
+        let told = ledger.registry.entry(entry).unwrap();
+        (told.state, Hops::unpack(told.depth).depth)
+    }
+
+    #[test]
+    fn a_url_is_as_near_as_the_nearest_page_says_whoever_was_first() {
+        assert_eq!(told_from(&[1, 2], None), (State::Queued, 2));
+        assert_eq!(told_from(&[2, 1], None), (State::Queued, 2));
+        assert_eq!(told_from(&[5, 3, 4], None), (State::Queued, 4));
+    }
+
+    #[test]
+    fn what_was_too_deep_is_taken_when_a_nearer_page_tells_of_it() {
+        let too_deep = State::Refused { rule: Refusal::Depth as u16 };
+        assert_eq!(told_from(&[4, 3], Some(3)), (too_deep, 4));
+        assert_eq!(told_from(&[3, 4], Some(3)), (too_deep, 4));
+        assert_eq!(told_from(&[3, 2], Some(3)), (State::Queued, 3));
+        assert_eq!(told_from(&[2, 3], Some(3)), (State::Queued, 3));
+    }
+
+    #[test]
+    fn a_known_url_that_becomes_a_seed_is_one() {
+        let folder = tempfile::tempdir().unwrap();
+        let archive = Archive::open(folder.path(), OpenOptions::create()).unwrap();
+        let key = RegistryKey::load(&archive.layout().settings()).unwrap();
+        let mut ledger = Ledger::open(&archive, &key, Patience::default()).unwrap();
+        let hops = Hops { depth: 7, redirects: 1 };
+        let url = Url::parse(TOLD).unwrap();
+        assert!(ledger.hear(1, &url, hops, Class::Page, LinkKind::Anchor, None, registry::Fate::Queue).unwrap());
+        assert!(!ledger.seed(1, TOLD).unwrap());
+        let entry = ledger.registry.known(1, &canonical(TOLD)).unwrap().unwrap();
+        assert_eq!(Hops::unpack(ledger.registry.depth(entry).unwrap()), Hops::SEED);
+    }
 }

@@ -1,7 +1,7 @@
 //! How far a URL is from a seed: pages in between, and redirects in a row. Both travel in one number of 16 bits.
 //!
 //! ```text
-//!  | redirects 4 | depth 12 |
+//!  | depth 12 | redirects 4 |        a smaller number is nearer
 //! ```
 
 use crate::limits::{DEPTH_MAX, REDIRECT_HOPS_MAX};
@@ -38,12 +38,12 @@ impl Hops {
 
     /// As one number.
     pub fn pack(self) -> u16 {
-        u16::from(self.redirects) << 12 | self.depth
+        self.depth << 4 | u16::from(self.redirects)
     }
 
     /// The number taken apart.
     pub fn unpack(packed: u16) -> Hops {
-        Hops { depth: packed & 0x0fff, redirects: (packed >> 12) as u8 }
+        Hops { depth: packed >> 4, redirects: (packed & 15) as u8 }
     }
 }
 

@@ -91,6 +91,7 @@ pub fn records(
         None if links.is_empty() => Links::Unknown,
         None => Links::Full(&links),
     };
+    visited.tells_all = matches!(said, Links::Full(_));
     let directives: Vec<&str> = judged.page.as_ref().map(|page| directive_names(&page.directives)).unwrap_or_default();
     let notes: Vec<&str> = exchange
         .notes

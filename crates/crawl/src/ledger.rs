@@ -328,6 +328,7 @@ impl Ledger {
             self.mark(position);
             return Ok(());
         }
+        let tells_all = meta.links.since.is_none();
         let links = meta.links.links.into_iter().filter_map(|link| {
             let kind = LinkKind::from_code(&link.code)?;
             Some(Link { url: link.url, kind, nofollow: link.nofollow })
@@ -349,6 +350,7 @@ impl Ledger {
             park_ms: meta.retry_after_ms,
             address: None,
             links: links.collect(),
+            tells_all,
             via: meta.via,
             text_digest: answer.digest.as_ref().map_or(0, |digest| xxhash_rust::xxh3::xxh3_64(digest.bytes())),
             follow: !meta.directives.iter().any(|directive| directive == "nofollow")

@@ -272,6 +272,7 @@ async fn ask_once(
             park_ms: judged.park_ms,
             address: None,
             links: Outlinks::from(&judged.links[..]),
+            tells_all: false,
             follow: true,
             via: None,
             text_digest: 0,

@@ -171,12 +171,7 @@ impl Rules {
         if url.len() > URL_BYTES_MAX {
             return Err(Refusal::Long);
         }
-        let hops = match kind {
-            LinkKind::Redirect | LinkKind::Refresh => from.redirected().ok_or(Refusal::Redirects)?,
-            kind if kind.is_embed() => from.beside(),
-            LinkKind::Sitemap | LinkKind::Feed => from.beside(),
-            _ => from.deeper(),
-        };
+        let hops = hops_over(kind, from).ok_or(Refusal::Redirects)?;
         // What a page needs to be shown belongs to it wherever it is; but not a frame in a frame of strangers.
         let belongs = kind.is_embed() && (page_inside || kind != LinkKind::Frame);
         if !self.is_inside(url) && (!belongs || self.is_excluded(url)) {
@@ -212,6 +207,16 @@ impl Rules {
         let guessed = type_of(url, kind);
         // Pages hold the links: without them there is nothing else to find.
         guessed == Type::Html || self.settings.types.contains(&guessed)
+    }
+}
+
+/// How far from a seed a link of this kind leads; `None` when it is one redirect too many.
+pub fn hops_over(kind: LinkKind, from: Hops) -> Option<Hops> {
+    match kind {
+        LinkKind::Redirect | LinkKind::Refresh => from.redirected(),
+        kind if kind.is_embed() => Some(from.beside()),
+        LinkKind::Sitemap | LinkKind::Feed => Some(from.beside()),
+        _ => Some(from.deeper()),
     }
 }
 

@@ -54,6 +54,8 @@ pub struct Visited {
     pub address: Option<IpAddr>,
     /// What it links to.
     pub links: Outlinks,
+    /// Its record has all of them, and not only those that came since the visit before.
+    pub tells_all: bool,
     /// Its links may be followed.
     pub follow: bool,
     /// The page it was first heard on.
@@ -94,6 +96,7 @@ impl Visited {
             park_ms: None,
             address: None,
             links: Outlinks::default(),
+            tells_all: false,
             follow: true,
             via: None,
             text_digest: 0,
@@ -213,6 +216,7 @@ fn visited(
         park_ms: judged.park_ms,
         address: exchange.address.map(|address| address.ip()),
         links: Outlinks::from(&judged.links[..]),
+        tells_all: false,
         follow: judged.follow,
         via: ask.via.clone(),
         text_digest: judged.text_digest,

@@ -21,8 +21,8 @@ use std::path::Path;
 use xxhash_rust::xxh3::xxh3_64;
 
 const MAGIC: &[u8; 8] = b"skepreg\0";
-/// The first had no memories.
-const VERSION: u32 = 2;
+/// The first had no memories, the second kept the depth where it could not change.
+const VERSION: u32 = 3;
 
 /// How far a segment was folded.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -84,8 +84,10 @@ pub(super) fn read(folder: &Path, key_check: u128) -> Result<Option<Image>> {
     if found > VERSION {
         return Err(Error::Newer { path, found, known: VERSION });
     }
-    let files = if found < VERSION { FILES.len() - 1 } else { FILES.len() };
-    let image = decode(&mut reader, files).filter(|_| found > 0 && reader.is_empty());
+    if found < VERSION {
+        return Err(Error::Older { path });
+    }
+    let image = decode(&mut reader).filter(|_| reader.is_empty());
     let image = image.ok_or_else(|| Error::damaged(&path, "it cannot be read"))?;
     if image.key_check != key_check {
         return Err(Error::OtherKey { path });
@@ -158,7 +160,7 @@ fn encode(image: &Image) -> Vec<u8> {
     bytes
 }
 
-fn decode(reader: &mut Reader<'_>, files: usize) -> Option<Image> {
+fn decode(reader: &mut Reader<'_>) -> Option<Image> {
     let mut image = Image::default();
     image.checkpoint.number = reader.u64()?;
     image.key_check = u128::from_le_bytes(reader.take(16)?.try_into().ok()?);
@@ -168,7 +170,7 @@ fn decode(reader: &mut Reader<'_>, files: usize) -> Option<Image> {
         entries: reader.varint()?,
         tail: reader.bytes()?.to_vec(),
     };
-    for pages in image.pages.iter_mut().take(files) {
+    for pages in &mut image.pages {
         *pages = reader.varint()?;
     }
     image.names_bytes = reader.varint()?;

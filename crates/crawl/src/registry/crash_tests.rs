@@ -211,14 +211,36 @@ fn another_key_or_a_newer_format_is_refused() {
     let other = Options { key: [8; 32], ..small() };
     assert!(matches!(Registry::open(folder.path(), other), Err(Error::OtherKey { .. })));
 
-    let path = folder.path().join("checkpoint");
+    set_version(folder.path(), 9);
+    assert!(matches!(Registry::open(folder.path(), small()), Err(Error::Newer { found: 9, .. })));
+}
+
+#[test]
+fn a_registry_of_an_earlier_version_begins_anew() {
+    let folder = tempfile::tempdir().unwrap();
+    let (registry, _) = Registry::open(folder.path(), small()).unwrap();
+    let mut world = World::new(registry, Model::default(), 3);
+    (0..4_000).for_each(|_| world.act());
+    world.registry.checkpoint(&[], &[]).unwrap();
+    (0..4_000).for_each(|_| world.act());
+    drop(world);
+    set_version(folder.path(), 2);
+    // What is empty again has no marks, so the caller folds all records.
+    let (registry, checkpoint) = Registry::open(folder.path(), small()).unwrap();
+    assert_eq!((registry.entries(), registry.hosts_known(), checkpoint), (0, 0, None));
+    let mut world = World::new(registry, Model::default(), 4);
+    (0..4_000).for_each(|_| world.act());
+    world.registry.checkpoint(&[], &[]).unwrap();
+}
+
+fn set_version(folder: &Path, version: u8) {
+    let path = folder.join("checkpoint");
     let mut bytes = fs::read(&path).unwrap();
-    bytes[8] = 9;
+    bytes[8] = version;
     let end = bytes.len() - 8;
     let sum = xxhash_rust::xxh3::xxh3_64(&bytes[..end]);
     bytes[end..].copy_from_slice(&sum.to_le_bytes());
     fs::write(&path, bytes).unwrap();
-    assert!(matches!(Registry::open(folder.path(), small()), Err(Error::Newer { found: 9, .. })));
 }
 
 #[test]

@@ -40,6 +40,11 @@ pub enum Error {
         /// The newest version this program reads.
         known: u32,
     },
+    /// Written by a version of Skep whose registry is no longer read: the records are folded again.
+    Older {
+        /// The checkpoint.
+        path: PathBuf,
+    },
     /// Written with another key, so that no URL would be recognised.
     OtherKey {
         /// The checkpoint.
@@ -77,7 +82,7 @@ impl Error {
 
     /// Deleting the registry and folding the records again helps.
     pub fn rebuild_helps(&self) -> bool {
-        matches!(self, Error::Damaged { .. } | Error::OtherKey { .. })
+        matches!(self, Error::Damaged { .. } | Error::Older { .. } | Error::OtherKey { .. })
     }
 }
 
@@ -96,6 +101,7 @@ impl fmt::Display for Error {
                 "{} has format {found}, this program reads up to {known}\nhint: use the newer Skep that wrote it",
                 path.display()
             ),
+            Error::Older { path } => write!(f, "{} has a format of before\n{REBUILD}", path.display()),
             Error::OtherKey { path } => {
                 write!(f, "{} was written with another key than the settings hold now\n{REBUILD}", path.display())
             }

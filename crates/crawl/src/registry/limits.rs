@@ -21,6 +21,9 @@ pub const FAMILIAR_URLS: usize = 1 << 10;
 /// Bytes of such a URL; a longer one is looked up each time.
 pub const FAMILIAR_URL_BYTES_MAX: usize = 256;
 
+/// Entries that count as recent: several times what all visits that are under way at once can tell of.
+pub const RECENT_ENTRIES: u64 = 1 << 16;
+
 /// URLs in one frame of the `urls` log.
 pub const FRAME_URLS: u64 = 64;
 

@@ -82,7 +82,7 @@ pub struct Heard<'a> {
     pub host_key: &'a str,
     /// The host's site.
     pub site: &'a str,
-    /// Links from a seed.
+    /// How far it is from a seed, as the caller counts; less is nearer.
     pub depth: u16,
     /// The entry of the page that holds the link.
     pub via: Option<EntryNumber>,
@@ -243,10 +243,12 @@ impl Registry {
         let fingerprint = self.fingerprints.of_url(heard.crawl, heard.known_as);
         self.doing(|registry| {
             if let Some(entry) = registry.seen_urls.find(fingerprint)? {
+                registry.bring_near(entry, heard.depth)?;
                 return Ok(Verdict::Known(entry));
             }
             let host = registry.host_number(heard)?;
-            let mut record = Record::new(host);
+            let unheard = Record::new(host, heard.depth);
+            let mut record = unheard;
             match fate() {
                 Fate::Queue => record.waits = Some(heard.class),
                 Fate::Keep(state, note) => {
@@ -255,10 +257,10 @@ impl Registry {
                 }
             }
             let entry = registry.seen_urls.add(fingerprint)?;
-            registry.urls.add(heard.url, heard.via, heard.crawl, heard.depth, heard.kind)?;
+            registry.urls.add(heard.url, heard.via, heard.crawl, heard.kind)?;
             states::add(&mut registry.pages, entry, &record)?;
             registry.crawl_mut(heard.crawl).counts.known += 1;
-            registry.settle(entry, Record::new(host), record, false, taking::End::Back)?;
+            registry.settle(entry, unheard, record, false, taking::End::Back)?;
             Ok(Verdict::New(entry))
         })
     }
@@ -278,6 +280,31 @@ impl Registry {
     /// The entry with a fingerprint, if it is known.
     pub fn find(&mut self, fingerprint: [u8; 16]) -> Result<Option<EntryNumber>> {
         self.doing(|registry| registry.seen_urls.find(u128::from_be_bytes(fingerprint)))
+    }
+
+    /// How far a known URL is from a seed.
+    pub fn depth(&mut self, entry: EntryNumber) -> Result<u16> {
+        self.check_entry(entry)?;
+        self.doing(|registry| Ok(states::read(&mut registry.pages, entry)?.depth))
+    }
+
+    /// A known URL was heard of again: it is as far from a seed as the nearest of those who tell of it says.
+    pub fn approach(&mut self, entry: EntryNumber, depth: u16) -> Result<()> {
+        self.check_entry(entry)?;
+        self.doing(|registry| registry.bring_near(entry, depth))
+    }
+
+    fn bring_near(&mut self, entry: EntryNumber, depth: u16) -> Result<()> {
+        let record = states::read(&mut self.pages, entry)?;
+        match depth < record.depth {
+            true => states::write(&mut self.pages, entry, &Record { depth, ..record }),
+            false => Ok(()),
+        }
+    }
+
+    /// Whether an entry is one of the newest. Their records are at hand.
+    pub fn is_recent(&self, entry: EntryNumber) -> bool {
+        entry.saturating_add(limits::RECENT_ENTRIES) >= self.urls.entries()
     }
 
     /// Everything about an entry.
@@ -422,7 +449,7 @@ fn describe(number: EntryNumber, line: urls::Line, record: &Record, out: bool) -
         url: line.url,
         host: HostId(record.host),
         crawl: line.crawl,
-        depth: line.depth,
+        depth: record.depth,
         via: line.via,
         kind: line.kind,
         state: if out { State::Out } else { record.state() },

@@ -121,6 +121,8 @@ impl World {
         let id = (crawl, known_as.clone());
         if let Some(entry) = self.model.numbers.get(&id) {
             assert_eq!(verdict, Verdict::Known(*entry));
+            let known = &mut self.model.known[*entry as usize];
+            known.depth = known.depth.min(depth);
             return;
         }
         let entry = self.model.known.len() as u64;

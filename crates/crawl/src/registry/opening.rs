@@ -19,7 +19,15 @@ impl Registry {
     pub fn open(folder: &Path, options: Options) -> Result<(Registry, Option<Checkpoint>)> {
         std::fs::create_dir_all(folder).map_err(|error| Error::io("cannot create", folder, error))?;
         let fingerprints = Fingerprints::new(options.key);
-        let found = checkpoint::read(folder, fingerprints.of_key())?;
+        let found = match checkpoint::read(folder, fingerprints.of_key()) {
+            // What an earlier version kept is in the records, and is folded from them again.
+            Err(Error::Older { .. }) => {
+                std::fs::remove_dir_all(folder).map_err(|error| Error::io("cannot remove", folder, error))?;
+                std::fs::create_dir_all(folder).map_err(|error| Error::io("cannot create", folder, error))?;
+                None
+            }
+            found => found?,
+        };
         let is_new = found.is_none();
         let image = found.unwrap_or_default();
         let damaged = |what: &str| Error::damaged(&folder.join("checkpoint"), what);

@@ -1,7 +1,7 @@
 //! What became of each entry: fixed-width records by entry number, changed in place.
 //!
 //! ```text
-//!   states   | what 1 | failures 1 | note 2 | code 2 | pass 2 | host 4 | time 6 |       226 to a page
+//!   states   | what 1 | failures 1 | note 2 | code 2 | pass 2 | host 4 | time 6 | depth 2 |       204 to a page
 //!   what     low four bits: the last outcome; high four bits: the class it waits in, or 0
 //!   code     visited: status; failed, dead: class of the failure; refused: rule; trap: code; parked: budget
 //!   time     milliseconds since 1970: of the visit, or before which a retry is not due
@@ -13,7 +13,7 @@ use super::codec::{get, set};
 use super::error::{Error, Result};
 use super::pages::{CONTENT_BYTES, In, Pages};
 
-const RECORD_BYTES: usize = 18;
+const RECORD_BYTES: usize = 20;
 const PER_PAGE: u64 = (CONTENT_BYTES / RECORD_BYTES) as u64;
 
 /// The queue of its host that an entry waits in, in the order in which queues are taken from.
@@ -114,14 +114,15 @@ pub(super) struct Record {
     pub pass: u16,
     pub host: u32,
     pub time_ms: i64,
+    pub depth: u16,
 }
 
 /// The largest time that six bytes hold: in the year 10889.
 const TIME_MS_MAX: i64 = (1 << 48) - 1;
 
 impl Record {
-    pub fn new(host: u32) -> Record {
-        Record { outcome: Outcome::None, waits: None, failures: 0, note: 0, code: 0, pass: 0, host, time_ms: 0 }
+    pub fn new(host: u32, depth: u16) -> Record {
+        Record { outcome: Outcome::None, waits: None, failures: 0, note: 0, code: 0, pass: 0, host, time_ms: 0, depth }
     }
 
     /// Enters an outcome. Queued and Out are none: those are about waiting.
@@ -184,6 +185,7 @@ impl Record {
             pass: get(bytes, 6, 2) as u16,
             host: get(bytes, 8, 4) as u32,
             time_ms: get(bytes, 12, 6) as i64,
+            depth: get(bytes, 18, 2) as u16,
         })
     }
 
@@ -195,6 +197,7 @@ impl Record {
         set(bytes, 6, 2, self.pass.into());
         set(bytes, 8, 4, self.host.into());
         set(bytes, 12, 6, self.time_ms as u64);
+        set(bytes, 18, 2, self.depth.into());
     }
 }
 

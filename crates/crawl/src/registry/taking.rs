@@ -146,7 +146,7 @@ impl Registry {
         out.push(Taken {
             entry,
             url: line.url,
-            depth: line.depth,
+            depth: record.depth,
             via: line.via,
             kind: line.kind,
             class,

@@ -2,8 +2,8 @@
 //!
 //! ```text
 //!   urls     frame | first entry 8 | length 4 | 64 URLs, front-coded … | checksum 8 |
-//!            URL   | how varint | shared varint | rest: length varint, bytes | crawl varint | depth varint | kind 1 |
-//!            how   bit 0 crawl, depth and kind are those of the URL before and left out; bits 1–4 how far back the URL stands
+//!            URL   | how varint | shared varint | rest: length varint, bytes | crawl varint | kind 1 |
+//!            how   bit 0 crawl and kind are those of the URL before and left out; bits 1–4 how far back the URL stands
 //!                  with which it shares its beginning, 0 for the one before; the rest: via, as zigzag of its difference
 //!   frames   offset of each frame in `urls` 8
 //! ```
@@ -25,7 +25,6 @@ pub(super) struct Line {
     pub url: String,
     pub via: Option<u64>,
     pub crawl: u16,
-    pub depth: u16,
     pub kind: u8,
 }
 
@@ -59,7 +58,6 @@ const BACK: usize = 16;
 struct About {
     via: Option<u64>,
     crawl: u16,
-    depth: u16,
     kind: u8,
 }
 
@@ -132,8 +130,8 @@ impl Urls {
         self.entries
     }
 
-    pub fn add(&mut self, url: &str, via: Option<u64>, crawl: u16, depth: u16, kind: u8) -> Result<()> {
-        let about = About { via, crawl, depth, kind };
+    pub fn add(&mut self, url: &str, via: Option<u64>, crawl: u16, kind: u8) -> Result<()> {
+        let about = About { via, crawl, kind };
         let same = About { via: self.last.via, ..about } == self.last;
         let (distance, shared) = self.texts.nearest(url.as_bytes());
         let step = zigzag(via_number(via) - via_number(self.last.via));
@@ -142,7 +140,6 @@ impl Urls {
         put_bytes(&mut self.tail, &url.as_bytes()[shared..]);
         if !same {
             put_varint(&mut self.tail, u64::from(crawl));
-            put_varint(&mut self.tail, u64::from(depth));
             self.tail.push(kind);
         }
         self.texts.push(url.as_bytes());
@@ -289,7 +286,6 @@ fn next(reader: &mut Reader<'_>, texts: &mut Texts, about: &mut About) -> Option
     }
     if how & 1 == 0 {
         about.crawl = u16::try_from(reader.varint()?).ok()?;
-        about.depth = u16::try_from(reader.varint()?).ok()?;
         about.kind = reader.u8()?;
     }
     Some(())
@@ -298,7 +294,7 @@ fn next(reader: &mut Reader<'_>, texts: &mut Texts, about: &mut About) -> Option
 /// The last URL that was read, as it was heard.
 fn line(texts: &Texts, about: About) -> Option<Line> {
     let url = std::str::from_utf8(texts.back(0)).ok()?.to_owned();
-    Some(Line { url, via: about.via, crawl: about.crawl, depth: about.depth, kind: about.kind })
+    Some(Line { url, via: about.via, crawl: about.crawl, kind: about.kind })
 }
 
 #[cfg(test)]
@@ -310,14 +306,13 @@ mod tests {
             url: format!("https://h{}.example/Käse/{}", n / 7, "ab".repeat(n as usize % 50)),
             via: n.checked_sub(3).filter(|_| !n.is_multiple_of(5)),
             crawl: (n % 3) as u16,
-            depth: (n % 400) as u16,
             kind: n as u8,
         }
     }
 
     fn add(urls: &mut Urls, n: u64) {
         let line = made(n);
-        urls.add(&line.url, line.via, line.crawl, line.depth, line.kind).unwrap();
+        urls.add(&line.url, line.via, line.crawl, line.kind).unwrap();
     }
 
     #[test]
