@@ -2,6 +2,7 @@
 //! something was left undone.
 
 mod add;
+mod allocator;
 mod amount;
 mod captures;
 mod changes;
@@ -46,10 +47,6 @@ mod why;
 use clap::{Parser, Subcommand};
 use std::path::PathBuf;
 use std::process::ExitCode;
-
-/// What a worker takes, another thread gives back, dozens of times a page: that is what this allocator is made for.
-#[global_allocator]
-static ALLOCATOR: mimalloc::MiMalloc = mimalloc::MiMalloc;
 
 /// Crawl politely, archive byte for byte, find it again.
 ///
@@ -132,6 +129,7 @@ enum Command {
 }
 
 fn main() -> ExitCode {
+    allocator::give_back_soon();
     let typed = match Skep::try_parse() {
         Ok(typed) => typed,
         Err(told) => {
