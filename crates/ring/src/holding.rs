@@ -202,6 +202,17 @@ impl Holding {
         self.leader.as_ref().filter(|leader| leader.leads(now_ms)).map(|leader| (leader.epoch, leader.until_ms))
     }
 
+    /// Until when this node leads and may fetch, if it has begun to.
+    pub fn fetches(&self) -> Option<u64> {
+        let begun = |leader: &&Box<Leader>| leader.until_ms != 0 && leader.beginning.is_none();
+        self.leader.as_ref().filter(begun).map(|leader| leader.until_ms)
+    }
+
+    /// How politely its sites were visited, as far as is known here.
+    pub fn politeness(&self) -> Politeness {
+        self.politeness.clone().unwrap_or_default()
+    }
+
     /// Who leads, as far as is known here.
     pub fn leader(&self, now_ms: u64) -> Option<Key> {
         self.grantor.granted().filter(|(_, until_ms)| now_ms < *until_ms).map(|(by, _)| by)
@@ -366,6 +377,8 @@ impl Holding {
         if let Step::Rest(Some(wait_ms)) = step {
             due.at(now_ms + wait_ms.max(1));
         }
+        // Who was slow may be asked again.
+        self.slow.iter().filter(|(_, until_ms)| now_ms < *until_ms).for_each(|(_, until_ms)| due.at(*until_ms));
         self.keep_lease(ctx, &step, &mut due);
         if self.leads(now_ms).is_some() {
             self.work(ctx, &step, &mut due);

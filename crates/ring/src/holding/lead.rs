@@ -440,7 +440,7 @@ impl Holding {
             return;
         }
         // It tells when it has more; only a request that was lost is repeated.
-        let asked_again = now_ms >= copying.asked_ms + 6 * again_ms;
+        let asked_again = copying.asked_ms == 0 || now_ms >= copying.asked_ms + 6 * again_ms;
         if asked_again {
             copying.asked_ms = now_ms;
         }
@@ -619,10 +619,15 @@ impl Holding {
         self.proposal = None;
         self.recovery = None;
         self.try_ms = 0;
+        let stays = link.holders.nodes.contains(&ctx.key);
         if ctx.settings.mutation != Mutation::EpochCheck {
-            self.stop_leading(ctx);
+            match stays {
+                true => self.stop_leading(ctx),
+                // Those who hold it now need not wait until the lease would have lapsed.
+                false => self.give_back(ctx),
+            }
         }
-        if !link.holders.nodes.contains(&ctx.key) {
+        if !stays {
             ctx.out.push(Action::Seal { slice: self.slice });
             self.surplus_ms.get_or_insert(ctx.now.mono_ms);
             self.proven.clear();

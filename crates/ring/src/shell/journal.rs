@@ -8,6 +8,7 @@
 use std::collections::{BTreeMap, HashMap};
 use std::fs::File;
 use std::io::{self, Write};
+use std::os::unix::fs::FileExt;
 use std::path::{Path, PathBuf};
 
 use crate::fact::Fact;
@@ -18,7 +19,7 @@ use crate::node::Kept;
 
 const TITLE: &[u8] = b"skep ring 1\n";
 
-/// The file, open for appending.
+/// The file, as far as it is whole.
 pub struct Journal {
     path: PathBuf,
     file: File,
@@ -43,7 +44,8 @@ impl Journal {
     pub fn keep(&mut self, kept: &[Kept]) -> io::Result<()> {
         let mut out = Vec::new();
         kept.iter().for_each(|kept| encode(kept, &mut out));
-        self.file.write_all(&out)?;
+        // Over what an earlier try left half written, for want of room: behind that nothing would ever be read.
+        self.file.write_all_at(&out, self.bytes)?;
         self.file.sync_data()?;
         self.bytes += out.len() as u64;
         if self.bytes >= self.compact_at {
@@ -148,13 +150,16 @@ mod tests {
         assert!(kept.is_empty());
         journal.keep(&[promise(1, 1), promise(2, 1), Kept::Dropped { slice: 2 }]).unwrap();
         journal.keep(&[promise(1, 2)]).unwrap();
+        // A try that the disk cut short, and what was kept when it had room again.
+        journal.file.write_all_at(&[9; 5], journal.bytes).unwrap();
+        journal.keep(&[promise(3, 1)]).unwrap();
         drop(journal);
         let mut bytes = std::fs::read(&path).unwrap();
         let whole = bytes.clone();
         encode(&promise(1, 3), &mut bytes);
         std::fs::write(&path, &bytes[..bytes.len() - 1]).unwrap();
         let (journal, kept) = Journal::open(&path).unwrap();
-        assert_eq!(kept, [Kept::Dropped { slice: 2 }, promise(1, 2)]);
+        assert_eq!(kept, [Kept::Dropped { slice: 2 }, promise(1, 2), promise(3, 1)]);
         assert!(journal.bytes < whole.len() as u64, "what no longer counts is not written again");
         std::fs::write(&path, b"something else").unwrap();
         assert!(Journal::open(&path).is_err());
