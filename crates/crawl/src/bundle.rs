@@ -35,26 +35,26 @@ pub struct Ended {
     pub crawl_delay_ms: Option<u64>,
 }
 
-/// Visits the URLs of a bundle as far as time, robots.txt and the host allow.
-pub async fn run(bundle: Bundle, parts: &Parts) {
+/// Visits the URLs of a bundle as far as time, robots.txt and the host allow. `urls` are the same taken apart.
+pub async fn run(bundle: Bundle, urls: Vec<Url>, parts: &Parts) {
     let mut report = BundleReport::default();
     let mut checks = Checks::default();
     let mut skipped = Vec::new();
-    let (next, trouble) = match bundle.urls.iter().find_map(|ask| Url::parse(&ask.url).ok()) {
+    let (next, trouble) = match urls.first() {
         Some(first) => {
             tokio::time::sleep_until(parts.zero + std::time::Duration::from_millis(bundle.not_before_ms)).await;
             if parts.leading.is_some() {
-                parts.rested(&first, bundle.pace, None);
+                parts.rested(first, bundle.pace, None);
             }
-            match hands::offer(&bundle, &first, parts).await {
+            match hands::offer(&bundle, first, parts).await {
                 Ok(Who::We) => {
-                    let session = parts.fetcher.session(&first);
-                    through(&bundle, &first, session, None, &mut report, &mut checks, parts).await
+                    let session = parts.fetcher.session(first);
+                    through(&bundle, &urls, session, None, &mut report, &mut checks, parts).await
                 }
                 Ok(Who::Others(brought, rules)) => {
-                    let session = parts.fetcher.session_of(&first, brought);
+                    let session = parts.fetcher.session_of(first, brought);
                     let theirs = Some(Theirs { rules, skipped: &mut skipped });
-                    through(&bundle, &first, session, theirs, &mut report, &mut checks, parts).await
+                    through(&bundle, &urls, session, theirs, &mut report, &mut checks, parts).await
                 }
                 Ok(Who::Nobody) => (0, None),
                 Err(not_now) => {
@@ -83,13 +83,14 @@ struct Theirs<'b> {
 /// Goes through the bundle; returns how many of its URLs are done with, and what went wrong.
 async fn through(
     bundle: &Bundle,
-    first: &Url,
+    urls: &[Url],
     mut session: Session,
     mut theirs: Option<Theirs<'_>>,
     report: &mut BundleReport,
     checks: &mut Checks,
     parts: &Parts,
 ) -> (usize, Option<Outcome>) {
+    let Some(first) = urls.first() else { return (0, None) };
     let mut located = None;
     let rules = match parts.ignores_robots(first) {
         true => None,
@@ -137,14 +138,10 @@ async fn through(
             Some(learned.policy)
         }
     };
-    for (number, ask) in bundle.urls.iter().enumerate() {
+    for (number, (ask, url)) in bundle.urls.iter().zip(urls).enumerate() {
         if parts.is_over(bundle.deadline_ms, report.answer_ms) {
             return (number, None);
         }
-        let Ok(url) = Url::parse(&ask.url) else {
-            checks.note(refused(bundle, ask, Outcome::NO_URL, parts.now_ms()));
-            continue;
-        };
         let decision = rules.as_ref().map(|rules| rules.decide(AGENT, url.as_str()));
         if let Some(decision) = decision.filter(|decision| !decision.allowed) {
             let line = if let Because::Line(line) = decision.because { line.number } else { 0 };
@@ -152,7 +149,7 @@ async fn through(
             checks.note(Visited { robots_line, ..refused(bundle, ask, Outcome::ROBOTS, parts.now_ms()) });
             continue;
         }
-        if let Some(theirs) = theirs.as_mut().filter(|_| !session.brings(&url)) {
+        if let Some(theirs) = theirs.as_mut().filter(|_| !session.brings(url)) {
             theirs.skipped.push(ask.entry);
             continue;
         }
@@ -161,7 +158,7 @@ async fn through(
         let unasked = ask.due.is_some()
             && theirs.is_none()
             && parts.soft.is_unasked(crate::rules::origin(url.as_str()), parts.now_ms());
-        if let Some(nowhere) = unasked.then(|| soft::nowhere(&url, parts)).flatten().filter(is_allowed) {
+        if let Some(nowhere) = unasked.then(|| soft::nowhere(url, parts)).flatten().filter(is_allowed) {
             match ask_nowhere(&nowhere, bundle, &mut session, report, parts).await {
                 Ok(None) => {}
                 Ok(Some(park_ms)) => {
@@ -173,11 +170,11 @@ async fn through(
         }
         let mut cookie = None;
         let step = loop {
-            if let Err(not_now) = parts.turn_of(&session, &url, bundle.pace, bundle.deadline_ms).await {
+            if let Err(not_now) = parts.turn_of(&session, url, bundle.pace, bundle.deadline_ms).await {
                 return put_off(number + usize::from(cookie.is_some()), not_now, report, parts);
             }
-            let mut step = visit(ask, &url, cookie.as_deref(), bundle.lease, &mut session, parts).await;
-            parts.answered(&url, bundle.pace, step.answer_ms, report.crawl_delay_ms);
+            let mut step = visit(ask, url, cookie.as_deref(), bundle.lease, &mut session, parts).await;
+            parts.answered(url, bundle.pace, step.answer_ms, report.crawl_delay_ms);
             answered(report, step.answer_ms, parts);
             match step.cookie.take() {
                 Some(wanted) => cookie = Some(wanted),
@@ -196,11 +193,11 @@ async fn through(
         }
         if give_up(report, step.outcome, step.fault, step.park_ms, parts) {
             if let Some(park_ms) = step.park_ms {
-                parts.parked(&url, park_ms);
+                parts.parked(url, park_ms);
             }
             return (number + 1, Some(step.outcome));
         }
-        let nowhere = step.suspect.then(|| soft::nowhere(&url, parts)).flatten();
+        let nowhere = step.suspect.then(|| soft::nowhere(url, parts)).flatten();
         if let Some(nowhere) = nowhere.filter(is_allowed) {
             match ask_nowhere(&nowhere, bundle, &mut session, report, parts).await {
                 Ok(None) => {}

@@ -5,7 +5,7 @@ use std::cell::RefCell;
 use std::io::Read;
 
 use skep_fetch::Exchange;
-use skep_page::{Input, Kind, Link, LinkKind, Page};
+use skep_page::{Input, Kind, LinkKind, Outlinks, Page};
 use skep_schedule::{pace, trap};
 use skep_url::Url;
 use skep_warc::coding::{self, Bounds};
@@ -28,7 +28,7 @@ pub struct Judgement {
     /// What the page says; nothing for what is not read.
     pub page: Option<Page>,
     /// Links of all kinds, redirects first.
-    pub links: Vec<Link>,
+    pub links: Outlinks,
     /// Its links may be followed.
     pub follow: bool,
     /// The host asks to be left alone for so long; 0 if it does not say how long.
@@ -50,7 +50,7 @@ impl Judgement {
         Judgement {
             outcome,
             page: None,
-            links: Vec::new(),
+            links: Outlinks::default(),
             follow: true,
             park_ms: None,
             mime: String::new(),
@@ -107,14 +107,14 @@ pub fn judge(exchange: &Exchange, url: &Url, now_ms: i64, ours: bool) -> Judgeme
         return judged;
     }
     judged.text_digest = text_digest(url, head, &body);
-    let mut page = skep_page::read(&Input { url, head: Some(head), body: &body });
-    judged.links = std::mem::take(&mut page.links);
+    let (page, links) = skep_page::read_apart(&Input { url, head: Some(head), body: &body });
+    judged.links = links;
     judged.follow = ours || !page.directives.nofollow;
     if page.directives.noarchive && !ours && status == 200 {
         judged.outcome = Outcome::NOARCHIVE;
     }
     if !matches!(status, 301 | 302 | 303 | 307 | 308) {
-        judged.links.retain(|link| link.kind != LinkKind::Redirect);
+        judged.links.remove_kind(LinkKind::Redirect);
     }
     if matches!(page.kind, Kind::Sitemap | Kind::Feed) && status == 200 {
         judged.hints = hints(page.kind, url, &body);

@@ -45,7 +45,6 @@ pub mod metadata;
 mod network;
 mod outbox;
 pub mod outcome;
-pub mod outlinks;
 mod progress;
 mod record_head;
 mod recorded;

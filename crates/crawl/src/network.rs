@@ -273,7 +273,7 @@ fn alike(seen: &Seen<'_>, judged: &Judgement) -> Option<u64> {
     let status = seen.exchange.status()?;
     if (300..400).contains(&status) && status != 304 {
         let to = judged.links.iter().find(|link| link.kind == LinkKind::Redirect)?;
-        let to = Url::parse(&to.url).ok().filter(|to| to.host_name() != seen.url.host_name())?;
+        let to = Url::parse(to.url).ok().filter(|to| to.host_name() != seen.url.host_name())?;
         return Some(xxhash_rust::xxh3::xxh3_64(host_key(&to).as_bytes()));
     }
     if status != 200 || judged.mime != "text/html" {

@@ -5,7 +5,7 @@ use std::net::IpAddr;
 use std::sync::{Arc, Mutex, PoisonError};
 
 use skep_fetch::{Ask, Exchange, Session};
-use skep_page::{Link, LinkKind};
+use skep_page::{Link, LinkKind, Outlinks};
 use skep_schedule::Bundle;
 use skep_url::Url;
 use skep_url::limits::{ROBOTS_FRESH_SECONDS, ROBOTS_REDIRECT_HOPS_MAX};
@@ -20,7 +20,6 @@ use crate::keep;
 use crate::limits::{ROBOTS_BYTES_MAX, ROBOTS_CACHED_HOSTS_MAX, SITEMAPS_PER_HOST_MAX};
 use crate::network::{self, Seen};
 use crate::outcome::Outcome;
-use crate::outlinks::Outlinks;
 use crate::visit::Visited;
 use crate::worker::Parts;
 
@@ -243,7 +242,7 @@ async fn ask_once(
         exchange.head.as_ref().and_then(|head| head.status()).filter(|_| !broke_off && !judged.outcome.is_between());
     let body = body(&exchange);
     let to =
-        judged.links.iter().find(|link| link.kind == LinkKind::Redirect).and_then(|link| Url::parse(&link.url).ok());
+        judged.links.iter().find(|link| link.kind == LinkKind::Redirect).and_then(|link| Url::parse(link.url).ok());
     let step = crate::visit::Step {
         outcome: judged.outcome,
         answer_ms: exchange.timings.total_ms.into(),
@@ -255,7 +254,7 @@ async fn ask_once(
         cookie: None,
     };
     let retry_after_seconds = judged.park_ms.filter(|ms| *ms > 0).map(|ms| ms / 1000);
-    judged.links = if status == Some(200) { sitemaps(first, &body) } else { Vec::new() };
+    judged.links = if status == Some(200) { sitemaps(first, &body) } else { Outlinks::default() };
     if !exchange.response.is_empty() && !judged.outcome.is_between() {
         let mut visited = Visited {
             lease: bundle.lease,
@@ -271,7 +270,7 @@ async fn ask_once(
             failures: 0,
             park_ms: judged.park_ms,
             address: None,
-            links: Outlinks::from(&judged.links[..]),
+            links: std::mem::take(&mut judged.links),
             tells_all: false,
             follow: true,
             via: None,
@@ -317,7 +316,7 @@ fn is_page(body: &[u8]) -> bool {
 }
 
 /// The sitemaps that a robots.txt names.
-fn sitemaps(first: &Url, body: &[u8]) -> Vec<Link> {
+fn sitemaps(first: &Url, body: &[u8]) -> Outlinks {
     let robots = skep_url::robots::Robots::parse(body);
     let links = robots.sitemaps().iter().filter_map(|sitemap| first.join(&sitemap.url).ok());
     links

@@ -61,7 +61,7 @@ impl Traps {
     }
 
     /// Whether a URL may be visited now. `Go` must be followed by one [`Traps::learn`].
-    pub fn gate(&mut self, url: &Url, site: SiteId, depth: u16) -> Turn {
+    pub fn gate(&mut self, url: &str, site: SiteId, depth: u16) -> Turn {
         if self.mirrors.is_spent(site) {
             return Turn::Never(code(Trap::MirrorFarm));
         }

@@ -8,6 +8,7 @@ use std::net::IpAddr;
 
 use skep_archive::Position;
 use skep_fetch::{Ask, Exchange, Session};
+use skep_page::Outlinks;
 use skep_schedule::revisit::Due;
 use skep_schedule::{BundleUrl, LeaseId};
 use skep_url::Url;
@@ -19,7 +20,6 @@ use crate::judge::{self, Judgement};
 use crate::keep;
 use crate::network::{self, Seen};
 use crate::outcome::Outcome;
-use crate::outlinks::Outlinks;
 use crate::soft;
 use crate::worker::Parts;
 
@@ -215,7 +215,7 @@ fn visited(
         failures: judged.outcome.failures_after(ask.failures),
         park_ms: judged.park_ms,
         address: exchange.address.map(|address| address.ip()),
-        links: Outlinks::from(&judged.links[..]),
+        links: std::mem::take(&mut judged.links),
         tells_all: false,
         follow: judged.follow,
         via: ask.via.clone(),

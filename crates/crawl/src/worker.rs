@@ -58,8 +58,8 @@ pub enum Said {
 /// What the engine gives to a worker.
 #[derive(Debug)]
 pub enum Errand {
-    /// URLs to visit.
-    Bundle(Bundle),
+    /// URLs to visit, and the same taken apart, in the same order.
+    Bundle(Bundle, Vec<Url>),
     /// A host whose address is wanted.
     Locate(HostId, Url),
     /// Is the network there again?
@@ -176,9 +176,9 @@ async fn serve(parts: Rc<Parts>, mut bundles: mpsc::UnboundedReceiver<Errand>) {
     loop {
         tokio::select! {
             bundle = bundles.recv() => match bundle {
-                Some(Errand::Bundle(bundle)) => {
+                Some(Errand::Bundle(bundle, urls)) => {
                     let parts = parts.clone();
-                    running.spawn_local(async move { bundle::run(bundle, &parts).await });
+                    running.spawn_local(async move { bundle::run(bundle, urls, &parts).await });
                 }
                 Some(Errand::Locate(host, url)) => {
                     let parts = parts.clone();

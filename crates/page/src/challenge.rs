@@ -40,24 +40,32 @@ const TITLES: &[&str] = &[
     "verifying you are human",
 ];
 
-/// Whether the beginning of a page may have one of [`TITLES`], without reading its markup.
-fn has_such_a_title(body: &[u8]) -> bool {
-    static TAGS: LazyLock<Option<Searcher>> = LazyLock::new(|| Searcher::new(["<ti", "<tI", "<Ti", "<TI"]));
+/// Whether a page may have one of [`TITLES`] or of [`MARKS_OF_A_GOOD_ANSWER`], without reading its markup: all are looked for in one pass.
+fn is_worth_a_close_look(body: &[u8]) -> bool {
+    static SEARCHER: LazyLock<Option<Searcher>> =
+        LazyLock::new(|| Searcher::new(MARKS_OF_A_GOOD_ANSWER.into_iter().chain(["<ti", "<tI", "<Ti", "<TI"])));
     let beginning = &body[..body.len().min(TITLE_WITHIN_BYTES)];
-    let is_such = |at: usize| {
-        let tag = &beginning[at + 1..];
-        tag.get(..5).is_some_and(|name| name.eq_ignore_ascii_case(b"title")) && {
-            let text = tag.split(|byte| *byte == b'>').nth(1).unwrap_or_default();
-            let text = text.split(|byte| *byte == b'<').next().unwrap_or_default();
-            // A character written otherwise than as itself is for the close look.
-            let title = String::from_utf8_lossy(text).split_whitespace().collect::<Vec<_>>().join(" ").to_lowercase();
-            title.contains('&') || TITLES.contains(&title.as_str())
-        }
-    };
-    match &*TAGS {
-        Some(tags) => tags.find_iter(beginning).any(|tag| is_such(tag.start())),
+    match &*SEARCHER {
+        Some(searcher) => searcher.find_iter(body).any(|found| {
+            found.pattern().as_usize() < MARKS_OF_A_GOOD_ANSWER.len() || has_such_a_title(beginning, found.start())
+        }),
         // A processor without wide registers.
-        None => memchr::memchr_iter(b'<', beginning).any(is_such),
+        None => {
+            memchr::memchr_iter(b'<', beginning).any(|at| has_such_a_title(beginning, at))
+                || MARKS_OF_A_GOOD_ANSWER.iter().any(|mark| memmem::find(body, mark.as_bytes()).is_some())
+        }
+    }
+}
+
+/// Whether the tag that begins here begins a title that may be one of [`TITLES`].
+fn has_such_a_title(beginning: &[u8], at: usize) -> bool {
+    let tag = beginning.get(at + 1..).unwrap_or_default();
+    tag.get(..5).is_some_and(|name| name.eq_ignore_ascii_case(b"title")) && {
+        let text = tag.split(|byte| *byte == b'>').nth(1).unwrap_or_default();
+        let text = text.split(|byte| *byte == b'<').next().unwrap_or_default();
+        // A character written otherwise than as itself is for the close look.
+        let title = String::from_utf8_lossy(text).split_whitespace().collect::<Vec<_>>().join(" ").to_lowercase();
+        title.contains('&') || TITLES.contains(&title.as_str())
     }
 }
 
@@ -68,16 +76,6 @@ const TITLE_WITHIN_BYTES: usize = 16 << 10;
 const MARKS_OF_A_GOOD_ANSWER: [&str; 6] =
     ["anubis_challenge", "_cf_chl_opt", "ddos-guard", "sec-if-cpt-container", "bm-verify=", "_Incapsula_Resource"];
 
-/// Looks for all of them in one pass.
-fn has_a_mark(body: &[u8]) -> bool {
-    static MARKS: LazyLock<Option<Searcher>> = LazyLock::new(|| Searcher::new(MARKS_OF_A_GOOD_ANSWER));
-    match &*MARKS {
-        Some(marks) => marks.find(body).is_some(),
-        // A processor without wide registers.
-        None => MARKS_OF_A_GOOD_ANSWER.iter().any(|mark| memmem::find(body, mark.as_bytes()).is_some()),
-    }
-}
-
 /// Who tests, where this answer is a test.
 pub fn challenge(status: u16, head: &Head, body: &[u8]) -> Option<&'static str> {
     by_head(head).or_else(|| {
@@ -86,7 +84,7 @@ pub fn challenge(status: u16, head: &Head, body: &[u8]) -> Option<&'static str> 
             return None;
         }
         // Nearly every answer is a page: only one that has a mark at all is looked at closely.
-        if !refused && !has_such_a_title(body) && !has_a_mark(body) {
+        if !refused && !is_worth_a_close_look(body) {
             return None;
         }
         let marks = Marks::of(body);

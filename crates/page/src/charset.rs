@@ -99,28 +99,26 @@ pub fn prescan(start: &[u8]) -> Option<&'static Encoding> {
 /// The charset of a `meta` element whose attributes begin at `at`.
 fn meta(start: &[u8], at: &mut usize) -> Option<&'static Encoding> {
     let (mut got_pragma, mut need_pragma, mut charset) = (false, None, None);
-    let mut seen: Vec<Vec<u8>> = Vec::new();
-    while let Some((name, value)) = attribute(start, at) {
-        if seen.contains(&name) {
-            continue;
-        }
-        match &name[..] {
-            b"http-equiv" => got_pragma |= value == b"content-type",
-            b"content" => {
-                if let Some(encoding) = of_meta_content(&value)
+    // Of each that counts, the first does.
+    let mut seen = [false; 3];
+    while let Some((name, value)) = raw_attribute(start, at) {
+        let counted = [&b"http-equiv"[..], b"content", b"charset"].iter().position(|of| name.eq_ignore_ascii_case(of));
+        let Some(counted) = counted.filter(|counted| !std::mem::replace(&mut seen[*counted], true)) else { continue };
+        match counted {
+            0 => got_pragma |= value.eq_ignore_ascii_case(b"content-type"),
+            1 => {
+                if let Some(encoding) = of_meta_content(&value.to_ascii_lowercase())
                     && charset.is_none()
                 {
                     charset = Some(encoding);
                     need_pragma = Some(true);
                 }
             }
-            b"charset" => {
-                charset = Encoding::for_label(&value);
+            _ => {
+                charset = Encoding::for_label(value);
                 need_pragma = Some(false);
             }
-            _ => {}
         }
-        seen.push(name);
     }
     if need_pragma? && !got_pragma {
         return None;
@@ -129,12 +127,7 @@ fn meta(start: &[u8], at: &mut usize) -> Option<&'static Encoding> {
     Some(if encoding == X_USER_DEFINED { WINDOWS_1252 } else { encoding })
 }
 
-/// Name and value of an attribute in lower case; `None` at the end of the tag.
-fn attribute(start: &[u8], at: &mut usize) -> Option<(Vec<u8>, Vec<u8>)> {
-    raw_attribute(start, at).map(|(name, value)| (name.to_ascii_lowercase(), value.to_ascii_lowercase()))
-}
-
-/// "Get an attribute", as it stands.
+/// "Get an attribute", as it stands; `None` at the end of the tag.
 fn raw_attribute<'s>(start: &'s [u8], at: &mut usize) -> Option<(&'s [u8], &'s [u8])> {
     let byte = |at: usize| start.get(at).copied();
     while byte(*at).is_some_and(|b| is_space(b) || b == b'/') {

@@ -31,6 +31,7 @@ mod header;
 pub mod limits;
 mod links;
 mod markup;
+mod outlinks;
 mod page;
 mod read;
 mod refresh;
@@ -47,8 +48,9 @@ pub mod version;
 
 pub use challenge::challenge;
 pub use feed::{Announced, Feed, feed};
+pub use outlinks::{Outlink, Outlinks};
 pub use page::{Cut, Directives, Kind, Link, LinkKind, Page};
-pub use read::{Input, read};
+pub use read::{Input, read, read_apart};
 pub use sitemap::{Entry, Sitemap, sitemap};
 pub use text::{Text, text};
 pub use version::Version;

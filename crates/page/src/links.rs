@@ -4,7 +4,8 @@ use std::borrow::Cow;
 
 use encoding_rs::Encoding;
 
-use crate::page::{Cut, Link, LinkKind};
+use crate::outlinks::Outlinks;
+use crate::page::{Cut, LinkKind};
 use crate::resolve::Resolver;
 use crate::{limits, value};
 
@@ -16,7 +17,7 @@ pub struct Links {
     charset: &'static Encoding,
     /// The page itself: a link to it leads nowhere.
     own: String,
-    links: Vec<Link>,
+    links: Outlinks,
     /// Places in `links` by hash, linear probing; a zero is free. Its length is a power of two and at least twice the links'.
     table: Vec<Slot>,
     scratch: String,
@@ -26,6 +27,9 @@ pub struct Links {
     cut: Option<Cut>,
     full: bool,
 }
+
+/// Links for which there is room at first.
+const LINKS_FIRST: usize = 32;
 
 #[derive(Debug, Clone, Copy, Default)]
 struct Slot {
@@ -41,7 +45,7 @@ impl Links {
             resolver,
             charset,
             own: own.to_owned(),
-            links: Vec::with_capacity(32),
+            links: Outlinks::with_room(LINKS_FIRST, own.len().min(128)),
             table: vec![Slot::default(); 128],
             scratch: String::with_capacity(256),
             links_max: limits::LINKS_MAX,
@@ -78,7 +82,7 @@ impl Links {
     }
 
     /// The links so far.
-    pub fn so_far(&self) -> &[Link] {
+    pub fn so_far(&self) -> &Outlinks {
         &self.links
     }
 
@@ -157,24 +161,22 @@ impl Links {
         let mut at = hash as usize & mask;
         while self.table[at].number != 0 {
             let slot = self.table[at];
-            let link = &mut self.links[slot.number as usize - 1];
-            if slot.hash == hash && link.url == url {
-                link.kind = link.kind.min(kind);
-                link.nofollow &= nofollow;
-                return;
+            let index = slot.number as usize - 1;
+            if slot.hash == hash && self.links.url(index) == url {
+                return self.links.again(index, kind, nofollow);
             }
             // Whoever makes URLs that share a place pays for looking at them.
             self.steps += if slot.hash == hash { 1 + url.len() as u64 } else { 1 };
             at = (at + 1) & mask;
         }
-        if self.links.len() >= self.links_max {
+        if self.links.count() >= self.links_max {
             self.note(Cut::Links);
             self.full = true;
             return;
         }
-        self.links.push(Link { url: url.to_owned(), kind, nofollow });
-        self.table[at] = Slot { hash, number: self.links.len() as u32 };
-        if self.links.len() * 2 > self.table.len() {
+        self.links.push(url, kind, nofollow);
+        self.table[at] = Slot { hash, number: self.links.count() as u32 };
+        if self.links.count() * 2 > self.table.len() {
             self.grow();
         }
     }
@@ -193,16 +195,16 @@ impl Links {
     }
 
     /// Goes back to these links, so that the page can be read again with another base. Work stays counted.
-    pub fn restart(&mut self, links: Vec<Link>) {
+    pub fn restart(&mut self, links: &Outlinks) {
         self.links.clear();
         self.table.fill(Slot::default());
-        for link in links {
-            self.add(&link.url, link.kind, link.nofollow);
+        for link in links.iter() {
+            self.add(link.url, link.kind, link.nofollow);
         }
     }
 
     /// All links, and the first bound that was met.
-    pub fn finish(self) -> (Vec<Link>, Option<Cut>) {
+    pub fn finish(self) -> (Outlinks, Option<Cut>) {
         (self.links, self.cut)
     }
 }

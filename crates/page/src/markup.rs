@@ -13,10 +13,10 @@ use crate::{css, limits, refresh, srcset, value};
 
 /// Reads the markup into `page` and `links`.
 pub fn read(bytes: &[u8], xml: bool, charset: &'static Encoding, page: &mut Page, links: &mut Links) {
-    let (links_before, canonical_before) = (links.so_far().to_vec(), page.canonical.clone());
+    let (links_before, canonical_before) = (links.so_far().clone(), page.canonical.clone());
     if Reader::new(charset, page, links).run(bytes, xml) == End::BaseComesLate {
         // Links stood before the base that counts for them. It is rare, so they are read again instead of being kept back.
-        links.restart(links_before);
+        links.restart(&links_before);
         page.canonical = canonical_before;
         Reader { base: true, ..Reader::new(charset, page, links) }.run(bytes, xml);
     }

@@ -7,6 +7,7 @@ use skep_url::Url;
 use skep_warc::http::Head;
 
 use crate::links::Links;
+use crate::outlinks::{Outlink, Outlinks};
 use crate::page::{Cut, Kind, LinkKind, Page};
 use crate::resolve::Resolver;
 use crate::{charset, css, directives, feed, header, limits, markup, sitemap, sniff};
@@ -24,13 +25,26 @@ pub struct Input<'a> {
 
 /// Reads a page of any kind. What it is, its media type says; where that says nothing, its first bytes do.
 pub fn read(input: &Input<'_>) -> Page {
+    with_links(read_apart(input))
+}
+
+/// The same with its links apart, for who hands them on: the page itself has none.
+pub fn read_apart(input: &Input<'_>) -> (Page, Outlinks) {
     let body = &input.body[..input.body.len().min(limits::PAGE_BYTES_MAX)];
     let kind = sniff::kind(input.url, input.head, body);
-    read_as(input, kind, encoding_of(input, kind, body))
+    read_apart_as(input, kind, encoding_of(input, kind, body))
+}
+
+fn with_links((page, links): (Page, Outlinks)) -> Page {
+    Page { links: links.iter().map(Outlink::to_link).collect(), ..page }
 }
 
 /// The same for who knows what it is, and in which charset.
 pub(crate) fn read_as(input: &Input<'_>, kind: Kind, declared: &'static Encoding) -> Page {
+    with_links(read_apart_as(input, kind, declared))
+}
+
+fn read_apart_as(input: &Input<'_>, kind: Kind, declared: &'static Encoding) -> (Page, Outlinks) {
     let body = &input.body[..input.body.len().min(limits::PAGE_BYTES_MAX)];
     let xml = sniff::is_xml(input.head, body);
     let mut page = Page { kind, charset: declared.name(), ..Page::default() };
@@ -79,8 +93,9 @@ pub(crate) fn read_as(input: &Input<'_>, kind: Kind, declared: &'static Encoding
         }
         Kind::Other => {}
     }
-    (page.links, page.cut) = links.finish();
-    page
+    let (links, cut) = links.finish();
+    page.cut = cut;
+    (page, links)
 }
 
 pub(crate) fn encoding_of(input: &Input<'_>, kind: Kind, body: &[u8]) -> &'static Encoding {

@@ -199,9 +199,13 @@ impl Resolver {
             absolute = format!("{}//{rest}", &self.text[..self.text.find("//").unwrap_or(0)]);
             text = &absolute;
         }
-        let base = self.base.get_or_init(|| url::Url::parse(&self.text).ok()).as_ref()?;
+        // One that says where it is needs no base, which is then not parsed.
+        let base = match has_own_origin(trimmed) {
+            true => None,
+            false => Some(self.base.get_or_init(|| url::Url::parse(&self.text).ok()).as_ref()?),
+        };
         let encode = for_any(|query| encode_query(query, self.encoding.unwrap_or(UTF_8)).into());
-        let options = url::Url::options().base_url(Some(base));
+        let options = url::Url::options().base_url(base);
         let options = if self.encoding.is_some() { options.encoding_override(Some(&encode)) } else { options };
         let mut url = options.parse(text).ok()?;
         if !is_fetched(&url) {
@@ -221,6 +225,13 @@ fn has_other_scheme(reference: &str) -> bool {
     scheme.starts_with(|c: char| c.is_ascii_alphabetic())
         && !scheme.eq_ignore_ascii_case("http")
         && !scheme.eq_ignore_ascii_case("https")
+}
+
+/// Does it begin with a scheme that is fetched and the two slashes behind it?
+fn has_own_origin(reference: &str) -> bool {
+    ["http://", "https://"]
+        .iter()
+        .any(|start| reference.get(..start.len()).is_some_and(|found| found.eq_ignore_ascii_case(start)))
 }
 
 /// Tells the compiler that a closure takes text of any lifetime.

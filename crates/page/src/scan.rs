@@ -271,7 +271,7 @@ impl<'a> Scanner<'a> {
             let name_from = at;
             // A name may begin with a sign that would otherwise end it.
             at += 1;
-            while NAME[*bytes.get(at)? as usize] != 0 && bytes[at] != b'=' {
+            while !ENDS_ATTRIBUTE_NAME[*bytes.get(at)? as usize] {
                 at += 1;
             }
             let name = &bytes[name_from..at];
@@ -349,6 +349,17 @@ const NAME: [u8; 256] = {
             0 => 0xff,
             other => other.to_ascii_lowercase(),
         };
+        byte += 1;
+    }
+    table
+};
+
+/// Whether a byte ends the name of an attribute that has begun.
+const ENDS_ATTRIBUTE_NAME: [bool; 256] = {
+    let mut table = [false; 256];
+    let mut byte = 0;
+    while byte < 256 {
+        table[byte] = NAME[byte] == 0 || byte == b'=' as usize;
         byte += 1;
     }
     table

@@ -43,7 +43,7 @@ fn no_real_url_is_refused_in_the_course_of_a_crawl() {
         let new_host = hosts.insert(url.host_name().to_owned());
         let candidate = Candidate { url, site, new_host, asked_for: false, foreign: false };
         assert_eq!(traps.admit(&candidate), Ok(()), "{url:?}");
-        assert_eq!(traps.gate(url, site, 1), Gate::Go, "{url:?}");
+        assert_eq!(traps.gate(url.as_str(), site, 1), Gate::Go, "{url:?}");
         let novelty = Novelty::of(url.as_str(), None);
         let page = PageSeen { novelty: Some(&novelty), digest: text_digest(url.as_str()), answer_ms: 80, bytes: 8_000 };
         traps.learn(&Visit { url, site, depth: 1, page: Some(page) });

@@ -78,7 +78,7 @@ impl<'a> Crawl<'a> {
                 let (text, depth, via) = self.queue.pop_front().expect("not empty");
                 let url = Url::parse(&text).expect("heard");
                 let site = self.site(&url);
-                match self.traps.gate(&url, site, depth) {
+                match self.traps.gate(url.as_str(), site, depth) {
                     Gate::Go => taken.push((text, depth, via)),
                     Gate::Later => self.queue.push_back((text, depth, via)),
                     Gate::Never(trap) => self.refused.entry(trap).or_default().push(text),
@@ -497,7 +497,7 @@ fn what_was_learned_survives_a_restart() {
     let url = Url::parse("https://real.example/maze/never/seen").expect("a URL");
     let candidate = Candidate { url: &url, site: SiteId(0), new_host: false, asked_for: false, foreign: false };
     assert_eq!(traps.admit(&candidate), Err(Trap::Maze));
-    assert_eq!(traps.gate(&url, SiteId(0), 3), Gate::Never(Trap::Maze));
+    assert_eq!(traps.gate(url.as_str(), SiteId(0), 3), Gate::Never(Trap::Maze));
     assert_eq!(traps.admit(&Candidate { asked_for: true, ..candidate }), Ok(()), "whoever asks by name gets it");
 }
 

@@ -40,8 +40,10 @@ impl Engine<'_> {
             false => self.take(&known, max)?,
         };
         let mut urls = Vec::with_capacity(taken.len());
+        let mut parsed = Vec::with_capacity(taken.len());
         let mut entries = HashMap::with_capacity(taken.len());
-        for taken in taken {
+        for (taken, url) in taken {
+            parsed.push(url);
             let hops = Hops::unpack(taken.depth);
             let via = taken.via.map(|via| self.ledger.registry.url(via)).transpose()?;
             let due = match taken.class {
@@ -69,29 +71,25 @@ impl Engine<'_> {
         let slice = self.note_bundle(&known);
         self.out.insert(lease, Out { host, entries, ended: false, slice });
         let bundle = Bundle { lease, host: known.key, site: known.site, urls, pace, not_before_ms, deadline_ms };
-        self.give(Errand::Bundle(bundle))
+        self.give(Errand::Bundle(bundle, parsed))
     }
 
     /// Takes URLs that may be visited now. Where none may, the host is held until a visit shows more.
-    fn take(&mut self, host: &registry::Host, max: usize) -> Result<Vec<Taken>> {
+    fn take(&mut self, host: &registry::Host, max: usize) -> Result<Vec<(Taken, Url)>> {
         let waiting = self.take_shared(host, max)?;
         let site = site_id(&host.site);
         let mut go = Vec::with_capacity(waiting.len());
         let mut later = Vec::new();
         for taken in waiting {
-            let Ok(url) = Url::parse(&taken.url) else {
-                self.ledger.registry.set_state(taken.entry, State::Refused { rule: Outcome::NO_URL.0 })?;
-                continue;
-            };
-            match self.ledger.traps.gate(&url, site, Hops::unpack(taken.depth).depth) {
-                Turn::Go => go.push(taken),
+            match self.ledger.traps.gate(&taken.url, site, Hops::unpack(taken.depth).depth) {
+                Turn::Go => self.go(taken, &mut go)?,
                 Turn::Later => later.push(taken),
                 Turn::Never(code) => self.ledger.registry.set_state(taken.entry, State::Trap { code })?,
             }
         }
         // Where nothing else is left, waiting for others would be waiting for ever.
-        if go.is_empty() && self.out_entries == 0 && !later.is_empty() {
-            go.push(later.remove(0));
+        while go.is_empty() && self.out_entries == 0 && !later.is_empty() {
+            self.go(later.remove(0), &mut go)?;
         }
         if go.is_empty() && !later.is_empty() {
             self.held.insert(host.id);
@@ -100,6 +98,15 @@ impl Engine<'_> {
             self.ledger.registry.set_state(taken.entry, State::Queued)?;
         }
         Ok(go)
+    }
+
+    /// It may be visited, if it is a URL at all.
+    fn go(&mut self, taken: Taken, go: &mut Vec<(Taken, Url)>) -> Result<()> {
+        match Url::parse(&taken.url) {
+            Ok(url) => go.push((taken, url)),
+            Err(_) => self.ledger.registry.set_state(taken.entry, State::Refused { rule: Outcome::NO_URL.0 })?,
+        }
+        Ok(())
     }
 
     /// Leases for which there was nothing to fetch after all are over at once.

@@ -16,7 +16,7 @@ pub const HOSTS_MAX: u64 = u32::MAX as u64 - 1;
 pub const CRAWLS_MAX: usize = 65_536;
 
 /// Known URLs whose text is kept because they were asked for lately.
-pub const FAMILIAR_URLS: usize = 1 << 10;
+pub const FAMILIAR_URLS: usize = 1 << 12;
 
 /// Bytes of such a URL; a longer one is looked up each time.
 pub const FAMILIAR_URL_BYTES_MAX: usize = 256;

@@ -16,7 +16,7 @@ use super::codec::{Reader, get, put_bytes, put_varint, unzigzag, zigzag};
 use super::error::{Error, Result};
 use super::limits::{FRAME_KEPT_BYTES_MAX, FRAME_URLS, FRAMES_KEPT, URL_BYTES_MAX};
 use std::ops::{ControlFlow, Range};
-use std::path::{Path, PathBuf};
+use std::path::Path;
 use xxhash_rust::xxh3::xxh3_64;
 
 /// What was heard with a URL.
@@ -43,10 +43,51 @@ pub(super) struct Urls {
     frames: Append,
     entries: u64,
     tail: Vec<u8>,
-    /// The URLs in the tail.
+    /// What the tail says.
+    last: Frame,
+    /// Frames that were read lately: entries are asked for in nearly the order in which they were heard.
+    kept: Vec<Option<(u64, Frame)>>,
+}
+
+/// The URLs of a frame and what is kept with each.
+#[derive(Default)]
+struct Frame {
     texts: Texts,
-    last: About,
-    kept: Vec<Option<(u64, Vec<u8>)>>,
+    abouts: Vec<About>,
+}
+
+impl Frame {
+    /// Reads so many URLs; nothing if they are not there, or if there are more.
+    fn read(bytes: &[u8], urls: u64) -> Option<Frame> {
+        let (mut frame, mut reader) = (Frame::default(), Reader::new(bytes));
+        for _ in 0..urls {
+            next(&mut reader, &mut frame)?;
+        }
+        reader.is_empty().then_some(frame)
+    }
+
+    fn last(&self) -> About {
+        self.abouts.last().copied().unwrap_or_default()
+    }
+
+    /// An entry as it was heard.
+    fn line(&self, index: usize) -> Option<Line> {
+        let about = self.abouts.get(index)?;
+        let url = std::str::from_utf8(&self.texts.bytes[self.texts.at(index)]).ok()?.to_owned();
+        Some(Line { url, via: about.via, crawl: about.crawl, kind: about.kind })
+    }
+
+    fn clear(&mut self) {
+        self.texts.bytes.clear();
+        self.texts.ends.clear();
+        self.abouts.clear();
+    }
+
+    fn memory_bytes(&self) -> usize {
+        self.texts.bytes.capacity()
+            + self.texts.ends.capacity() * size_of::<usize>()
+            + self.abouts.capacity() * size_of::<About>()
+    }
 }
 
 const HEAD_BYTES: usize = 12;
@@ -72,6 +113,10 @@ impl Texts {
     /// Where the one stands that is so far back; an empty one before the first.
     fn place(&self, distance: usize) -> Range<usize> {
         let Some(index) = self.ends.len().checked_sub(distance + 1) else { return 0..0 };
+        self.at(index)
+    }
+
+    fn at(&self, index: usize) -> Range<usize> {
         let begin = if index == 0 { 0 } else { self.ends[index - 1] };
         begin..self.ends[index]
     }
@@ -83,11 +128,6 @@ impl Texts {
     fn push(&mut self, bytes: &[u8]) {
         self.bytes.extend_from_slice(bytes);
         self.ends.push(self.bytes.len());
-    }
-
-    fn clear(&mut self) {
-        self.bytes.clear();
-        self.ends.clear();
     }
 
     /// How far back that one stands with which a text shares most, and how much.
@@ -114,16 +154,11 @@ impl Urls {
     pub fn open(folder: &Path, written: Written) -> Result<Urls> {
         let log = Append::open(folder.join("urls"), written.urls_bytes)?;
         let frames = Append::open(folder.join("frames"), written.frames_bytes)?;
-        let (mut texts, mut last) = (Texts::default(), About::default());
-        let mut reader = Reader::new(&written.tail);
-        for _ in 0..written.entries % FRAME_URLS {
-            next(&mut reader, &mut texts, &mut last).ok_or_else(|| checkpoint_damaged(folder))?;
-        }
-        if !reader.is_empty() || written.frames_bytes != written.entries / FRAME_URLS * 8 {
-            return Err(checkpoint_damaged(folder));
-        }
+        let last = Frame::read(&written.tail, written.entries % FRAME_URLS);
+        let last = last.filter(|_| written.frames_bytes == written.entries / FRAME_URLS * 8);
+        let last = last.ok_or_else(|| checkpoint_damaged(folder))?;
         let kept = (0..FRAMES_KEPT).map(|_| None).collect();
-        Ok(Urls { log, frames, entries: written.entries, tail: written.tail, texts, last, kept })
+        Ok(Urls { log, frames, entries: written.entries, tail: written.tail, last, kept })
     }
 
     pub fn entries(&self) -> u64 {
@@ -132,9 +167,10 @@ impl Urls {
 
     pub fn add(&mut self, url: &str, via: Option<u64>, crawl: u16, kind: u8) -> Result<()> {
         let about = About { via, crawl, kind };
-        let same = About { via: self.last.via, ..about } == self.last;
-        let (distance, shared) = self.texts.nearest(url.as_bytes());
-        let step = zigzag(via_number(via) - via_number(self.last.via));
+        let last = self.last.last();
+        let same = About { via: last.via, ..about } == last;
+        let (distance, shared) = self.last.texts.nearest(url.as_bytes());
+        let step = zigzag(via_number(via) - via_number(last.via));
         put_varint(&mut self.tail, step << 5 | (distance as u64) << 1 | u64::from(same));
         put_varint(&mut self.tail, shared as u64);
         put_bytes(&mut self.tail, &url.as_bytes()[shared..]);
@@ -142,8 +178,8 @@ impl Urls {
             put_varint(&mut self.tail, u64::from(crawl));
             self.tail.push(kind);
         }
-        self.texts.push(url.as_bytes());
-        self.last = about;
+        self.last.texts.push(url.as_bytes());
+        self.last.abouts.push(about);
         self.entries += 1;
         if self.entries.is_multiple_of(FRAME_URLS) { self.end_frame() } else { Ok(()) }
     }
@@ -158,63 +194,47 @@ impl Urls {
         let at = self.log.append(&self.tail)?;
         self.frames.append(&at.to_le_bytes())?;
         self.tail.clear();
-        self.texts.clear();
-        self.last = About::default();
+        self.last.clear();
         Ok(())
     }
 
     pub fn get(&mut self, entry: u64) -> Result<Line> {
         let frame = entry / FRAME_URLS;
-        let damaged = damage(self.log.path(), frame);
-        let bytes = if frame == self.entries / FRAME_URLS { &self.tail } else { self.frame(frame)? };
-        let (mut reader, mut texts, mut about) = (Reader::new(bytes), Texts::default(), About::default());
-        for _ in 0..=entry % FRAME_URLS {
-            next(&mut reader, &mut texts, &mut about).ok_or_else(&damaged)?;
-        }
-        line(&texts, about).ok_or_else(damaged)
+        let found = self.frame(frame)?.line((entry % FRAME_URLS) as usize);
+        found.ok_or_else(|| self.damaged(frame))
     }
 
     /// Calls with each entry from the first on, in order, until told to stop.
     pub fn walk(&mut self, from: u64, mut each: impl FnMut(u64, Line) -> Result<ControlFlow<()>>) -> Result<()> {
-        for frame in from / FRAME_URLS..self.entries.div_ceil(FRAME_URLS) {
-            let damaged = damage(self.log.path(), frame);
-            let first = frame * FRAME_URLS;
-            let end = (first + FRAME_URLS).min(self.entries);
-            let bytes = if end < first + FRAME_URLS { &self.tail } else { self.frame(frame)? };
-            let (mut reader, mut texts, mut about) = (Reader::new(bytes), Texts::default(), About::default());
-            for entry in first..end {
-                next(&mut reader, &mut texts, &mut about).ok_or_else(&damaged)?;
-                let line = line(&texts, about).ok_or_else(&damaged)?;
-                if entry >= from && each(entry, line)?.is_break() {
-                    return Ok(());
-                }
+        for entry in from..self.entries {
+            let line = self.get(entry)?;
+            if each(entry, line)?.is_break() {
+                return Ok(());
             }
         }
         Ok(())
     }
 
-    /// The URLs of a full frame, from memory or from disk.
-    fn frame(&mut self, frame: u64) -> Result<&Vec<u8>> {
-        let place = frame as usize % FRAMES_KEPT;
-        let held = matches!(&self.kept[place], Some((held, _)) if *held == frame);
-        if !held {
-            let bytes = self.read_frame(frame)?;
-            self.kept[place] = Some((frame, bytes));
+    /// What a frame says, from memory or from disk.
+    fn frame(&mut self, frame: u64) -> Result<&Frame> {
+        if frame == self.entries / FRAME_URLS {
+            return Ok(&self.last);
         }
-        // Long URLs would make the kept frames large: such a one leaves when the next is asked for.
-        for (at, kept) in self.kept.iter_mut().enumerate() {
-            if at != place && kept.as_ref().is_some_and(|(_, bytes)| bytes.len() > FRAME_KEPT_BYTES_MAX) {
-                *kept = None;
-            }
+        let place = frame as usize % FRAMES_KEPT;
+        if !matches!(&self.kept[place], Some((held, _)) if *held == frame) {
+            let read = Frame::read(&self.read_frame(frame)?, FRAME_URLS).ok_or_else(|| self.damaged(frame))?;
+            // Long URLs would make the kept frames large: such a one leaves when the next comes.
+            let is_large = |(_, kept): &mut (u64, Frame)| kept.memory_bytes() > FRAME_KEPT_BYTES_MAX;
+            self.kept.iter_mut().for_each(|kept| drop(kept.take_if(is_large)));
+            self.kept[place] = Some((frame, read));
         }
         match &self.kept[place] {
-            Some((_, bytes)) => Ok(bytes),
-            None => Err(damage(self.log.path(), frame)()),
+            Some((_, kept)) => Ok(kept),
+            None => Err(self.damaged(frame)),
         }
     }
 
     fn read_frame(&self, frame: u64) -> Result<Vec<u8>> {
-        let damaged = damage(self.log.path(), frame);
         let mut offset = [0; 8];
         self.frames.read(frame * 8, &mut offset)?;
         let offset = u64::from_le_bytes(offset);
@@ -223,13 +243,13 @@ impl Urls {
         let length = get(&head, 8, 4) as usize;
         let longest = FRAME_URLS as usize * (URL_BYTES_MAX + 32);
         if get(&head, 0, 8) != frame * FRAME_URLS || length > longest {
-            return Err(damaged());
+            return Err(self.damaged(frame));
         }
         let mut bytes = vec![0; HEAD_BYTES + length + 8];
         self.log.read(offset, &mut bytes)?;
         let sum_at = HEAD_BYTES + length;
         if xxh3_64(&bytes[..sum_at]) != get(&bytes, sum_at, 8) {
-            return Err(damaged());
+            return Err(self.damaged(frame));
         }
         bytes.truncate(sum_at);
         bytes.drain(..HEAD_BYTES);
@@ -246,18 +266,18 @@ impl Urls {
     }
 
     pub fn memory_bytes(&self) -> usize {
-        let kept: usize = self.kept.iter().flatten().map(|(_, bytes)| bytes.capacity()).sum();
-        self.log.memory_bytes() + self.frames.memory_bytes() + self.tail.capacity() + self.texts.bytes.capacity() + kept
+        let kept: usize = self.kept.iter().flatten().map(|(_, kept)| kept.memory_bytes()).sum();
+        let last = self.tail.capacity() + self.last.memory_bytes();
+        self.log.memory_bytes() + self.frames.memory_bytes() + last + kept
     }
 
     pub fn disk_bytes(&self) -> u64 {
         self.log.length() + self.frames.length()
     }
-}
 
-fn damage(path: &Path, frame: u64) -> impl Fn() -> Error + use<> {
-    let path: PathBuf = path.to_owned();
-    move || Error::damaged(&path, format!("frame {frame} does not match its checksum"))
+    fn damaged(&self, frame: u64) -> Error {
+        Error::damaged(self.log.path(), format!("frame {frame} does not match its checksum"))
+    }
 }
 
 fn checkpoint_damaged(folder: &Path) -> Error {
@@ -269,7 +289,9 @@ fn via_number(via: Option<u64>) -> i64 {
 }
 
 /// Reads the next URL of a frame.
-fn next(reader: &mut Reader<'_>, texts: &mut Texts, about: &mut About) -> Option<()> {
+fn next(reader: &mut Reader<'_>, frame: &mut Frame) -> Option<()> {
+    let mut about = frame.last();
+    let texts = &mut frame.texts;
     let how = reader.varint()?;
     let shared = usize::try_from(reader.varint()?).ok()?;
     let rest = reader.bytes()?;
@@ -288,13 +310,8 @@ fn next(reader: &mut Reader<'_>, texts: &mut Texts, about: &mut About) -> Option
         about.crawl = u16::try_from(reader.varint()?).ok()?;
         about.kind = reader.u8()?;
     }
+    frame.abouts.push(about);
     Some(())
-}
-
-/// The last URL that was read, as it was heard.
-fn line(texts: &Texts, about: About) -> Option<Line> {
-    let url = std::str::from_utf8(texts.back(0)).ok()?.to_owned();
-    Some(Line { url, via: about.via, crawl: about.crawl, kind: about.kind })
 }
 
 #[cfg(test)]

@@ -14,7 +14,7 @@ use std::collections::BTreeMap;
 
 use serde::{Deserialize, Serialize};
 
-use super::novelty::{folder_ends, hash};
+use super::novelty::{Hashing, folder_ends};
 use super::{Gate, Trap, Visit};
 use crate::limits;
 
@@ -237,18 +237,41 @@ impl Folder {
 }
 
 /// The keys of the folders that a URL lies in, the site's first.
-fn keys(url: &str) -> Vec<u64> {
-    let folders = folder_ends(url).into_iter().map(|end| hash(url.as_bytes()[..end].iter().copied()));
-    std::iter::once(SITE).chain(folders).collect()
+fn keys(url: &str) -> Keys {
+    let mut keys = Keys { keys: [SITE; limits::FOLDER_LEVELS + 1], count: 1 };
+    let (mut hashing, mut from) = (Hashing::default(), 0);
+    for end in folder_ends(url).as_slice() {
+        hashing.add(url.as_bytes()[from..*end].iter().copied());
+        from = *end;
+        keys.keys[keys.count] = hashing.so_far();
+        keys.count += 1;
+    }
+    keys
+}
+
+struct Keys {
+    keys: [u64; limits::FOLDER_LEVELS + 1],
+    count: usize,
+}
+
+impl std::ops::Deref for Keys {
+    type Target = [u64];
+    fn deref(&self) -> &[u64] {
+        &self.keys[..self.count]
+    }
 }
 
 impl Mazes {
     /// The verdict on the folder that a URL lies in.
     pub fn verdict(&self, url: &str) -> Option<Trap> {
+        self.verdict_on(&keys(url))
+    }
+
+    fn verdict_on(&self, keys: &[u64]) -> Option<Trap> {
         let mut verdict = None;
-        for key in keys(url) {
-            match self.folders.get(&key) {
-                Some(Folder { state: State::Endless { .. }, .. }) if key == SITE => {
+        for key in keys {
+            match self.folders.get(key) {
+                Some(Folder { state: State::Endless { .. }, .. }) if *key == SITE => {
                     verdict = Some(Trap::SubdomainFlood)
                 }
                 Some(Folder { state: State::Endless { slow: true }, .. }) => verdict = Some(Trap::Tarpit),
@@ -261,10 +284,10 @@ impl Mazes {
     }
 
     pub fn gate(&mut self, url: &str, depth: u16) -> Gate {
-        if let Some(trap) = self.verdict(url) {
+        let keys = keys(url);
+        if let Some(trap) = self.verdict_on(&keys) {
             return Gate::Never(trap);
         }
-        let keys = keys(url);
         for key in keys.iter().skip(1).take(limits::WATCHED_LEVELS) {
             self.make(*key);
         }
@@ -296,8 +319,8 @@ impl Mazes {
         let keys = keys(visit.url.as_str());
         let Some((page, novelty)) = visit.page.as_ref().and_then(|page| Some((page, page.novelty?))) else {
             // A failure or a picture says nothing about the folder.
-            for key in keys {
-                if let Some(folder) = self.folders.get_mut(&key) {
+            for key in keys.iter() {
+                if let Some(folder) = self.folders.get_mut(key) {
                     folder.out = folder.out.saturating_sub(1);
                 }
             }
@@ -336,8 +359,8 @@ impl Mazes {
 
     /// A page of another site links to this URL.
     pub fn foreign(&mut self, url: &str) {
-        for key in keys(url).into_iter().skip(1).take(2) {
-            if let Some(folder) = self.folders.get_mut(&key) {
+        for key in keys(url).iter().skip(1).take(2) {
+            if let Some(folder) = self.folders.get_mut(key) {
                 folder.foreign = folder.foreign.saturating_add(1);
             }
         }

@@ -211,13 +211,13 @@ impl Traps {
         }
         match site.mazes.verdict(candidate.url.as_str()) {
             Some(trap) => Err(trap),
-            None if site.shapes.spent(candidate.url) => Err(Trap::ShapeBudget),
+            None if site.shapes.spent(candidate.url.as_str()) => Err(Trap::ShapeBudget),
             None => Ok(()),
         }
     }
 
-    /// May this URL be visited now? A `Go` is followed by one [`Traps::learn`].
-    pub fn gate(&mut self, url: &Url, site: SiteId, depth: u16) -> Gate {
+    /// May this URL, in the form of [`Url::as_str`], be visited now? A `Go` is followed by one [`Traps::learn`].
+    pub fn gate(&mut self, url: &str, site: SiteId, depth: u16) -> Gate {
         if depth == 0 {
             return Gate::Go; // a seed, or something else that was asked for
         }
@@ -225,7 +225,7 @@ impl Traps {
         if site.shapes.spent(url) {
             return Gate::Never(Trap::ShapeBudget);
         }
-        site.mazes.gate(url.as_str(), depth)
+        site.mazes.gate(url, depth)
     }
 
     /// What a visit showed.

@@ -14,7 +14,7 @@ use crate::limits;
 pub struct Novelty {
     page: String,
     /// Where the names of its folders end.
-    ends: Vec<usize>,
+    ends: FolderEnds,
     /// For each folder: links into it that were new, and all.
     folders: Vec<(u32, u32)>,
     /// The same for links to other hosts of the site.
@@ -35,13 +35,13 @@ impl Novelty {
     pub fn of(page: &str, via: Option<&str>) -> Novelty {
         let ends = folder_ends(page);
         Novelty {
-            folders: vec![(0, 0); ends.len()],
+            folders: vec![(0, 0); ends.as_slice().len()],
             page: page.to_owned(),
             ends,
             hosts: (0, 0),
             via: via.map(str::to_owned),
-            met: Vec::new(),
-            met_text: String::new(),
+            met: Vec::with_capacity(MET_FIRST),
+            met_text: String::with_capacity(MET_FIRST * page.len()),
             shapes: shape::keys(page).collect(),
             alike: 0,
         }
@@ -54,7 +54,7 @@ impl Novelty {
         }
         let same = shared_bytes(url.as_bytes(), self.page.as_bytes());
         let mut inside = 0;
-        for (end, (fresh, all)) in self.ends.iter().zip(&mut self.folders) {
+        for (end, (fresh, all)) in self.ends.as_slice().iter().zip(&mut self.folders) {
             if same >= *end {
                 inside += 1;
                 *all = all.saturating_add(1);
@@ -107,6 +107,9 @@ impl Novelty {
     }
 }
 
+/// Known URLs for which there is room at first.
+const MET_FIRST: usize = 16;
+
 /// With how many bytes both begin.
 fn shared_bytes(one: &[u8], other: &[u8]) -> usize {
     let words = one.as_chunks::<8>().0.iter().zip(other.as_chunks::<8>().0).take_while(|(a, b)| a == b).count() * 8;
@@ -117,12 +120,39 @@ fn deepens((new, all): (u32, u32)) -> bool {
     new >= limits::DEEPENING_LINKS_MIN && u64::from(new) * 100 >= u64::from(all) * limits::DEEPENING_PERCENT
 }
 
+/// Where the names of the folders end that a URL lies in: few, so that they need no memory of their own.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub(super) struct FolderEnds {
+    ends: [usize; limits::FOLDER_LEVELS],
+    count: usize,
+}
+
+impl FolderEnds {
+    pub fn as_slice(&self) -> &[usize] {
+        &self.ends[..self.count]
+    }
+}
+
 /// Where the names of the folders end that a URL lies in, the host's first.
-pub(super) fn folder_ends(url: &str) -> Vec<usize> {
-    let Some(host) = url.find("://").map(|at| at + 3) else { return Vec::new() };
-    let path_end = url.find('?').unwrap_or(url.len());
-    let slashes = url[..path_end].bytes().enumerate().skip(host).filter(|(_, b)| *b == b'/').map(|(at, _)| at + 1);
-    slashes.take(limits::FOLDER_LEVELS).collect()
+pub(super) fn folder_ends(url: &str) -> FolderEnds {
+    let mut found = FolderEnds::default();
+    let Some(host) = host_at(url) else { return found };
+    for (at, byte) in url.bytes().enumerate().skip(host) {
+        if byte == b'?' || found.count == limits::FOLDER_LEVELS {
+            break;
+        }
+        if byte == b'/' {
+            found.ends[found.count] = at + 1;
+            found.count += 1;
+        }
+    }
+    found
+}
+
+/// Where the host of a URL begins.
+pub(super) fn host_at(url: &str) -> Option<usize> {
+    let colon = url.bytes().position(|byte| byte == b':')?;
+    url[colon..].starts_with("://").then_some(colon + 3)
 }
 
 /// A digest of text that overlooks numbers, case and spacing: `2024-01: no events` and `2031-12: no events` say the same.
@@ -133,12 +163,33 @@ pub fn text_digest(text: &str) -> u64 {
 
 /// FNV-1a, stirred at the end. Whoever finds two names with one hash has fooled nobody but himself: all tables are per site.
 pub(super) fn hash(bytes: impl IntoIterator<Item = u8>) -> u64 {
-    let mut h: u64 = 0xcbf2_9ce4_8422_2325;
-    for b in bytes {
-        h = (h ^ u64::from(b)).wrapping_mul(0x0000_0100_0000_01b3);
+    let mut hashing = Hashing::default();
+    hashing.add(bytes);
+    hashing.so_far()
+}
+
+/// A hash on its way: of what begins alike, the beginning is hashed once.
+#[derive(Clone, Copy)]
+pub(super) struct Hashing(u64);
+
+impl Default for Hashing {
+    fn default() -> Hashing {
+        Hashing(0xcbf2_9ce4_8422_2325)
     }
-    h = (h ^ (h >> 32)).wrapping_mul(0x9e37_79b9_7f4a_7c15);
-    h ^ (h >> 29)
+}
+
+impl Hashing {
+    pub fn add(&mut self, bytes: impl IntoIterator<Item = u8>) {
+        for b in bytes {
+            self.0 = (self.0 ^ u64::from(b)).wrapping_mul(0x0000_0100_0000_01b3);
+        }
+    }
+
+    /// The hash of all that was added.
+    pub fn so_far(self) -> u64 {
+        let h = (self.0 ^ (self.0 >> 32)).wrapping_mul(0x9e37_79b9_7f4a_7c15);
+        h ^ (h >> 29)
+    }
 }
 
 #[cfg(test)]
@@ -168,8 +219,9 @@ mod tests {
 
     #[test]
     fn a_query_has_no_folders() {
-        assert_eq!(folder_ends("https://a.example/x/y?z=/1/2/3").len(), 2);
-        assert_eq!(folder_ends("https://a.example/1/2/3/4/5/6/7/8").len(), limits::FOLDER_LEVELS);
+        assert_eq!(folder_ends("https://a.example/x/y?z=/1/2/3").as_slice(), [18, 20]);
+        assert_eq!(folder_ends("https://a.example/1/2/3/4/5/6/7/8").as_slice().len(), limits::FOLDER_LEVELS);
+        assert!(folder_ends("https://a.example").as_slice().is_empty());
     }
 
     #[test]

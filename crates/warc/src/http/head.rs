@@ -247,12 +247,12 @@ impl Head {
 
     /// The value of the first field of that name, in any case.
     pub fn header(&self, name: &str) -> Option<&[u8]> {
-        self.find(name).map(|f| self.span((f.value.0 as usize, f.value.1 as usize)))
+        self.find(name).map(|f| self.value(f))
     }
 
     /// The values of all fields of that name, in order.
     pub fn headers<'a>(&'a self, name: &'a str) -> impl Iterator<Item = &'a [u8]> {
-        self.fields().filter(move |f| f.name.eq_ignore_ascii_case(name.as_bytes())).map(|f| f.value)
+        self.fields.iter().filter(move |f| self.is_named(f, name)).map(|f| self.value(f))
     }
 
     /// The comma-separated words of all fields of that name, lower-cased, in order.
@@ -302,9 +302,18 @@ impl Head {
     }
 
     fn find(&self, name: &str) -> Option<&FieldSpan> {
-        self.fields
-            .iter()
-            .find(|f| self.span((f.name.0 as usize, f.name.1 as usize)).eq_ignore_ascii_case(name.as_bytes()))
+        self.fields.iter().find(|f| self.is_named(f, name))
+    }
+
+    /// Most names have another length: those are not looked at.
+    fn is_named(&self, f: &FieldSpan, name: &str) -> bool {
+        (f.name.1 - f.name.0) as usize == name.len()
+            && f.name.0 < f.name.1
+            && self.span((f.name.0 as usize, f.name.1 as usize)).eq_ignore_ascii_case(name.as_bytes())
+    }
+
+    fn value(&self, f: &FieldSpan) -> &[u8] {
+        self.span((f.value.0 as usize, f.value.1 as usize))
     }
 
     fn span(&self, (from, to): (usize, usize)) -> &[u8] {

@@ -8,20 +8,22 @@ use super::WriteError;
 #[derive(Debug, Clone, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub struct RecordId(String);
 
+const HEX: &[u8; 16] = b"0123456789abcdef";
+
 impl RecordId {
     /// A version 4 UUID from 16 random bytes. Where they come from is the caller's business.
     pub fn uuid(mut random: [u8; 16]) -> RecordId {
         random[6] = random[6] & 0x0f | 0x40;
         random[8] = random[8] & 0x3f | 0x80;
-        let mut uri = String::with_capacity(45);
-        uri.push_str("urn:uuid:");
-        for (at, byte) in random.into_iter().enumerate() {
-            if matches!(at, 4 | 6 | 8 | 10) {
-                uri.push('-');
-            }
-            uri.extend([byte >> 4, byte & 15].map(|digit| char::from(b"0123456789abcdef"[usize::from(digit)])));
+        let mut uri = *b"urn:uuid:00000000-0000-0000-0000-000000000000";
+        let mut at = "urn:uuid:".len();
+        for byte in random {
+            at += usize::from(uri[at] == b'-');
+            uri[at] = HEX[usize::from(byte >> 4)];
+            uri[at + 1] = HEX[usize::from(byte & 15)];
+            at += 2;
         }
-        RecordId(uri)
+        RecordId(str::from_utf8(&uri).expect("digits are text").to_owned())
     }
 
     /// An identifier as found in a record, with or without angle brackets.
