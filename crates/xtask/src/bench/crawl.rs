@@ -23,6 +23,7 @@ use crate::workspace::Workspace;
 use anyhow::{Context, Result, bail};
 use nginx::{Host, Line, Nginx};
 use programs::{Called, Program, Who};
+use std::cell::Cell;
 use std::collections::HashSet;
 use std::path::{Path, PathBuf};
 use std::time::Duration;
@@ -38,8 +39,10 @@ const ASKED_SCRAPY: f64 = 30.0;
 struct Bench<'a> {
     workspace: &'a Workspace,
     site: PathBuf,
-    /// Emptied before each run.
+    /// Each run has a new folder in it: where files were just deleted, some file systems make new ones slowly, and whoever writes a file for
+    /// each page would pay for the run before it.
     folder: PathBuf,
+    runs: Cell<u32>,
     skep: PathBuf,
     bareloop: PathBuf,
 }
@@ -63,9 +66,13 @@ pub fn run(workspace: &Workspace, options: &Options) -> Result<()> {
         workspace,
         site: site::make(workspace)?,
         folder: material::folder(workspace)?.join("crawl"),
+        runs: Cell::new(0),
         skep: long::build_dist(workspace, "skep", "--bin", "skep")?,
         bareloop: long::build_field(workspace, "bareloop")?,
     };
+    if bench.folder.exists() {
+        std::fs::remove_dir_all(&bench.folder)?;
+    }
     let programs = programs::all(workspace)?;
     println!("site: {} pages in {}", count(site::pages(&bench.site)?), bench.site.display());
     for packed in [false, true] {
@@ -98,12 +105,10 @@ impl Bench<'_> {
 
     /// One run against a server of its own.
     fn once(&self, program: &Program, packed: bool) -> Result<(Run, Vec<Line>)> {
-        let server = self.folder.join("server");
-        let into = self.folder.join("into");
+        self.runs.set(self.runs.get() + 1);
+        let folder = self.folder.join(self.runs.get().to_string());
+        let (server, into) = (folder.join("server"), folder.join("into"));
         for folder in [&server, &into] {
-            if folder.exists() {
-                std::fs::remove_dir_all(folder)?;
-            }
             std::fs::create_dir_all(folder)?;
         }
         let list = self.folder.join("list");
