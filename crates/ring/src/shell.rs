@@ -12,6 +12,7 @@ mod answers;
 mod clock;
 mod everywhere;
 mod found;
+mod hints;
 mod journal;
 pub mod membership;
 mod pool;
@@ -19,6 +20,8 @@ mod pull;
 pub mod question;
 mod status;
 mod tend;
+#[cfg(test)]
+mod tests;
 
 use std::collections::{BTreeMap, BTreeSet, HashMap};
 use std::net::SocketAddr;
@@ -49,6 +52,7 @@ pub use question::{Crawl, Question, Taken};
 pub use status::{HeldSlice, Member, Status};
 
 use clock::Clock;
+use hints::Hints;
 use journal::Journal;
 use pool::Pool;
 
@@ -110,7 +114,7 @@ pub struct Shell {
     steps: Mutex<u64>,
     stepped: Condvar,
     counts: Mutex<BTreeMap<What, u64>>,
-    hints: Mutex<HashMap<Slice, Key>>,
+    hints: Mutex<Hints>,
     /// How quickly nodes answered lately, in microseconds.
     quickness: Mutex<HashMap<Key, u64>>,
     /// Slices whose copies are being deleted: nothing is copied there, and nothing of them counts, before that has ended.
@@ -118,6 +122,8 @@ pub struct Shell {
     deleted: Condvar,
     /// Leases that were given back, and who hears of it when it is known how their sites stand.
     given_back: Mutex<HashMap<Slice, Vec<(Key, Ballot)>>>,
+    /// What the crawl was told that it leads. Where the machine leads and this does not say so, it is told again.
+    told: Mutex<BTreeSet<Slice>>,
     codec: links::Codec,
     budgets: Mutex<links::Budgets<Key>>,
     pulls: Pool,
@@ -218,6 +224,7 @@ impl Shell {
             deleting: Mutex::default(),
             deleted: Condvar::new(),
             given_back: Mutex::default(),
+            told: Mutex::default(),
             codec: links::Codec::default(),
             budgets: Mutex::default(),
             pulls: Pool::new("skep-pull", PULLS_MAX),
@@ -297,14 +304,24 @@ impl Shell {
 
     /// How politely the sites of a slice were visited so far. Whoever leads next hears that a lease was given back when nothing is out
     /// there any more: then it also gets what was fetched last.
-    pub fn polite(&self, slice: Slice, politeness: Vec<u8>, out: bool) {
+    pub fn polite(self: &Arc<Shell>, slice: Slice, politeness: Vec<u8>, out: bool) {
         let politeness: Politeness = politeness.into();
         let given_back = if out { None } else { lock(&self.given_back).remove(&slice) };
-        for (to, ballot) in given_back.unwrap_or_default() {
+        if let Some(hearers) = given_back.filter(|hearers| !hearers.is_empty()) {
+            let (shell, politeness) = (self.clone(), politeness.clone());
+            self.hashes.run(move || shell.release(slice, hearers, &politeness));
+        }
+        self.tell(Event::Polite { slice, politeness });
+    }
+
+    /// Others hear of the end of a lease when the machine here knows of everything that was fetched under it: they will ask for that.
+    fn release(&self, slice: Slice, hearers: Vec<(Key, Ballot)>, politeness: &Politeness) {
+        // What cannot be known any more is waited for by nobody.
+        let _known_or_not = self.archive.settle();
+        for (to, ballot) in hearers {
             let message = Message::LeaseRelease { slice, ballot, politeness: politeness.clone() };
             message::frames(&[message]).into_iter().for_each(|frame| self.wire.say(to, frame));
         }
-        self.tell(Event::Polite { slice, politeness });
     }
 
     /// This node has left: nothing depends on it any more.
@@ -349,7 +366,9 @@ impl Shell {
             // Leases were counted by a clock that stood still meanwhile.
             self.stop_all();
         }
-        self.perform(out, journal, unkept);
+        if self.perform(out, journal, unkept) {
+            self.follow_leases();
+        }
         *lock(&self.steps) += 1;
         self.stepped.notify_all();
     }
@@ -382,6 +401,40 @@ impl Shell {
             machine.wanted.insert(slice, wanted);
             machine.handle(Event::Wanted { slice, wanted }, &self.clock, out);
         }
+    }
+
+    /// What the crawl leads is made what the machine leads, whatever came between: a clock that stood still, a disk that took nothing.
+    fn follow_leases(&self) {
+        let (mut ended, mut untold) = (lock(&self.told).clone(), Vec::new());
+        for (slice, holding) in lock(&self.machine).node.core.holdings() {
+            if let Some(until_ms) = holding.fetches()
+                && !ended.remove(&slice)
+            {
+                untold.push((slice, until_ms, holding.politeness()));
+            }
+        }
+        for slice in ended {
+            self.stop_work(slice);
+        }
+        for (slice, until_ms, politeness) in untold {
+            self.lead(slice, until_ms, Some(politeness));
+        }
+    }
+
+    /// The crawl leads a slice until then; with politeness, it did not before.
+    fn lead(&self, slice: Slice, until_ms: u64, politeness: Option<Politeness>) {
+        let mut told = lock(&self.told);
+        // What it never heard of cannot be renewed; it hears of it when leases are followed.
+        if politeness.is_some() || told.contains(&slice) {
+            told.insert(slice);
+            self.work.lead(slice, self.clock.instant(until_ms), politeness);
+        }
+    }
+
+    fn stop_work(&self, slice: Slice) -> bool {
+        let mut told = lock(&self.told);
+        told.remove(&slice);
+        self.work.stop(slice)
     }
 
     /// What the archive has of a slice.
@@ -422,8 +475,9 @@ impl Shell {
         whole.then(|| Event::Grown { slice: half.prefix(), extent: self.extent(name, half, bytes, sealed) })
     }
 
-    /// Does what is to be done. What must last is durable first; what ends is ended before others hear of it.
-    fn perform(self: &Arc<Shell>, actions: Vec<Action>, journal: &mut Journal, unkept: &mut Vec<Kept>) {
+    /// Does what is to be done. What must last is durable first; what ends is ended before others hear of it. Says whether this node can
+    /// write.
+    fn perform(self: &Arc<Shell>, actions: Vec<Action>, journal: &mut Journal, unkept: &mut Vec<Kept>) -> bool {
         for action in &actions {
             if let Action::Keep(kept) = action {
                 if let Kept::Fact(Fact::Record(record)) = kept {
@@ -443,14 +497,11 @@ impl Shell {
         self.mute.store(!kept, Ordering::Relaxed);
         let mut said: BTreeMap<Key, Vec<Message>> = BTreeMap::new();
         let mut stopping: BTreeSet<Slice> = BTreeSet::new();
-        for action in actions {
+        let mut actions = actions.into_iter();
+        while let Some(action) = actions.next() {
             match action {
                 Action::Keep(_) => {}
-                Action::Send { to, message: Message::LeaseRelease { slice, ballot, .. } }
-                    if stopping.contains(&slice) =>
-                {
-                    lock(&self.given_back).entry(slice).or_default().push((to, ballot));
-                }
+                Action::Send { message: Message::LeaseRelease { slice, .. }, .. } if stopping.contains(&slice) => {}
                 Action::Send { to, message } => said.entry(to).or_default().push(message),
                 Action::Pull { slice, from, extent, .. } => {
                     let shell = self.clone();
@@ -470,14 +521,15 @@ impl Shell {
                         }
                     });
                 }
-                Action::Lead { slice, until_ms, politeness, .. } if kept => {
-                    self.work.lead(slice, self.clock.instant(until_ms), politeness);
-                }
+                Action::Lead { slice, until_ms, politeness, .. } if kept => self.lead(slice, until_ms, politeness),
                 Action::Lead { .. } => {}
                 Action::Stop { slice } => {
-                    lock(&self.given_back).remove(&slice);
-                    if self.work.stop(slice) {
+                    // Before the crawl hears of it: how its sites stand may be told before this goes on.
+                    lock(&self.given_back).insert(slice, given_back(slice, actions.as_slice()));
+                    if self.stop_work(slice) {
                         stopping.insert(slice);
+                    } else {
+                        lock(&self.given_back).remove(&slice);
                     }
                 }
                 // Who waits for it asks the machine after every step.
@@ -505,12 +557,13 @@ impl Shell {
                 message::frames(&messages).into_iter().for_each(|frame| self.wire.say(to, frame));
             }
         }
+        kept
     }
 
     /// Nothing is led any more, whatever the machine says.
     fn stop_all(&self) {
         for slice in 0..self.genesis().slices() {
-            self.work.stop(slice);
+            self.stop_work(slice);
         }
     }
 
@@ -572,6 +625,17 @@ impl Running {
         shell.pulls.stop();
         shell.hashes.stop();
     }
+}
+
+/// Who hears that a lease of a slice was given back, and under which ballot it was held.
+fn given_back(slice: Slice, actions: &[Action]) -> Vec<(Key, Ballot)> {
+    let release = |action: &Action| match action {
+        Action::Send { to, message: Message::LeaseRelease { slice: given, ballot, .. } } if *given == slice => {
+            Some((*to, *ballot))
+        }
+        _ => None,
+    };
+    actions.iter().filter_map(release).collect()
 }
 
 /// The address at which others find a node that listens anywhere: its first one.

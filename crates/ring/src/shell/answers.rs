@@ -1,5 +1,6 @@
 //! What others say and ask, and what they are answered. Who is no member may ask to become one, and nothing else.
 
+use std::collections::BTreeMap;
 use std::io::{self, Write};
 use std::sync::Arc;
 use std::sync::mpsc::sync_channel;
@@ -138,26 +139,32 @@ impl Shell {
             self.refused(Some(from), "more links than anybody has");
             return no(out, "that is more links than this node takes from one sender");
         }
-        let slices: Vec<Slice> = self.slices_of(&batch);
+        let slices: Vec<Slice> = self.by_slice(batch.clone()).into_keys().collect();
         let (say, said) = sync_channel(1);
         self.work.links(from, batch, Box::new(move |taken| drop(say.send(taken))));
-        let patience = Duration::from_millis(QUESTION_MS_MAX);
-        let mut taken = said.recv_timeout(patience).unwrap_or_default();
+        // In time for whoever waits for it, with some to spare on the way.
+        let until = Instant::now() + Duration::from_millis(QUESTION_MS_MAX * 2 / 3);
+        let left = || until.saturating_duration_since(Instant::now());
+        let mut taken = said.recv_timeout(left()).unwrap_or_default();
         // Safe is what a majority of the holders has.
-        taken.taken = taken.taken && slices.iter().all(|slice| self.wait_acknowledged(*slice, patience));
+        taken.taken = taken.taken && slices.iter().all(|slice| self.wait_acknowledged(*slice, left()));
         if !taken.taken {
-            taken.leaders = slices.iter().filter_map(|slice| Some((*slice, self.leader(*slice)?))).collect();
+            let machine = lock(&self.machine);
+            taken.leaders = slices.iter().filter_map(|slice| Some((*slice, self.granted(&machine, *slice)?))).collect();
         }
         yes(out, &postcard::to_allocvec(&taken).expect("plain data encodes"))
     }
 
-    fn slices_of(&self, batch: &links::Batch) -> Vec<Slice> {
-        let slice =
-            |link: &links::Link| Url::parse(&link.url).ok().map(|url| self.genesis().slice_of(url.key().site_hash()));
-        let mut slices: Vec<Slice> = batch.links.iter().filter_map(slice).collect();
-        slices.sort_unstable();
-        slices.dedup();
-        slices
+    /// The links of a batch by their slices; what is no URL is left out.
+    pub(super) fn by_slice(&self, batch: links::Batch) -> BTreeMap<Slice, links::Batch> {
+        let mut parts: BTreeMap<Slice, links::Batch> = BTreeMap::new();
+        for link in batch.links {
+            let Ok(url) = Url::parse(&link.url) else { continue };
+            let part = parts.entry(self.genesis().slice_of(url.key().site_hash())).or_default();
+            part.crawl.clone_from(&batch.crawl);
+            part.links.push(link);
+        }
+        parts
     }
 
     /// Waits until everything that is synced of a slice here, and written here, is acknowledged. False if it takes too long.

@@ -41,9 +41,30 @@ impl Clock {
 
     /// Whether the machine slept since this was last asked.
     pub fn slept(&self) -> bool {
-        let awake_ms = self.start.elapsed().as_millis() as u64 + 1_000;
-        let slept_ms = self.now().mono_ms.saturating_sub(awake_ms);
-        let before_ms = self.slept_ms.swap(slept_ms, Ordering::Relaxed);
+        let boot_ms = self.now().mono_ms;
+        self.read(boot_ms, self.start.elapsed().as_millis() as u64 + 1_000)
+    }
+
+    /// The clock that goes on while the machine sleeps was read first, the other one after it: whoever has to wait in between, because
+    /// others are busy, did not sleep.
+    fn read(&self, boot_ms: u64, awake_ms: u64) -> bool {
+        let slept_ms = boot_ms.saturating_sub(awake_ms);
+        let before_ms = self.slept_ms.fetch_max(slept_ms, Ordering::Relaxed);
         slept_ms >= before_ms + SLEPT_MS
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_busy_machine_does_not_sleep() {
+        let clock = Clock::start();
+        let read =
+            [(1_000, 1_000), (2_000, 7_000), (8_000, 8_000), (28_000, 8_000), (29_000, 15_000), (30_000, 10_000)];
+        let slept = read.map(|(boot_ms, awake_ms)| clock.read(boot_ms, awake_ms));
+        assert_eq!(slept, [false, false, false, true, false, false]);
+        assert!(!clock.slept());
     }
 }

@@ -10,12 +10,10 @@ use skep_archive::captures::Query;
 use skep_archive::{Capture, Stored};
 
 use super::question::{Crawl, Question, Taken, Wanted, is_yes};
-use super::{Shell, lock};
+use super::{Machine, Shell, lock};
 use crate::genesis::Slice;
 use crate::key::Key;
-use crate::limits::{
-    ANSWER_BYTES_MAX, ANSWER_RECORD_BYTES_MAX, BATCH_LINKS_MAX, CRAWL_BYTES_MAX, HEDGE_MS, QUESTION_MS_MAX,
-};
+use crate::limits::{ANSWER_BYTES_MAX, ANSWER_RECORD_BYTES_MAX, CRAWL_BYTES_MAX, HEDGE_MS, QUESTION_MS_MAX};
 use crate::links;
 
 impl Shell {
@@ -62,44 +60,72 @@ impl Shell {
     pub fn leader(&self, slice: Slice) -> Option<Key> {
         let now_ms = self.clock.now().mono_ms;
         let machine = lock(&self.machine);
-        let core = &machine.node.core;
-        if core.leads(slice, now_ms).is_some() {
+        if machine.node.core.leads(slice, now_ms).is_some() {
             return Some(self.key);
         }
-        let granted = core.holding(slice).and_then(|holding| holding.leader(now_ms));
-        if let Some(leader) = granted.filter(|leader| *leader != self.key) {
+        if let Some(leader) = self.granted(&machine, slice) {
             return Some(leader);
         }
+        let there = self.holders_there(&machine, slice);
+        let hint = lock(&self.hints).get(slice).filter(|hint| there.contains(hint));
+        hint.or_else(|| there.first().copied())
+    }
+
+    /// To whom else this node has granted a slice.
+    pub(super) fn granted(&self, machine: &Machine, slice: Slice) -> Option<Key> {
+        let now_ms = self.clock.now().mono_ms;
+        let leader = machine.node.core.holding(slice).and_then(|holding| holding.leader(now_ms));
+        leader.filter(|leader| *leader != self.key)
+    }
+
+    /// Other holders of a slice that are there, in the order in which they should lead.
+    fn holders_there(&self, machine: &Machine, slice: Slice) -> Vec<Key> {
         let roster = &machine.node.view.roster;
-        let holders = machine.node.view.holders(slice);
-        let there = |node: &Key| roster.index(node).is_some_and(|index| roster.is_present(index)) && *node != self.key;
-        let hint = lock(&self.hints).get(&slice).copied().filter(|hint| holders.contains(hint) && there(hint));
-        hint.or_else(|| holders.into_iter().find(there))
+        let mut holders = machine.node.view.holders(slice);
+        holders.retain(|node| *node != self.key && roster.index(node).is_some_and(|index| roster.is_present(index)));
+        holders
     }
 
-    /// Somebody does not lead after all: another holder is tried next, or whom it named.
-    fn correct(&self, slice: Slice, wrong: Key, named: Option<Key>) {
-        let holders = self.holders(slice);
-        let at = holders.iter().position(|holder| *holder == wrong).map_or(0, |at| at + 1);
-        let next = holders.get(at % holders.len().max(1)).copied();
-        if let Some(next) = named.filter(|named| *named != wrong && *named != self.key).or(next) {
-            lock(&self.hints).insert(slice, next);
-        }
-    }
-
-    /// Brings links to a node; waits for its answer. `slices` are those of the links.
-    pub fn send_links(&self, to: Key, mut batch: links::Batch, slices: &[Slice]) -> bool {
-        batch.links.truncate(BATCH_LINKS_MAX);
-        let Ok(bytes) = self.codec.encode(&mut batch) else { return false };
-        let taken: Option<Taken> = self.ask(to, &Question::Links(bytes), ANSWER_BYTES_MAX).ok();
-        let taken = taken.unwrap_or_default();
-        if !taken.taken {
-            for slice in slices {
-                let named = taken.leaders.iter().find(|(known, _)| known == slice).map(|(_, leader)| *leader);
-                self.correct(*slice, to, named);
+    /// Brings links to a node; waits for its answer. Who does not lead one of their slices takes nothing of the others: then each is tried by
+    /// itself, so that it is known for each who leads. Else two that always meet in one batch would drive each other around for ever.
+    pub fn send_links(&self, to: Key, mut batch: links::Batch) -> bool {
+        let bytes = match self.codec.encode(&mut batch) {
+            Ok(bytes) => bytes,
+            // Long links are too much at once long before they are many.
+            Err(_) if batch.links.len() > 1 => {
+                let rest = batch.links.split_off(batch.links.len() / 2);
+                let rest = links::Batch { crawl: batch.crawl.clone(), links: rest };
+                return self.send_links(to, batch) && self.send_links(to, rest);
+            }
+            Err(_) => return false,
+        };
+        let since = Instant::now();
+        let answer: Option<Taken> = self.ask(to, &Question::Links(bytes), ANSWER_BYTES_MAX).ok();
+        let parts = self.by_slice(batch);
+        match answer {
+            Some(Taken { taken: false, .. }) if parts.len() > 1 => {
+                // Who took long to say no has other troubles.
+                let soon = || since.elapsed() < Duration::from_millis(QUESTION_MS_MAX);
+                let (count, each) = (parts.len(), parts.into_values());
+                each.filter(|part| soon() && self.send_links(to, part.clone())).count() == count
+            }
+            Some(Taken { taken: true, .. }) => {
+                let mut hints = lock(&self.hints);
+                parts.into_keys().for_each(|slice| hints.taken(slice, to));
+                true
+            }
+            answer => {
+                let leaders = answer.map(|taken| taken.leaders).unwrap_or_default();
+                let machine = lock(&self.machine);
+                let mut hints = lock(&self.hints);
+                for slice in parts.into_keys() {
+                    let named = leaders.iter().find(|(known, leader)| *known == slice && *leader != self.key);
+                    let there = self.holders_there(&machine, slice);
+                    hints.refused(slice, to, named.map(|(_, leader)| *leader), &there);
+                }
+                false
             }
         }
-        taken.taken
     }
 
     /// Captures of a slice that others hold.

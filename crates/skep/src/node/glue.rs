@@ -13,7 +13,6 @@ use skep_ring::message::Politeness;
 use skep_ring::node::{Note, What};
 use skep_ring::shell::{Back, Crawl, Shell, Taken, Work};
 use skep_ring::{Key, Slice};
-use skep_url::Url;
 use std::collections::{BTreeMap, HashMap, HashSet};
 use std::path::{Path, PathBuf};
 use std::sync::{Arc, Condvar, Mutex, MutexGuard, OnceLock, PoisonError, Weak};
@@ -253,14 +252,10 @@ impl Outlet for Way {
 
     fn send(&self, crawl: &str, to: sharing::Node, links: Vec<sharing::Link>, back: sharing::Back) {
         let Some(shell) = self.0.shell() else { return back(false) };
-        let slice = |link: &sharing::Link| Url::parse(&link.url).ok().map(|url| shell.slice_of(url.key().site_hash()));
-        let mut slices: Vec<u32> = links.iter().filter_map(slice).collect();
-        slices.sort_unstable();
-        slices.dedup();
         let link = |link: sharing::Link| Link { url: link.url, depth: link.depth, needed: link.needed, gone: false };
         let batch = Batch { crawl: crawl.to_owned(), links: links.into_iter().map(link).collect() };
         // One batch for a node at a time: there are never more of these threads than nodes.
-        std::thread::spawn(move || back(shell.send_links(Key(to), batch, &slices)));
+        std::thread::spawn(move || back(shell.send_links(Key(to), batch)));
     }
 
     fn polite(&self, slice: u32, politeness: Vec<u8>, out: bool) {

@@ -1,0 +1,215 @@
+//! What the shell does beside its machine, with nodes of one process.
+
+use super::membership::{Founding, Newcomer};
+use super::*;
+use crate::links::{Batch, Link};
+use crate::wire::memory::Hub;
+use skep_archive::OpenOptions;
+use std::sync::{OnceLock, Weak};
+
+/// Nothing takes so long, unless it never happens.
+const PATIENCE: Duration = Duration::from_secs(60);
+const BITS: u8 = 5;
+/// Longer than anybody waits here: who leads next was told, or does not lead.
+const LEASE_MS: u64 = 600_000;
+
+/// A crawl that leads what it was told, and knows nothing of a lease that it was not told of.
+#[derive(Default)]
+struct Crawling {
+    led: Mutex<BTreeSet<Slice>>,
+    shell: OnceLock<Weak<Shell>>,
+}
+
+impl Crawling {
+    fn shell(&self) -> Option<Arc<Shell>> {
+        self.shell.get().and_then(Weak::upgrade)
+    }
+}
+
+impl Work for Crawling {
+    fn lead(&self, slice: Slice, _: Instant, politeness: Option<Politeness>) {
+        if politeness.is_some() {
+            lock(&self.led).insert(slice);
+        }
+    }
+    /// How the sites stand is told at once, before whoever asks has heard the answer.
+    fn stop(&self, slice: Slice) -> bool {
+        let led = lock(&self.led).remove(&slice);
+        if let Some(shell) = self.shell().filter(|_| led) {
+            shell.polite(slice, vec![1], false);
+        }
+        led
+    }
+    fn links(&self, _: Key, batch: Batch, back: Back) {
+        let slices = self.shell().map(|shell| shell.by_slice(batch)).unwrap_or_default();
+        let led = lock(&self.led).clone();
+        back(Taken { taken: slices.keys().all(|slice| led.contains(slice)), leaders: Vec::new() });
+    }
+    fn crawls(&self) -> Vec<Crawl> {
+        Vec::new()
+    }
+    fn crawl(&self, _: Crawl) {}
+    fn answer(&self, _: &str, _: &[Slice]) -> Result<Vec<u8>, String> {
+        Err("there is no portal".into())
+    }
+    fn note(&self, _: &Note) {}
+}
+
+struct Member {
+    running: Running,
+    crawling: Arc<Crawling>,
+    _ears: Arc<dyn Ears>,
+    _folder: tempfile::TempDir,
+}
+
+impl Member {
+    fn shell(&self) -> &Arc<Shell> {
+        &self.running.shell
+    }
+
+    fn led(&self) -> BTreeSet<Slice> {
+        lock(&self.crawling.led).clone()
+    }
+}
+
+/// So many nodes that hold everything this often, and want to lead.
+fn ring(nodes: u8, copies: u8) -> Vec<Member> {
+    let (hub, owner) = (Hub::new(), Ed25519::from_secret(&[200; 32]));
+    let now_ms = || skep_archive::system_clock() as u64;
+    let listen: SocketAddr = "127.0.0.1:1".parse().unwrap();
+    let new = || Newcomer { capacity_gb: 1000, zone: String::new(), listen, relays: Vec::new() };
+    let times = [("ping", 200), ("silence", 30_000), ("unseen", 60_000), ("compare", 200), ("lease", LEASE_MS)];
+    let soon = [("rank", 100), ("recover", 2 * LEASE_MS), ("repair-late", 500), ("repair-soon", 500), ("answer", 500)];
+    let times: BTreeMap<String, u64> = times.into_iter().chain(soon).map(|(name, ms)| (name.to_owned(), ms)).collect();
+    let mut members: Vec<Member> = Vec::new();
+    let mut first: Option<Membership> = None;
+    for number in 1..=nodes {
+        let secret = [number; 32];
+        let node = Ed25519::from_secret(&secret);
+        let wire = hub.wire(crate::key::Seal::key(&node));
+        let (membership, facts) = match &first {
+            None => {
+                let suffixes = Hash([0; 32]);
+                let founding =
+                    Founding { name: "test".into(), slice_bits: BITS, copies, suffixes, times: times.clone() };
+                let founded = Membership::found(founding, &new(), wire.key(), &owner, [7; 32], now_ms()).unwrap();
+                first = Some(founded.clone());
+                (founded, Vec::new())
+            }
+            Some(first) => {
+                let there = vec![(members[0].shell().key(), listen)];
+                let ticket = first.invite(&owner, [90 + number; 32], 1, now_ms() + 60_000, there).unwrap();
+                let other = Ed25519::from_secret(&[201 + number; 32]);
+                Membership::join(&ticket, &new(), &node, &other, &*wire, now_ms()).unwrap()
+            }
+        };
+        let folder = tempfile::tempdir().unwrap();
+        let options = OpenOptions {
+            bits: BITS,
+            secret: Some(secret),
+            copies: true,
+            disk_reserve_bytes: 0,
+            ..OpenOptions::create()
+        };
+        let archive = Arc::new(Archive::open(folder.path(), options).unwrap());
+        let crawling = Arc::new(Crawling::default());
+        let work = crawling.clone() as Arc<dyn Work>;
+        let running = Shell::start(Parts { membership, secret, archive, wire, work, facts, portal: None }).unwrap();
+        crawling.shell.set(Arc::downgrade(&running.shell)).unwrap();
+        let ears = running.ears();
+        hub.attach(running.shell.key(), &ears);
+        running.shell.want(true);
+        members.push(Member { running, crawling, _ears: ears, _folder: folder });
+    }
+    until("settled, and all of it led", || {
+        members.iter().map(|member| member.led().len()).sum::<usize>() == 1 << BITS
+            && members.iter().all(|member| member.shell().status().settled)
+    });
+    members
+}
+
+#[track_caller]
+fn until(what: &str, so: impl Fn() -> bool) {
+    let since = Instant::now();
+    while !so() {
+        assert!(since.elapsed() < PATIENCE, "never {what}");
+        std::thread::sleep(Duration::from_millis(10));
+    }
+}
+
+fn end(members: Vec<Member>) {
+    members.into_iter().for_each(|member| member.running.stop());
+}
+
+#[test]
+fn what_was_stopped_while_the_machine_led_on_is_led_again() {
+    let members = ring(1, 1);
+    let all = members[0].led();
+    assert_eq!(all.len(), 1 << BITS);
+    members[0].shell().stop_all();
+    until("all of it led again", || members[0].led() == all);
+    end(members);
+}
+
+#[test]
+fn a_lease_that_is_given_back_is_heard_of_however_soon_it_is_known_how_its_sites_stand() {
+    let members = ring(2, 2);
+    let (gives, takes) = (&members[0], &members[1]);
+    assert!(!gives.led().is_empty() || !takes.led().is_empty());
+    gives.shell().want(false);
+    until("taken over", || gives.led().is_empty() && takes.led().len() == 1 << BITS);
+    gives.shell().want(true);
+    takes.shell().want(false);
+    until("taken over again", || takes.led().is_empty() && gives.led().len() == 1 << BITS);
+    end(members);
+}
+
+#[test]
+fn links_for_two_leaders_that_went_to_one_of_them_reach_both() {
+    let members = ring(3, 2);
+    let url_of = |slice: Slice| {
+        let urls = (0..).map(|number| format!("http://site-{number}.example/"));
+        let of = |url: &String| members[0].shell().slice_of(skep_archive::Key::of(url).site_hash());
+        let url = urls.into_iter().find(|url| of(url) == slice).expect("some site is there");
+        Link { url, depth: 1, needed: false, gone: false }
+    };
+    let mut pairs = 0;
+    for (sender, one, other) in [(0, 1, 2), (1, 2, 0), (2, 0, 1)] {
+        let [sender, one, other] = [sender, one, other].map(|at: usize| &members[at]);
+        let elsewhere = |slice: &Slice| !sender.shell().holds(*slice);
+        let (ones, others) = (one.led(), other.led());
+        let of_one = ones.iter().copied().filter(elsewhere);
+        for (ones, others) in of_one.zip(others.iter().copied().filter(elsewhere)) {
+            pairs += 1;
+            let (shell, [one, other]) = (sender.shell(), [one, other].map(|member| member.shell().key()));
+            let batch = |slices: &[Slice]| Batch {
+                crawl: "test".into(),
+                links: slices.iter().map(|slice| url_of(*slice)).collect(),
+            };
+            // Whatever was believed before, both go to the same node.
+            for to in [one, other] {
+                assert!(!shell.send_links(to, batch(&[ones, others])));
+                assert_eq!((shell.leader(ones), shell.leader(others)), (Some(one), Some(other)));
+            }
+            assert!(shell.send_links(one, batch(&[ones])) && shell.send_links(other, batch(&[others])));
+        }
+    }
+    assert!(pairs > 0, "two nodes lead what the third does not hold");
+    end(members);
+}
+
+#[test]
+fn links_that_are_too_long_for_one_batch_go_in_several() {
+    let members = ring(2, 1);
+    let (sender, leader) = (&members[0], &members[1]);
+    until("something led by the second", || !leader.led().is_empty());
+    let slice = *leader.led().first().expect("it leads something");
+    let site = (0..).map(|number| format!("http://site-{number}.example/"));
+    let site = site.into_iter().find(|url| sender.shell().slice_of(skep_archive::Key::of(url).site_hash()) == slice);
+    let (site, mut chance) = (site.expect("some site is there"), Chance::new(1));
+    let mut long = || (0..400).map(|_| format!("{:016x}", chance.number())).collect::<String>();
+    let link = |rest: String| Link { url: format!("{site}{rest}"), depth: 1, needed: false, gone: false };
+    let links: Vec<Link> = (0..crate::limits::BATCH_LINKS_FULL).map(|_| link(long())).collect();
+    assert!(sender.shell().send_links(leader.shell().key(), Batch { crawl: "test".into(), links }));
+    end(members);
+}
