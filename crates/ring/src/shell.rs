@@ -128,6 +128,7 @@ pub struct Shell {
     budgets: Mutex<links::Budgets<Key>>,
     pulls: Pool,
     hashes: Pool,
+    releases: Pool,
     pulled_bytes: AtomicU64,
     /// Records hidden by removals, as many as there were when they were last followed.
     hidden: AtomicU64,
@@ -229,6 +230,7 @@ impl Shell {
             budgets: Mutex::default(),
             pulls: Pool::new("skep-pull", PULLS_MAX),
             hashes: Pool::new("skep-hash", HASHES_AT_ONCE),
+            releases: Pool::new("skep-release", 1),
             pulled_bytes: AtomicU64::new(0),
             hidden: AtomicU64::new(0),
             wanted: AtomicBool::new(false),
@@ -309,7 +311,7 @@ impl Shell {
         let given_back = if out { None } else { lock(&self.given_back).remove(&slice) };
         if let Some(hearers) = given_back.filter(|hearers| !hearers.is_empty()) {
             let (shell, politeness) = (self.clone(), politeness.clone());
-            self.hashes.run(move || shell.release(slice, hearers, &politeness));
+            self.releases.run(move || shell.release(slice, hearers, &politeness));
         }
         self.tell(Event::Polite { slice, politeness });
     }
@@ -620,6 +622,7 @@ impl Running {
         let _awake_already = shell.events.try_send(Event::Tick);
         self.threads.into_iter().for_each(|thread| drop(thread.join()));
         shell.stop_all();
+        shell.releases.stop();
         shell.archive.tell_growth(None);
         shell.wire.close();
         shell.pulls.stop();

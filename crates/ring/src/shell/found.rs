@@ -106,8 +106,9 @@ impl Shell {
             Some(Taken { taken: false, .. }) if parts.len() > 1 => {
                 // Who took long to say no has other troubles.
                 let soon = || since.elapsed() < Duration::from_millis(QUESTION_MS_MAX);
-                let (count, each) = (parts.len(), parts.into_values());
-                each.filter(|part| soon() && self.send_links(to, part.clone())).count() == count
+                let count = parts.len();
+                let each = parts.into_values().map(|part| soon() && self.send_links(to, part));
+                each.filter(|taken| *taken).count() == count
             }
             Some(Taken { taken: true, .. }) => {
                 let mut hints = lock(&self.hints);

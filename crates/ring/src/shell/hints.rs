@@ -34,7 +34,7 @@ impl Hints {
     pub fn refused(&mut self, slice: Slice, by: Key, named: Option<Key>, there: &[Key]) {
         let hint = self.0.entry(slice).or_insert(Hint { leader: by, refusals: 0 });
         hint.refusals += 1;
-        let regardless = hint.refusals % REGARDLESS == 0;
+        let regardless = hint.refusals.is_multiple_of(REGARDLESS);
         let next = match there.iter().position(|holder| *holder == by) {
             Some(at) if !regardless => at + 1,
             _ => hint.refusals / REGARDLESS,
