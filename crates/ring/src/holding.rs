@@ -204,8 +204,8 @@ impl Holding {
 
     /// Until when this node leads and may fetch, if it has begun to.
     pub fn fetches(&self) -> Option<u64> {
-        let begun = |leader: &&Leader| leader.until_ms != 0 && leader.beginning.is_none();
-        self.leader.as_deref().filter(begun).map(|leader| leader.until_ms)
+        let leader = self.leader.as_ref().filter(|leader| leader.until_ms != 0 && leader.beginning.is_none());
+        leader.map(|leader| leader.until_ms)
     }
 
     /// How politely its sites were visited, as far as is known here.

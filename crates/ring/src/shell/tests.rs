@@ -168,9 +168,9 @@ fn a_lease_that_is_given_back_is_heard_of_however_soon_it_is_known_how_its_sites
 fn links_for_two_leaders_that_went_to_one_of_them_reach_both() {
     let members = ring(3, 2);
     let url_of = |slice: Slice| {
-        let urls = (0..).map(|number| format!("http://site-{number}.example/"));
+        let mut urls = (0..).map(|number| format!("http://site-{number}.example/"));
         let of = |url: &String| members[0].shell().slice_of(skep_archive::Key::of(url).site_hash());
-        let url = urls.into_iter().find(|url| of(url) == slice).expect("some site is there");
+        let url = urls.find(|url| of(url) == slice).expect("some site is there");
         Link { url, depth: 1, needed: false, gone: false }
     };
     let mut pairs = 0;
@@ -204,8 +204,8 @@ fn links_that_are_too_long_for_one_batch_go_in_several() {
     let (sender, leader) = (&members[0], &members[1]);
     until("something led by the second", || !leader.led().is_empty());
     let slice = *leader.led().first().expect("it leads something");
-    let site = (0..).map(|number| format!("http://site-{number}.example/"));
-    let site = site.into_iter().find(|url| sender.shell().slice_of(skep_archive::Key::of(url).site_hash()) == slice);
+    let mut sites = (0..).map(|number| format!("http://site-{number}.example/"));
+    let site = sites.find(|url| sender.shell().slice_of(skep_archive::Key::of(url).site_hash()) == slice);
     let (site, mut chance) = (site.expect("some site is there"), Chance::new(1));
     let mut long = || (0..400).map(|_| format!("{:016x}", chance.number())).collect::<String>();
     let link = |rest: String| Link { url: format!("{site}{rest}"), depth: 1, needed: false, gone: false };
