@@ -194,8 +194,17 @@ fn read(archive: &Archive, position: Position) -> Result<Body> {
 impl Body {
     /// The page as it is compared.
     pub fn version(&self, url: &Url, settings: &Settings) -> Version {
+        Version::read(&self.input(url), settings.rules(url).0)
+    }
+
+    /// The same with another version of it at hand.
+    pub fn version_beside(&self, url: &Url, settings: &Settings, other: &Version) -> Version {
+        Version::read_beside(&self.input(url), settings.rules(url).0, other)
+    }
+
+    fn input<'b>(&'b self, url: &'b Url) -> Input<'b> {
         let head = (!self.head.raw().is_empty()).then_some(&self.head);
-        Version::read(&Input { url, head, body: &self.bytes }, settings.rules(url).0)
+        Input { url, head, body: &self.bytes }
     }
 }
 

@@ -40,10 +40,7 @@ pub(crate) fn read_as(input: &Input<'_>, kind: Kind, declared: &'static Encoding
     if body.len() < input.body.len() {
         links.note(Cut::Bytes);
     }
-    if let Some(head) = input.head {
-        directives::head(head, &mut page);
-        header::links(head, &mut page, &mut links);
-    }
+    read_head(input, &mut page, &mut links);
     match kind {
         Kind::Html | Kind::Svg => {
             markup::read(&text, xml || kind == Kind::Svg, encoding, &mut page, &mut links);
@@ -81,6 +78,14 @@ pub(crate) fn read_as(input: &Input<'_>, kind: Kind, declared: &'static Encoding
     }
     (page.links, page.cut) = links.finish();
     page
+}
+
+/// What the head of the answer says.
+pub(crate) fn read_head(input: &Input<'_>, page: &mut Page, links: &mut Links) {
+    if let Some(head) = input.head {
+        directives::head(head, page);
+        header::links(head, page, links);
+    }
 }
 
 pub(crate) fn encoding_of(input: &Input<'_>, kind: Kind, body: &[u8]) -> &'static Encoding {
