@@ -32,7 +32,7 @@ pub struct Answer<'a> {
 pub fn ahead(archive: &Archive, settings: &Settings, answer: &Answer<'_>) -> Result<Option<Classes>> {
     let rules = settings.rules(answer.url).0;
     let new = Version::read(&Input { url: answer.url, head: Some(answer.head), body: answer.body }, rules);
-    let old = archive.at(answer.before)?.map(|body| body.version(answer.url, settings));
+    let old = archive.at(answer.before)?.map(|body| body.version_beside(answer.url, settings, &new));
     if suspect(200, answer.head, answer.body, &new, old.as_ref().map(|old| &old.print)).is_some() {
         return Ok(None);
     }

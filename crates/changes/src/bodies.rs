@@ -11,6 +11,7 @@ use skep_warc::coding::{self, Bounds};
 use skep_warc::date;
 use skep_warc::http::{Head, Parsed};
 
+use crate::at_hand::Hands;
 use crate::error::{Error, Result};
 use crate::event::{Estimate, Rate, Why};
 use crate::limits::{BODY_BYTES_MAX, DECODE_RATIO_MAX, ORIGINALS_MAX, RATIO_FROM_BYTES, VISIT_BYTES_MAX};
@@ -85,15 +86,24 @@ pub struct Known<'k> {
     pub archive: &'k Archive,
     /// Captures behind which a record of another page or moment stands.
     pub bare: &'k HashSet<Position>,
+    /// What is needed to read records.
+    pub hands: &'k Hands,
 }
 
 impl Bodies for Known<'_> {
     fn at(&self, position: Position) -> Result<Option<Body>> {
-        self.archive.at(position)
+        match self.hands.read(|hand| hand.at(self.archive, position)) {
+            Some(body) => Ok(Some(body)),
+            None => self.archive.at(position),
+        }
     }
 
     fn of(&self, capture: &Capture) -> Result<Option<Body>> {
-        self.archive.of(capture)
+        let plain = capture.kind == CaptureKind::Response;
+        match plain.then(|| self.hands.read(|hand| hand.of(self.archive, capture))).flatten() {
+            Some(body) => Ok(Some(body)),
+            None => self.archive.of(capture),
+        }
     }
 
     fn noted(&self, capture: &Capture) -> Result<Noted> {
@@ -169,33 +179,47 @@ fn read(archive: &Archive, position: Position) -> Result<Body> {
     let limit = BODY_BYTES_MAX + skep_archive::limits::HTTP_HEAD_BYTES_MAX as u64;
     // What came before the damage is compared.
     let _as_far_as_it_goes = (&mut record as &mut dyn BufRead).take(limit).read_to_end(&mut bytes);
-    let mut head = Head::new();
-    let body = match bytes.starts_with(b"HTTP/").then(|| head.parse_response(&bytes, true)) {
-        Some(Parsed::Complete { body }) => body,
-        _ => return Ok(Body { position, head: Head::new(), bytes, is_elsewhere }),
-    };
-    let coded = head.is_chunked() || head.header("content-encoding").is_some();
-    let bytes = match coded {
-        false => bytes.split_off(body),
-        true => {
-            let bounds = Bounds {
-                output_bytes_max: BODY_BYTES_MAX,
-                ratio_max: DECODE_RATIO_MAX,
-                ratio_free_bytes: RATIO_FROM_BYTES,
-            };
-            let mut decoded = Vec::new();
-            let _as_far_as_it_goes = coding::decode(&head, &bytes[body..], bounds).read_to_end(&mut decoded);
-            decoded
-        }
-    };
-    Ok(Body { position, head, bytes, is_elsewhere })
+    Ok(Body::of_block(position, &bytes, is_elsewhere))
 }
 
 impl Body {
+    /// What the block of a record holds.
+    pub(crate) fn of_block(position: Position, block: &[u8], is_elsewhere: bool) -> Body {
+        let mut head = Head::new();
+        let body = match block.starts_with(b"HTTP/").then(|| head.parse_response(block, true)) {
+            Some(Parsed::Complete { body }) => &block[body..],
+            _ => return Body { position, head: Head::new(), bytes: block.to_vec(), is_elsewhere },
+        };
+        let coded = head.is_chunked() || head.header("content-encoding").is_some();
+        let bytes = match coded {
+            false => body.to_vec(),
+            true => {
+                let bounds = Bounds {
+                    output_bytes_max: BODY_BYTES_MAX,
+                    ratio_max: DECODE_RATIO_MAX,
+                    ratio_free_bytes: RATIO_FROM_BYTES,
+                };
+                let mut decoded = Vec::new();
+                let _as_far_as_it_goes = coding::decode(&head, body, bounds).read_to_end(&mut decoded);
+                decoded
+            }
+        };
+        Body { position, head, bytes, is_elsewhere }
+    }
+
     /// The page as it is compared.
     pub fn version(&self, url: &Url, settings: &Settings) -> Version {
+        Version::read(&self.input(url), settings.rules(url).0)
+    }
+
+    /// The same with another version of it at hand.
+    pub fn version_beside(&self, url: &Url, settings: &Settings, other: &Version) -> Version {
+        Version::read_beside(&self.input(url), settings.rules(url).0, other)
+    }
+
+    fn input<'b>(&'b self, url: &'b Url) -> Input<'b> {
         let head = (!self.head.raw().is_empty()).then_some(&self.head);
-        Version::read(&Input { url, head, body: &self.bytes }, settings.rules(url).0)
+        Input { url, head, body: &self.bytes }
     }
 }
 

@@ -13,6 +13,7 @@ use skep_page::compare::Classes;
 use skep_url::Url;
 use xxhash_rust::xxh3::xxh3_64;
 
+use crate::at_hand::Hands;
 use crate::bodies::Known;
 use crate::checks::{self, Check, Checks, Fingerprint, NAMES, Said};
 use crate::error::Result;
@@ -305,7 +306,8 @@ impl Following<'_> {
             urls.entry(key).or_default().1 = Some(named);
         }
         let bare = std::mem::take(&mut self.bare);
-        let judging = Judging { archive: self.archive, settings: self.settings, checks: self.checks, bare: &bare };
+        let (archive, settings, checks, hands) = (self.archive, self.settings, self.checks, &Hands::default());
+        let judging = Judging { archive, settings, checks, bare: &bare, hands };
         let work = urls.into_iter().map(|(key, (captures, named))| (key, captures, named)).collect();
         let all = side_by_side(work, |(key, captures, named): Work| judging.url(key, captures, named))?;
         let mut batch = self.archive.views().batch();
@@ -373,6 +375,7 @@ struct Judging<'j> {
     settings: &'j Settings,
     checks: &'j dyn Checks,
     bare: &'j HashSet<Position>,
+    hands: &'j Hands,
 }
 
 /// What is judged together: the key of a URL, new captures of it, and its name if all of them are meant.
@@ -408,7 +411,7 @@ impl Judging<'_> {
             told: Vec::new(),
             silent: gone,
         };
-        let bodies = Known { archive: self.archive, bare: self.bare };
+        let bodies = Known { archive: self.archive, bare: self.bare, hands: self.hands };
         let judge = Judge { bodies: &bodies, settings: self.settings };
         for capture in &captures {
             let checked_ms = match &judged.state.good {

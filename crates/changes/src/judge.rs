@@ -145,7 +145,7 @@ impl Judge<'_> {
         let (old, print) = match print {
             Some(print) => (None, Some(print)),
             None => {
-                let Some(old) = self.good_before(&before, &url)? else { return self.first(state, capture) };
+                let Some(old) = self.good_before(&before, &url, &new)? else { return self.first(state, capture) };
                 let print = old.as_ref().map(|old| old.print);
                 (old, print)
             }
@@ -177,7 +177,7 @@ impl Judge<'_> {
         let old = match (old, quick) {
             (Some(old), _) => Some(old),
             (None, true) => None,
-            (None, false) => self.body_of(&before)?.map(|body| body.version(&url, self.settings)),
+            (None, false) => self.body_of(&before)?.map(|body| body.version_beside(&url, self.settings, &new)),
         };
         let mut found = match &old {
             Some(old) => compare(old, &new, &mut state.mask),
@@ -235,9 +235,9 @@ impl Judge<'_> {
     }
 
     /// The version before, read again; `Some(None)` if it cannot be read, `None` if it was no page at all.
-    fn good_before(&self, good: &Good, url: &Url) -> Result<Option<Option<Version>>> {
+    fn good_before(&self, good: &Good, url: &Url, new: &Version) -> Result<Option<Option<Version>>> {
         let Some(body) = self.body_of(good)? else { return Ok(Some(None)) };
-        let version = body.version(url, self.settings);
+        let version = body.version_beside(url, self.settings, new);
         Ok(match suspect(200, &body.head, &body.bytes, &version, None) {
             Some(_) => None,
             None => Some(Some(version)),

@@ -15,6 +15,7 @@
 //! Where to begin reading: `judge` is how a capture is judged, `follow` how the view follows the records, `sink` how events leave.
 
 mod ahead;
+mod at_hand;
 mod back;
 mod bodies;
 mod checks;

@@ -15,6 +15,9 @@ pub const BATCH_LINES_MAX: usize = 16_384;
 /// Bytes of a body, decoded, that are read to be compared.
 pub const BODY_BYTES_MAX: u64 = 16 << 20;
 
+/// Bytes of a record, as stored and decoded, for which buffers are kept at hand; a larger one is read as a stream.
+pub const KEPT_BYTES_MAX: usize = 1 << 20;
+
 /// A body may become so many times larger by decoding …
 pub const DECODE_RATIO_MAX: u64 = 1_000;
 

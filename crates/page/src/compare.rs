@@ -14,7 +14,7 @@ mod mask;
 mod shown;
 mod suspect;
 
-use std::collections::HashMap;
+use std::cmp::Ordering;
 
 use xxhash_rust::xxh3::xxh3_64;
 
@@ -222,20 +222,24 @@ fn sorted(numbers: impl Iterator<Item = usize>) -> Vec<usize> {
 
 /// Words that went and words that came, each counted as often as it stands there.
 fn word_changes(old: &Version, removed: &[usize], new: &Version, added: &[usize]) -> (u32, u32) {
-    let mut count: HashMap<u64, i32> = HashMap::new();
-    let mut tell = |version: &Version, blocks: &[usize], step: i32| {
+    let all = |version: &Version, blocks: &[usize]| {
+        let mut all = Vec::with_capacity(blocks.iter().map(|at| version.blocks[*at].words as usize).sum());
         for at in blocks {
-            for word in words(&version.compared(&version.blocks[*at])) {
-                *count.entry(xxh3_64(word.as_bytes())).or_default() += step;
-            }
+            all.extend(words(&version.compared(&version.blocks[*at])).map(|word| xxh3_64(word.as_bytes())));
         }
+        all.sort_unstable();
+        all
     };
-    tell(old, removed, -1);
-    tell(new, added, 1);
-    count.values().fold((0, 0), |(gone, come), left| match left {
-        ..0 => (gone + left.unsigned_abs(), come),
-        _ => (gone, come + left.unsigned_abs()),
-    })
+    let (was, is) = (all(old, removed), all(new, added));
+    let (mut a, mut b, mut stayed) = (0, 0, 0);
+    while let (Some(before), Some(now)) = (was.get(a), is.get(b)) {
+        match before.cmp(now) {
+            Ordering::Less => a += 1,
+            Ordering::Greater => b += 1,
+            Ordering::Equal => (a, b, stayed) = (a + 1, b + 1, stayed + 1),
+        }
+    }
+    ((was.len() - stayed) as u32, (is.len() - stayed) as u32)
 }
 
 /// The text of blocks without any space, as a digest.

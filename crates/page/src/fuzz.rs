@@ -118,8 +118,15 @@ pub fn fuzz_compare(input: &[u8]) {
     let words = |texts: &[&str]| texts.iter().map(|text| (*text).to_owned()).collect::<Vec<_>>();
     let ruled = Rules::read(&words(&["div, p"]), &words(&[".x a"]), &words(&["[0-9]+"]));
     for rules in [Some(Rules::default()), ruled.ok()].iter().flatten() {
-        let version = |body: &[u8]| Version::read(&Input { url: &url, head: None, body }, rules);
-        let (old, new) = (version(old), version(new));
+        let version = |body: &[u8]| {
+            let input = Input { url: &url, head: None, body };
+            let version = Version::read(&input, rules);
+            assert_eq!(version, Version::read_in_turn(&input, rules), "read at once and in turn");
+            version
+        };
+        let (was, old, new) = (old, version(old), version(new));
+        let beside = Version::read_beside(&Input { url: &url, head: None, body: was }, rules, &new);
+        assert_eq!(beside, old, "read beside another");
         assert!(old.blocks.iter().chain(&new.blocks).all(|block| block.at.start <= block.at.end));
         let mut mask = Mask::default();
         assert!(compare(&old, &old, &mut mask).classes.is_silent(), "nothing changed");

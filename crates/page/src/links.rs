@@ -26,6 +26,8 @@ pub struct Links {
     steps: u64,
     cut: Option<Cut>,
     full: bool,
+    /// Nobody wants the links: they are counted, and not resolved.
+    counts: bool,
 }
 
 /// Links for which there is room at first.
@@ -53,7 +55,42 @@ impl Links {
             steps: 0,
             cut: None,
             full: false,
+            counts: false,
         }
+    }
+
+    /// The same for who wants to know how many references there are, and not where they lead.
+    pub fn counted(resolver: Resolver, charset: &'static Encoding) -> Links {
+        Links {
+            resolver,
+            charset,
+            own: String::new(),
+            links: Outlinks::default(),
+            table: Vec::new(),
+            scratch: String::new(),
+            links_max: limits::LINKS_MAX,
+            references: 0,
+            steps: 0,
+            cut: None,
+            full: false,
+            counts: true,
+        }
+    }
+
+    /// Whether they are only counted.
+    pub fn counts(&self) -> bool {
+        self.counts
+    }
+
+    /// Counts references of which nothing else is known.
+    pub fn count(&mut self, references: u64) {
+        self.references += references;
+        self.charge(references * limits::LINK_STEPS);
+    }
+
+    /// Whether no bound can have been met, had the links been kept; also if all of it had been read a second time for a base that comes late.
+    pub fn has_room(&self) -> bool {
+        self.references <= limits::LINKS_MAX as u64 && self.steps <= limits::STEPS_MAX / 4 && !self.full
     }
 
     /// What references are resolved against.
@@ -116,6 +153,9 @@ impl Links {
             }
             return;
         }
+        if self.counts {
+            return;
+        }
         let mut scratch = std::mem::take(&mut self.scratch);
         let plain = memchr::memchr(b'&', raw).is_none() && self.resolver.plain(raw, &mut scratch);
         if plain || self.resolver.resolve(&value::attribute(raw, self.charset), &mut scratch) {
@@ -128,6 +168,9 @@ impl Links {
     pub fn reference(&mut self, reference: &str, kind: LinkKind, nofollow: bool) {
         self.references += 1;
         self.charge(limits::LINK_STEPS + reference.len() as u64);
+        if self.counts {
+            return;
+        }
         let mut scratch = std::mem::take(&mut self.scratch);
         if self.resolver.resolve(reference, &mut scratch) {
             self.add(&scratch, kind, nofollow);

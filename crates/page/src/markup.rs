@@ -22,13 +22,14 @@ pub fn read(bytes: &[u8], xml: bool, charset: &'static Encoding, page: &mut Page
     }
 }
 
-#[derive(PartialEq, Eq)]
-enum End {
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum End {
     Done,
     BaseComesLate,
 }
 
-struct Reader<'r> {
+/// Reads markup as its tokens come.
+pub struct Reader<'r> {
     charset: &'static Encoding,
     page: &'r mut Page,
     links: &'r mut Links,
@@ -41,10 +42,13 @@ struct Reader<'r> {
     css_bytes: usize,
     /// References that others resolved before.
     references_before: u64,
+    /// What was opened last, if nothing was closed since.
+    last: Element,
+    position: usize,
 }
 
 impl<'r> Reader<'r> {
-    fn new(charset: &'static Encoding, page: &'r mut Page, links: &'r mut Links) -> Reader<'r> {
+    pub fn new(charset: &'static Encoding, page: &'r mut Page, links: &'r mut Links) -> Reader<'r> {
         let references_before = links.references();
         Reader {
             charset,
@@ -56,51 +60,70 @@ impl<'r> Reader<'r> {
             templates_open: 0,
             css_bytes: 0,
             references_before,
+            last: Element::default(),
+            position: 0,
         }
     }
 
     fn run(&mut self, bytes: &[u8], xml: bool) -> End {
         let mut scanner = Scanner::new(bytes, Options { text: xml, xml });
-        let mut last = Element::default();
-        let mut position = 0;
         while let Some(token) = scanner.next() {
-            match token {
-                Token::Start => {
-                    last = scanner.tag.element;
-                    // Inside svg, the content of a style sheet is text like any other.
-                    scanner.want_text(xml || last == Element::Style && scanner.tag.space == Space::Svg);
-                    if self.start(&scanner.tag) == End::BaseComesLate {
-                        return End::BaseComesLate;
-                    }
-                }
-                Token::End => {
-                    match scanner.tag.element {
-                        Element::Form => self.form_open = false,
-                        Element::Template => self.templates_open = self.templates_open.saturating_sub(1),
-                        _ => {}
-                    }
-                    last = Element::default();
-                    scanner.want_text(xml);
-                }
-                Token::Raw { text, .. } if last == Element::Title => self.title(text),
-                Token::Raw { text, .. } if last == Element::Style => self.style(text, self.charset),
-                Token::Text(text) if last == Element::Title => self.title(text),
-                Token::Text(text) if last == Element::Style => {
-                    self.style(value::text(text, self.charset).as_bytes(), UTF_8)
-                }
-                Token::Cdata(text) if last == Element::Style => self.style(text, self.charset),
-                Token::Text(_) | Token::Raw { .. } | Token::Cdata(_) => {}
+            if self.token(token, &scanner, xml) == End::BaseComesLate {
+                return End::BaseComesLate;
             }
-            self.links.charge((scanner.position() - position) as u64);
-            position = scanner.position();
+            scanner.want_text(xml || self.is_drawn_style(&scanner.tag));
             if self.links.is_full() {
                 break;
             }
         }
+        self.finish(&scanner);
+        End::Done
+    }
+
+    /// Inside svg, the content of a style sheet is text like any other.
+    fn is_drawn_style(&self, tag: &Tag<'_>) -> bool {
+        self.last == Element::Style && tag.space == Space::Svg
+    }
+
+    /// Takes the next token in. Text is looked at where it counts, whether it is handed out elsewhere or not.
+    pub fn token(&mut self, token: Token<'_>, scanner: &Scanner<'_>, xml: bool) -> End {
+        match token {
+            Token::Start => {
+                self.last = scanner.tag.element;
+                if self.start(&scanner.tag) == End::BaseComesLate {
+                    return End::BaseComesLate;
+                }
+            }
+            Token::End => {
+                match scanner.tag.element {
+                    Element::Form => self.form_open = false,
+                    Element::Template => self.templates_open = self.templates_open.saturating_sub(1),
+                    _ => {}
+                }
+                self.last = Element::default();
+            }
+            Token::Raw { text, .. } if self.last == Element::Title => self.title(text),
+            Token::Raw { text, .. } if self.last == Element::Style => self.style(text, self.charset),
+            Token::Raw { .. } => {}
+            Token::Text(text) if self.last == Element::Title && xml => self.title(text),
+            Token::Text(text) if self.last == Element::Style && (xml || self.is_drawn_style(&scanner.tag)) => {
+                self.style(value::text(text, self.charset).as_bytes(), UTF_8);
+            }
+            Token::Cdata(text) if self.last == Element::Style && (xml || self.is_drawn_style(&scanner.tag)) => {
+                self.style(text, self.charset);
+            }
+            Token::Text(_) | Token::Cdata(_) => {}
+        }
+        self.links.charge((scanner.position() - self.position) as u64);
+        self.position = scanner.position();
+        End::Done
+    }
+
+    /// The page ends.
+    pub fn finish(&mut self, scanner: &Scanner<'_>) {
         if scanner.attributes_cut {
             self.links.note(Cut::Attributes);
         }
-        End::Done
     }
 
     fn start(&mut self, tag: &Tag<'_>) -> End {

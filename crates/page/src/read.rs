@@ -54,10 +54,7 @@ fn read_apart_as(input: &Input<'_>, kind: Kind, declared: &'static Encoding) -> 
     if body.len() < input.body.len() {
         links.note(Cut::Bytes);
     }
-    if let Some(head) = input.head {
-        directives::head(head, &mut page);
-        header::links(head, &mut page, &mut links);
-    }
+    read_head(input, &mut page, &mut links);
     match kind {
         Kind::Html | Kind::Svg => {
             markup::read(&text, xml || kind == Kind::Svg, encoding, &mut page, &mut links);
@@ -96,6 +93,14 @@ fn read_apart_as(input: &Input<'_>, kind: Kind, declared: &'static Encoding) -> 
     let (links, cut) = links.finish();
     page.cut = cut;
     (page, links)
+}
+
+/// What the head of the answer says.
+pub(crate) fn read_head(input: &Input<'_>, page: &mut Page, links: &mut Links) {
+    if let Some(head) = input.head {
+        directives::head(head, page);
+        header::links(head, page, links);
+    }
 }
 
 pub(crate) fn encoding_of(input: &Input<'_>, kind: Kind, body: &[u8]) -> &'static Encoding {

@@ -35,9 +35,9 @@ pub fn text(input: &Input<'_>) -> Text {
 }
 
 /// Who looks on while the visible text of a page is read.
-pub(crate) trait Watch {
+pub(crate) trait Watch<'a> {
     /// A start tag came; text inside it begins on this line, counted from 0, unless it is hidden anyway. Is the element shown?
-    fn start(&mut self, tag: &Tag<'_>, line: usize, hidden: bool) -> bool;
+    fn start(&mut self, tag: &Tag<'a>, line: usize, hidden: bool) -> bool;
     /// An end tag came.
     fn end(&mut self, element: Element);
     /// Is text shown that stands here?
@@ -47,7 +47,7 @@ pub(crate) trait Watch {
 /// Nobody looks on.
 struct Nobody;
 
-impl Watch for Nobody {
+impl Watch<'_> for Nobody {
     fn start(&mut self, _: &Tag<'_>, _: usize, _: bool) -> bool {
         true
     }
@@ -63,65 +63,93 @@ pub(crate) fn visible(bytes: &[u8], encoding: &'static Encoding, xml: bool, byte
 }
 
 /// The same while somebody looks on.
-pub(crate) fn watched<W: Watch>(
-    bytes: &[u8],
+pub(crate) fn watched<'a, W: Watch<'a>>(
+    bytes: &'a [u8],
     encoding: &'static Encoding,
     xml: bool,
     bytes_max: usize,
     watch: &mut W,
 ) -> Text {
     let mut scanner = Scanner::new(bytes, Options { text: true, xml });
-    let mut out = Writer { text: String::new(), gap: Gap::None, kept_lines: 0, lines: 0, bytes_max };
-    let mut hidden: Option<Hidden> = None;
-    let mut steps = 0_usize;
+    let mut showing = Showing::new(encoding, bytes_max);
     while let Some(token) = scanner.next() {
-        steps += 1;
+        if !showing.token(token, &scanner.tag, watch) {
+            break;
+        }
+    }
+    showing.finish()
+}
+
+/// The visible text of a page as its tokens come.
+pub(crate) struct Showing {
+    encoding: &'static Encoding,
+    out: Writer,
+    bytes_max: usize,
+    hidden: Option<Hidden>,
+    steps: u64,
+    cut: Option<Cut>,
+}
+
+impl Showing {
+    /// Nothing yet, and at most so many bytes.
+    pub fn new(encoding: &'static Encoding, bytes_max: usize) -> Showing {
+        let out = Writer { text: String::new(), gap: Gap::None, kept_lines: 0, lines: 0, bytes_max };
+        Showing { encoding, out, bytes_max, hidden: None, steps: 0, cut: None }
+    }
+
+    /// Takes the next token in; the tag is the last one. `false`: a bound was met, and nothing more is shown.
+    pub fn token<'a, W: Watch<'a>>(&mut self, token: Token<'a>, tag: &Tag<'a>, watch: &mut W) -> bool {
+        let out = &mut self.out;
+        self.steps += 1;
         match token {
             Token::Start => {
-                let tag = &scanner.tag;
-                let shown = watch.start(tag, out.line_for(tag.element), hidden.is_some());
-                if let Some(inside) = &mut hidden {
+                let shown = watch.start(tag, out.line_for(tag.element), self.hidden.is_some());
+                if let Some(inside) = &mut self.hidden {
                     if inside.start(tag) {
-                        continue;
+                        return true;
                     }
-                    hidden = None;
-                }
-                if !shown || is_hidden(tag) {
-                    hidden = (!tag.self_closing && !is_void(tag.element))
-                        .then_some(Hidden { element: tag.element, depth: 1 });
-                    out.gap_for(tag.element);
-                    continue;
+                    self.hidden = None;
                 }
                 out.gap_for(tag.element);
+                if !shown || is_hidden(tag) {
+                    self.hidden = (!tag.self_closing && !is_void(tag.element))
+                        .then_some(Hidden { element: tag.element, depth: 1 });
+                    return true;
+                }
                 out.kept_lines += u32::from(matches!(tag.element, Element::Pre | Element::Listing | Element::Xmp));
             }
             Token::End => {
-                watch.end(scanner.tag.element);
-                if let Some(inside) = &mut hidden {
-                    if !inside.end(scanner.tag.element) {
-                        hidden = None;
-                        out.gap_for(scanner.tag.element);
+                watch.end(tag.element);
+                if let Some(inside) = &mut self.hidden {
+                    if !inside.end(tag.element) {
+                        self.hidden = None;
+                        out.gap_for(tag.element);
                     }
-                    continue;
+                    return true;
                 }
-                let element = scanner.tag.element;
-                out.gap_for(element);
-                if matches!(element, Element::Pre | Element::Listing | Element::Xmp) {
+                out.gap_for(tag.element);
+                if matches!(tag.element, Element::Pre | Element::Listing | Element::Xmp) {
                     out.kept_lines = out.kept_lines.saturating_sub(1);
                 }
             }
-            _ if hidden.is_some() || !watch.shows() => {}
-            Token::Text(raw) | Token::Raw { text: raw, references: true } => out.write(&value::text(raw, encoding)),
-            Token::Cdata(raw) | Token::Raw { text: raw, .. } => out.write(&value::decoded(raw, encoding)),
+            _ if self.hidden.is_some() || !watch.shows() => {}
+            Token::Text(raw) | Token::Raw { text: raw, references: true } => {
+                out.write(&value::text(raw, self.encoding));
+            }
+            Token::Cdata(raw) | Token::Raw { text: raw, .. } => out.write(&value::decoded(raw, self.encoding)),
         }
-        if out.text.len() >= bytes_max {
-            return Text { text: out.text, cut: Some(Cut::Bytes) };
+        if out.text.len() >= self.bytes_max {
+            self.cut = Some(Cut::Bytes);
+        } else if self.steps > limits::STEPS_MAX {
+            self.cut = Some(Cut::Work);
         }
-        if steps as u64 > limits::STEPS_MAX {
-            return Text { text: out.text, cut: Some(Cut::Work) };
-        }
+        self.cut.is_none()
     }
-    Text { text: out.text, cut: None }
+
+    /// All of it.
+    pub fn finish(self) -> Text {
+        Text { text: self.out.text, cut: self.cut }
+    }
 }
 
 /// An element whose content is not shown, until it ends.
@@ -268,15 +296,23 @@ impl Writer {
     }
 }
 
+/// Bytes that are looked at together.
+const STEP: usize = 32;
+
 /// Where words end that stand one space apart, which is how they are shown.
 fn words_end(bytes: &[u8]) -> usize {
+    let ends = |byte: u8, next: u8| (byte != b' ' || value::is_space(next)) && value::is_space(byte);
     let mut at = 0;
+    // Where two bytes in a row are no more than a space, or one is less, it may be; mostly there are none.
+    while let (Some(some), Some(next)) = (bytes.get(at..at + STEP), bytes.get(at + 1..at + 1 + STEP)) {
+        let may_end = |(byte, next): (&u8, &u8)| (*byte < b' ') | ((*byte == b' ') & (*next <= b' '));
+        if some.iter().zip(next).map(may_end).fold(false, |any, one| any | one) {
+            break;
+        }
+        at += STEP;
+    }
     while let Some(&byte) = bytes.get(at) {
-        // Most bytes are above all spaces.
-        if byte <= b' '
-            && value::is_space(byte)
-            && (byte != b' ' || bytes.get(at + 1).is_none_or(|b| value::is_space(*b)))
-        {
+        if ends(byte, bytes.get(at + 1).copied().unwrap_or(b' ')) {
             return at;
         }
         at += 1;
@@ -306,6 +342,27 @@ mod tests {
         for bytes_max in 1..words.len() + 2 {
             let cut = shown(words, bytes_max);
             assert!(cut.len() <= bytes_max + 1 && "Straße zwei drei vier".starts_with(&cut), "{bytes_max}: {cut}");
+        }
+    }
+    #[test]
+    fn words_end_where_they_end_byte_by_byte() {
+        let ends = |bytes: &[u8], at: usize| {
+            let next = bytes.get(at + 1);
+            value::is_space(bytes[at]) && (bytes[at] != b' ' || next.is_none_or(|next| value::is_space(*next)))
+        };
+        let mut state = 3_u64;
+        for _ in 0..20_000 {
+            let mut draw = |bound: usize| {
+                state = state.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1_442_695_040_888_963_407);
+                (state >> 33) as usize % bound
+            };
+            let mut bytes = vec![b'a'; draw(100)];
+            for _ in 0..draw(6) {
+                let at = draw(bytes.len() + 1);
+                bytes.splice(at..at, [b' ', b'\n', b'\x0b', 0xc3, b' '][..1 + draw(5)].iter().copied());
+            }
+            let wanted = (0..bytes.len()).find(|at| ends(&bytes, *at)).unwrap_or(bytes.len());
+            assert_eq!(words_end(&bytes), wanted, "{bytes:?}");
         }
     }
 }

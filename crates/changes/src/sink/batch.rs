@@ -1,17 +1,20 @@
 //! What a sink is to carry next, read from the log.
 
+use std::collections::HashSet;
 use std::ops::ControlFlow;
 
+use serde::Deserialize;
 use skep_archive::{Archive, Position};
 use skep_page::compare::{Class, Classes};
 use skep_url::Url;
 
 use super::postgres::Rows;
 use super::state::State;
-use crate::bodies::Bodies;
+use crate::at_hand::Hands;
+use crate::bodies::{Bodies, Known};
 use crate::cursor::Cursor;
 use crate::error::{Error, Result};
-use crate::event::{Details, Kept};
+use crate::event::{Details, Kept, Place};
 use crate::filter::Filter;
 use crate::limits::SINK_OVERLAP_MS;
 use crate::log::{Changes, From};
@@ -35,6 +38,13 @@ pub struct Told {
     pub links: Vec<String>,
 }
 
+/// Where its capture is, of the details of an event.
+#[derive(Default, Deserialize)]
+#[serde(default)]
+struct Stands {
+    archive: Place,
+}
+
 impl Told {
     fn of(cursor: &Cursor, kept: &Kept<'_>) -> Told {
         let mut line = String::with_capacity(kept.details.len() + 512);
@@ -54,11 +64,11 @@ impl Told {
     }
 
     /// Reads where a new page leads. One that cannot be read leads nowhere.
-    fn find_links(&mut self, archive: &Archive, settings: &Settings) -> Result<()> {
+    fn find_links(&mut self, bodies: &dyn Bodies, settings: &Settings) -> Result<()> {
         let Ok(url) = Url::parse(&self.url) else { return Ok(()) };
-        let place = self.read().archive;
+        let Stands { archive: place } = serde_json::from_str(&self.details).unwrap_or_default();
         let body = place.body.as_deref().and_then(|body| body.parse().ok()).unwrap_or(self.key);
-        if let Some(body) = archive.at(body)? {
+        if let Some(body) = bodies.at(body)? {
             self.links = body.version(&url, settings).links.into_iter().map(|link| link.url).collect();
         }
         Ok(())
@@ -135,9 +145,10 @@ pub fn read(
     })?;
     batch.upto = if batch.more { looked } else { upto.number };
     if portion.links {
-        let settings = Settings::of(archive)?;
+        let (settings, bare, hands) = (Settings::of(archive)?, HashSet::new(), Hands::default());
+        let bodies = Known { archive, bare: &bare, hands: &hands };
         for told in batch.events.iter_mut().filter(|told| told.classes.contains(Class::New)) {
-            told.find_links(archive, &settings)?;
+            told.find_links(&bodies, &settings)?;
         }
     }
     Ok(batch)

@@ -200,14 +200,14 @@ pub fn count_words(text: &str) -> usize {
     if !text.is_ascii() {
         return words(text).count();
     }
-    // A word begins where a space was before.
-    let (mut count, mut space) = (0, true);
-    for byte in text.bytes() {
-        let is_space = matches!(byte, b'\t'..=b'\r' | b' ');
-        count += usize::from(space & !is_space);
-        space = is_space;
-    }
-    count
+    let bytes = text.as_bytes();
+    let is_space = |byte: u8| byte == b' ' || byte.wrapping_sub(b'\t') < 5;
+    // A word begins where a space was before. Few enough are summed up at a time for a byte to hold it, so that many fit side by side.
+    let begins = |pair: (&u8, &u8)| u8::from(is_space(*pair.0) & !is_space(*pair.1));
+    let first = bytes.first().is_some_and(|byte| !is_space(*byte));
+    let after = bytes.get(1..).unwrap_or_default();
+    let some = |(before, after): (&[u8], &[u8])| before.iter().zip(after).map(begins).fold(0, u8::wrapping_add);
+    usize::from(first) + bytes.chunks(240).zip(after.chunks(240)).map(|both| usize::from(some(both))).sum::<usize>()
 }
 
 /// Scripts that are written without spaces: Thai, Lao, Khmer, Kana, Han.
@@ -424,6 +424,8 @@ mod tests {
             ["", " ", "one", " one  two\tthree\u{b}four\x1cfive\n", "ein Wort 漢字ab の", "caf\u{e9} \u{a0}au lait"]
         {
             assert_eq!(count_words(text), words(text).count(), "{text:?}");
+            let long = text.repeat(300);
+            assert_eq!(count_words(&long), words(&long).count(), "{text:?}");
         }
     }
 }
