@@ -9,7 +9,8 @@ use std::sync::{OnceLock, Weak};
 
 /// Nothing takes so long, unless it never happens.
 const PATIENCE: Duration = Duration::from_secs(60);
-const BITS: u8 = 5;
+/// So many slices that any two nodes lead some of those that a third does not hold.
+const BITS: u8 = 6;
 /// Longer than anybody waits here: who leads next was told, or does not lead.
 const LEASE_MS: u64 = 600_000;
 
@@ -70,6 +71,18 @@ impl Member {
     fn led(&self) -> BTreeSet<Slice> {
         lock(&self.crawling.led).clone()
     }
+
+    /// Whether everything is held by those who should hold it, as far as this node knows.
+    fn sees_wish(&self) -> bool {
+        let machine = lock(&self.shell().machine);
+        let view = &machine.node.view;
+        (0..1 << BITS).all(|slice| {
+            let wish = view.wish(slice, |_| true).0.into_iter();
+            let wish: BTreeSet<Key> = wish.map(|index| view.roster.key(index)).collect();
+            let held: BTreeSet<Key> = view.holders(slice).into_iter().collect();
+            held == wish
+        })
+    }
 }
 
 /// So many nodes that hold everything this often, and want to lead.
@@ -121,9 +134,9 @@ fn ring(nodes: u8, copies: u8) -> Vec<Member> {
         running.shell.want(true);
         members.push(Member { running, crawling, _ears: ears, _folder: folder });
     }
-    until("settled, and all of it led", || {
+    until("held as it should be, and all of it led", || {
         members.iter().map(|member| member.led().len()).sum::<usize>() == 1 << BITS
-            && members.iter().all(|member| member.shell().status().settled)
+            && members.iter().all(|member| member.sees_wish() && member.shell().status().settled)
     });
     members
 }
