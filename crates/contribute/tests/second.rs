@@ -338,12 +338,17 @@ fn one_lie_suspends_and_sends_for_what_nobody_else_saw() {
 
 #[test]
 fn one_who_checks_and_lies_is_found() {
-    let world = World::new(&[]);
-    let second = world.proven(2, "192.0.2.1");
-    let first = world.volunteer(1, "198.51.100.1");
-    let mut altered = world.truth.clone();
-    altered.insert(url("1"), "<p>Something else".into());
-    let brought = checked(&world, (&first, &world.truth), (&second, &altered), &["0", "1"]);
+    // Where the node happens to look itself this one is caught before it can speak against another: begun anew until it does.
+    let (world, first, second, brought) = loop {
+        let world = World::new(&[]);
+        let second = world.proven(2, "192.0.2.1");
+        let first = world.volunteer(1, "198.51.100.1");
+        let mut altered = world.truth.clone();
+        altered.insert(url("1"), "<p>Something else".into());
+        if let Some(brought) = checked_once(&world, (&first, &world.truth), (&second, &altered), &["0", "1"]) {
+            break (world, first, second, brought);
+        }
+    };
     let (believed, _) = world.judged(brought);
     assert_eq!(believed.exchanges.len(), 2, "the first one was right");
     assert_eq!(world.standing(&second, "trust"), "suspended");

@@ -117,9 +117,12 @@ mod tests {
         let read: Vec<Link> = all.iter().map(Outlink::to_link).collect();
         assert_eq!(read, links);
         assert_eq!((0..3).map(|index| all.url(index)).collect::<Vec<_>>(), links.each_ref().map(|link| &link.url));
+        // What a page needs to be shown is stronger than what it leads to.
+        all.again(0, LinkKind::Image, true);
         all.again(1, LinkKind::Anchor, false);
         all.remove_kind(LinkKind::Redirect);
-        assert_eq!(all, [links[0].clone(), link("http://b.test/ü", LinkKind::Anchor, false)].into_iter().collect());
+        let left = [link("http://a.test/", LinkKind::Image, false), link("http://b.test/ü", LinkKind::Image, false)];
+        assert_eq!(all, left.into_iter().collect());
         assert_eq!(Outlinks::default().iter().count(), 0);
     }
 }

@@ -178,40 +178,6 @@ fn a_lease_that_is_given_back_is_heard_of_however_soon_it_is_known_how_its_sites
 }
 
 #[test]
-fn links_for_two_leaders_that_went_to_one_of_them_reach_both() {
-    let members = ring(3, 2);
-    let url_of = |slice: Slice| {
-        let mut urls = (0..).map(|number| format!("http://site-{number}.example/"));
-        let of = |url: &String| members[0].shell().slice_of(skep_archive::Key::of(url).site_hash());
-        let url = urls.find(|url| of(url) == slice).expect("some site is there");
-        Link { url, depth: 1, needed: false, gone: false }
-    };
-    let mut pairs = 0;
-    for (sender, one, other) in [(0, 1, 2), (1, 2, 0), (2, 0, 1)] {
-        let [sender, one, other] = [sender, one, other].map(|at: usize| &members[at]);
-        let elsewhere = |slice: &Slice| !sender.shell().holds(*slice);
-        let (ones, others) = (one.led(), other.led());
-        let of_one = ones.iter().copied().filter(elsewhere);
-        for (ones, others) in of_one.zip(others.iter().copied().filter(elsewhere)) {
-            pairs += 1;
-            let (shell, [one, other]) = (sender.shell(), [one, other].map(|member| member.shell().key()));
-            let batch = |slices: &[Slice]| Batch {
-                crawl: "test".into(),
-                links: slices.iter().map(|slice| url_of(*slice)).collect(),
-            };
-            // Whatever was believed before, both go to the same node.
-            for to in [one, other] {
-                assert!(!shell.send_links(to, batch(&[ones, others])));
-                assert_eq!((shell.leader(ones), shell.leader(others)), (Some(one), Some(other)));
-            }
-            assert!(shell.send_links(one, batch(&[ones])) && shell.send_links(other, batch(&[others])));
-        }
-    }
-    assert!(pairs > 0, "two nodes lead what the third does not hold");
-    end(members);
-}
-
-#[test]
 fn links_that_are_too_long_for_one_batch_go_in_several() {
     let members = ring(2, 1);
     let (sender, leader) = (&members[0], &members[1]);
