@@ -11,6 +11,7 @@ use site::Site;
 use site::files::{Warc, message};
 use skep_testweb::{HostPlan, Plan, Settings, Web, World};
 use std::path::PathBuf;
+use std::time::Duration;
 
 /// The page that ReplayWeb.page shows stands in a frame below several shadow roots; this finds it, or nothing.
 const FIND: &str = "
@@ -25,6 +26,10 @@ const FIND: &str = "
     const frame = find(document);
     const page = frame && frame.contentDocument;
 ";
+
+/// How long the viewer is given to show a page, and how often it is opened.
+const OPENING: Duration = Duration::from_secs(40);
+const OPENED_MAX: usize = 3;
 
 #[test]
 fn an_exported_package_opens_in_replaywebpage() {
@@ -58,12 +63,17 @@ fn an_exported_package_opens_in_replaywebpage() {
     let port = web.address("localhost").expect("an address").port();
     let show = |url: &str, time: &str| {
         let place = format!("#view=resources&url={url}&ts={time}");
-        // What stands behind the hash is not another page; this is.
-        browser.go("about:blank");
-        browser.go(&format!("http://localhost:{port}/?source=http://localhost:{port}/pages.wacz{place}"));
-        browser.until(&format!(
+        let shown = format!(
             "(() => {{ {FIND} return page && page.readyState === 'complete' && page.documentElement.hasAttribute('data-done') }})()"
-        ));
+        );
+        // Where others are busy the viewer now and then stops before it shows anything; opened again, as a reader would, it does.
+        let opened = (0..OPENED_MAX).any(|_| {
+            // What stands behind the hash is not another page; this is.
+            browser.go("about:blank");
+            browser.go(&format!("http://localhost:{port}/?source=http://localhost:{port}/pages.wacz{place}"));
+            browser.until_within(&shown, OPENING).is_ok()
+        });
+        assert!(opened, "{url} of {time} is not shown");
     };
     let in_page = |body: &str| browser.run(&format!("{FIND} return {body}"));
 

@@ -91,15 +91,22 @@ impl Browser {
 
     /// Waits until a condition holds. It is asked again and again: a page that is being left takes what waits in it along.
     pub fn until(&self, condition: &str) {
+        if let Err(last) = self.until_within(condition, PATIENCE) {
+            panic!("{condition}: {last}");
+        }
+    }
+
+    /// The same for so long at most; tells what was said last.
+    pub fn until_within(&self, condition: &str, patience: Duration) -> Result<(), String> {
         let script = json!({ "script": format!("return Boolean({condition})"), "args": [] });
         let path = format!("/session/{}/execute/sync", self.session);
         let begun = Instant::now();
         loop {
             match self.ask("POST", &path, &script) {
-                Ok(Value::Bool(true)) => return,
-                last => assert!(begun.elapsed() < PATIENCE, "{condition}: {last:?}"),
+                Ok(Value::Bool(true)) => return Ok(()),
+                last if begun.elapsed() >= patience => return Err(format!("{last:?}")),
+                _ => std::thread::sleep(Duration::from_millis(20)),
             }
-            std::thread::sleep(Duration::from_millis(20));
         }
     }
 
