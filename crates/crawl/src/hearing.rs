@@ -240,7 +240,10 @@ impl Ledger {
                 self.touch(host);
                 Ok(true)
             }
-            registry::Verdict::Known(_) => Ok(false),
+            registry::Verdict::Known(entry) => {
+                self.registry.approach(entry, hops.pack())?;
+                Ok(false)
+            }
         }
     }
 }

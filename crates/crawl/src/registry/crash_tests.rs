@@ -188,15 +188,20 @@ fn damage_is_told_and_never_believed() {
     assert!(told > 50, "{told}");
 }
 
-#[test]
-fn a_lost_journal_is_noticed_where_pages_are_younger_than_the_checkpoint() {
+/// A registry whose process ended some time after a checkpoint.
+fn left_in_the_middle() -> tempfile::TempDir {
     let folder = tempfile::tempdir().unwrap();
     let (registry, _) = Registry::open(folder.path(), small()).unwrap();
     let mut world = World::new(registry, Model::default(), 3);
     (0..4_000).for_each(|_| world.act());
     world.registry.checkpoint(&[], &[]).unwrap();
     (0..4_000).for_each(|_| world.act());
-    drop(world);
+    folder
+}
+
+#[test]
+fn a_lost_journal_is_noticed_where_pages_are_younger_than_the_checkpoint() {
+    let folder = left_in_the_middle();
     fs::write(folder.path().join("journal"), b"").unwrap();
     let error = tell(folder.path()).map(drop).expect_err("it is noticed");
     assert!(error.to_string().contains("younger than the checkpoint"), "{error}");
@@ -217,13 +222,7 @@ fn another_key_or_a_newer_format_is_refused() {
 
 #[test]
 fn a_registry_of_an_earlier_version_begins_anew() {
-    let folder = tempfile::tempdir().unwrap();
-    let (registry, _) = Registry::open(folder.path(), small()).unwrap();
-    let mut world = World::new(registry, Model::default(), 3);
-    (0..4_000).for_each(|_| world.act());
-    world.registry.checkpoint(&[], &[]).unwrap();
-    (0..4_000).for_each(|_| world.act());
-    drop(world);
+    let folder = left_in_the_middle();
     set_version(folder.path(), 2);
     // What is empty again has no marks, so the caller folds all records.
     let (registry, checkpoint) = Registry::open(folder.path(), small()).unwrap();

@@ -243,7 +243,6 @@ impl Registry {
         let fingerprint = self.fingerprints.of_url(heard.crawl, heard.known_as);
         self.doing(|registry| {
             if let Some(entry) = registry.seen_urls.find(fingerprint)? {
-                registry.bring_near(entry, heard.depth)?;
                 return Ok(Verdict::Known(entry));
             }
             let host = registry.host_number(heard)?;
@@ -291,15 +290,13 @@ impl Registry {
     /// A known URL was heard of again: it is as far from a seed as the nearest of those who tell of it says.
     pub fn approach(&mut self, entry: EntryNumber, depth: u16) -> Result<()> {
         self.check_entry(entry)?;
-        self.doing(|registry| registry.bring_near(entry, depth))
-    }
-
-    fn bring_near(&mut self, entry: EntryNumber, depth: u16) -> Result<()> {
-        let record = states::read(&mut self.pages, entry)?;
-        match depth < record.depth {
-            true => states::write(&mut self.pages, entry, &Record { depth, ..record }),
-            false => Ok(()),
-        }
+        self.doing(|registry| {
+            let record = states::read(&mut registry.pages, entry)?;
+            match depth < record.depth {
+                true => states::write(&mut registry.pages, entry, &Record { depth, ..record }),
+                false => Ok(()),
+            }
+        })
     }
 
     /// Whether an entry is one of the newest. Their records are at hand.

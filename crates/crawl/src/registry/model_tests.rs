@@ -121,6 +121,7 @@ impl World {
         let id = (crawl, known_as.clone());
         if let Some(entry) = self.model.numbers.get(&id) {
             assert_eq!(verdict, Verdict::Known(*entry));
+            self.registry.approach(*entry, depth).unwrap();
             let known = &mut self.model.known[*entry as usize];
             known.depth = known.depth.min(depth);
             return;
