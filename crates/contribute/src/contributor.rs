@@ -313,7 +313,8 @@ pub async fn run(
 }
 
 /// What the fetcher says.
-async fn hear(mut from: tokio::net::unix::OwnedReadHalf, main: Rc<Main>) {
+async fn hear(from: tokio::net::unix::OwnedReadHalf, main: Rc<Main>) {
+    let mut from = pipe::gathered(from);
     while let Ok(Some(told)) = pipe::receive::<_, Told>(&mut from).await {
         match told {
             Told::Ready(how) => {

@@ -93,7 +93,8 @@ pub async fn run() -> Result<(), String> {
     crate::sandbox::be_nice();
     let mut main = pipe::standard_input().map_err(wrong)?;
     let Some(setup) = pipe::receive::<_, Setup>(&mut main).await.map_err(wrong)? else { return Ok(()) };
-    let (mut from_main, mut to_main) = main.into_split();
+    let (from_main, mut to_main) = main.into_split();
+    let mut from_main = pipe::gathered(from_main);
     let mut settings = broker::settings(&setup)?;
     settings.limits = Limits {
         body_bytes_max: ANSWER_BYTES_MAX,

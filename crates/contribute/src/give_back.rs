@@ -61,7 +61,7 @@ fn forget(ready: Ready, main: &Main, why: &str) -> Result<(), String> {
 
 /// Sends the bodies that are wanted, many in a message and long ones in pieces. What the node has not got then it wants again when it is told
 /// the digests again.
-pub async fn bodies(mut ready: Ready, wanted: Vec<(u16, u64)>, link: &mut Link, main: &Main) -> Result<(), NoAnswer> {
+pub async fn bodies(ready: Ready, wanted: Vec<(u16, u64)>, link: &mut Link, main: &Main) -> Result<(), NoAnswer> {
     let mut left: VecDeque<(u16, u64)> = wanted.into();
     // Where a rate is bounded, no message is more than a quarter of a second's bytes.
     let most = match main.meter.borrow().wishes().rate {

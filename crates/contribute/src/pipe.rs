@@ -11,7 +11,7 @@ use rustix::net::{
 };
 use serde::de::DeserializeOwned;
 use serde::{Deserialize, Serialize};
-use tokio::io::{AsyncRead, AsyncReadExt, AsyncWrite, AsyncWriteExt, Interest};
+use tokio::io::{AsyncRead, AsyncReadExt, AsyncWrite, AsyncWriteExt, BufReader, Interest};
 use tokio::net::UnixStream;
 
 use crate::limits::FRAME_BYTES_MAX;
@@ -136,6 +136,13 @@ pub async fn send<W: AsyncWrite + Unpin, T: Serialize>(to: &mut W, value: &T) ->
     to.write_all(&bytes).await?;
     to.flush().await
 }
+
+/// A side that frames come from: its length and what follows, or many small ones, at one look.
+pub fn gathered<R: AsyncRead>(from: R) -> BufReader<R> {
+    BufReader::with_capacity(GATHERED_BYTES, from)
+}
+
+const GATHERED_BYTES: usize = 64 << 10;
 
 /// The next frame; `None` when the other side is gone.
 pub async fn receive<R: AsyncRead + Unpin, T: DeserializeOwned>(from: &mut R) -> io::Result<Option<T>> {

@@ -129,7 +129,6 @@ enum Command {
 }
 
 fn main() -> ExitCode {
-    allocator::give_back_soon();
     let typed = match Skep::try_parse() {
         Ok(typed) => typed,
         Err(told) => {
@@ -137,6 +136,10 @@ fn main() -> ExitCode {
             return ExitCode::from(if told.use_stderr() { 2 } else { 0 });
         }
     };
+    // A contributor is three processes of one thread each: none of them gathers what others could use.
+    if !matches!(typed.command, Command::Contribute(_)) {
+        allocator::give_back_soon();
+    }
     let place = amount::bytes(&typed.memory).map(|memory_bytes| owner::Place {
         archive: typed.archive,
         memory_bytes,
