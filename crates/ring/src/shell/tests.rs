@@ -18,6 +18,8 @@ const LEASE_MS: u64 = 600_000;
 #[derive(Default)]
 struct Crawling {
     led: Mutex<BTreeSet<Slice>>,
+    /// URLs that others told of.
+    heard: Mutex<Vec<String>>,
     shell: OnceLock<Weak<Shell>>,
 }
 
@@ -42,9 +44,14 @@ impl Work for Crawling {
         led
     }
     fn links(&self, _: Key, batch: Batch, back: Back) {
+        let urls: Vec<String> = batch.links.iter().map(|link| link.url.clone()).collect();
         let slices = self.shell().map(|shell| shell.by_slice(batch)).unwrap_or_default();
         let led = lock(&self.led).clone();
-        back(Taken { taken: slices.keys().all(|slice| led.contains(slice)), leaders: Vec::new() });
+        let taken = slices.keys().all(|slice| led.contains(slice));
+        if taken {
+            lock(&self.heard).extend(urls);
+        }
+        back(Taken { taken, leaders: Vec::new() });
     }
     fn crawls(&self) -> Vec<Crawl> {
         Vec::new()
@@ -141,6 +148,13 @@ fn ring(nodes: u8, copies: u8) -> Vec<Member> {
     members
 }
 
+/// The address of a site that is in this slice.
+fn site_in(slice: Slice, member: &Member) -> String {
+    let mut sites = (0..).map(|number| format!("http://site-{number}.example/"));
+    let site = sites.find(|url| member.shell().slice_of(skep_archive::Key::of(url).site_hash()) == slice);
+    site.expect("some site is there")
+}
+
 #[track_caller]
 fn until(what: &str, so: impl Fn() -> bool) {
     let since = Instant::now();
@@ -183,12 +197,27 @@ fn links_that_are_too_long_for_one_batch_go_in_several() {
     let (sender, leader) = (&members[0], &members[1]);
     until("something led by the second", || !leader.led().is_empty());
     let slice = *leader.led().first().expect("it leads something");
-    let mut sites = (0..).map(|number| format!("http://site-{number}.example/"));
-    let site = sites.find(|url| sender.shell().slice_of(skep_archive::Key::of(url).site_hash()) == slice);
-    let (site, mut chance) = (site.expect("some site is there"), Chance::new(1));
+    let (site, mut chance) = (site_in(slice, sender), Chance::new(1));
     let mut long = || (0..400).map(|_| format!("{:016x}", chance.number())).collect::<String>();
     let link = |rest: String| Link { url: format!("{site}{rest}"), depth: 1, needed: false, gone: false };
     let links: Vec<Link> = (0..crate::limits::BATCH_LINKS_FULL).map(|_| link(long())).collect();
     assert!(sender.shell().send_links(leader.shell().key(), Batch { crawl: "test".into(), links }));
+    end(members);
+}
+
+#[test]
+fn of_links_for_two_leaders_that_go_to_one_of_them_it_takes_its_own() {
+    let members = ring(3, 1);
+    let [sender, one, other] = [0, 1, 2].map(|at: usize| &members[at]);
+    let urls = [one, other].map(|leader| site_in(*leader.led().first().expect("it leads something"), sender));
+    let heard = |member: &Member| lock(&member.crawling.heard).clone();
+    let batch = |urls: &[String]| {
+        let link = |url: &String| Link { url: url.clone(), depth: 1, needed: false, gone: false };
+        Batch { crawl: "test".into(), links: urls.iter().map(link).collect() }
+    };
+    assert!(!sender.shell().send_links(one.shell().key(), batch(&urls)), "one of them was not taken");
+    assert_eq!((heard(one), heard(other)), (vec![urls[0].clone()], Vec::new()));
+    assert!(sender.shell().send_links(other.shell().key(), batch(&urls[1..])));
+    assert_eq!(heard(other), [urls[1].clone()]);
     end(members);
 }
