@@ -98,6 +98,8 @@ struct Engine<'t> {
     orders: Vec<Order>,
     /// Leases for which there was nothing to fetch.
     empty: Vec<(LeaseId, HostId)>,
+    /// All that was taken for one of them was refused: what waits behind it is looked at without waiting.
+    refused_all: bool,
     /// Hosts whose URLs must wait for what visits under way will show.
     held: BTreeSet<registry::HostId>,
     /// When a host has a retry that is due, on the wall clock.
@@ -148,6 +150,7 @@ impl<'t> Engine<'t> {
     /// Hears, folds, gives, until there is nothing left to do.
     fn work(&mut self) -> Result<Ending> {
         loop {
+            self.refused_all = false;
             self.look_around()?;
             self.look_again()?;
             self.share()?;
@@ -507,6 +510,9 @@ impl<'t> Engine<'t> {
 
     /// How long there is nothing to do unless somebody says something.
     fn patience_left(&self) -> Duration {
+        if self.refused_all {
+            return Duration::ZERO;
+        }
         let now = Instant::now();
         let mut left = self.next_progress.min(self.next_checkpoint).min(self.next_look).saturating_duration_since(now);
         if let Some(wake_ms) = self.wake_ms {

@@ -284,6 +284,35 @@ fn what_is_dropped_is_not_fetched() {
 }
 
 #[test]
+fn however_much_waits_at_the_mirrors_of_a_farm_a_crawl_of_them_ends() {
+    let (pages, lists, links) = (tempfile::tempdir().expect("a folder"), 5, 400);
+    let write = |name: String, paths: &mut dyn Iterator<Item = String>| {
+        let links: String = paths.map(|path| format!("<a href={path}>{path}</a>\n")).collect();
+        std::fs::write(pages.path().join(name), format!("<!DOCTYPE html>{links}")).expect("a page");
+    };
+    write("index.html".into(), &mut (0..lists).map(|list| format!("list-{list}.html")));
+    for list in 0..lists {
+        write(format!("list-{list}.html"), &mut (0..links).map(|link| format!("/shelf-{link}/book-{list}.html")));
+    }
+    let hosts = 0..8;
+    let plan = hosts
+        .clone()
+        .fold(Plan::new(3), |plan, host| plan.host(HostPlan::folder(&format!("www.mirror-{host}.test"), pages.path())));
+    let (site, web) = (Site::new(), start(plan));
+    let seeds: Vec<String> = hosts.map(|host| format!("http://www.mirror-{host}.test/")).collect();
+    let alone = ["--json", "--concurrency", "1", "--workers", "1"];
+    let words: Vec<&str> = seeds.iter().map(String::as_str).chain(alone).collect();
+    let events = crawl(&site, &words, &web).exits(0).json();
+    // Progress is told once a second: were it what each portion waits for, it would be told more often than there are portions.
+    let told = events.iter().filter(|event| event["event"] == "progress").count();
+    assert!(told < 60, "{told} seconds");
+    let report = site.skep(&["report", "--json"]).exits(0).json().remove(0);
+    let refused = report["traps"]["mirror-farm"].as_u64();
+    assert!(refused > Some(4 * lists * links), "{report}");
+    assert_eq!(report["waiting"], 0, "{report}");
+}
+
+#[test]
 fn a_crawl_becomes_a_job_of_whoever_owns_the_archive() {
     let (site, web) = (Site::new(), generated(60));
     let big = "all work and no play makes a dull page\n".repeat(200_000);

@@ -236,12 +236,13 @@ const LINKS_PER_PAGE: u64 = 20_000;
 /// Such pages of one host: not so many that they look like a trap.
 const LISTS_PER_HOST: u64 = 5;
 
-/// A site whose front page leads to lists, and the lists to pages.
-fn write_lists(folder: &Path) {
+/// A site whose front page leads to lists, and the lists to pages. It says whose they are: sites that show the same would be a farm of mirrors.
+fn write_lists(folder: &Path, host: u64) {
     let page = |links: &mut dyn Iterator<Item = String>| {
         let links: String = links.map(|path| format!("<a href={path}>x</a>\n")).collect();
-        format!("<!DOCTYPE html><title>Lists</title>\n{links}")
+        format!("<!DOCTYPE html><title>Lists</title><h1>Library {host}</h1>\n{links}")
     };
+    std::fs::create_dir(folder).expect("a folder");
     let front = page(&mut (0..LISTS_PER_HOST).map(|list| format!("list-{list}.html")));
     std::fs::write(folder.join("index.html"), front).expect("a front page");
     for list in 0..LISTS_PER_HOST {
@@ -255,10 +256,11 @@ fn write_lists(folder: &Path) {
 fn a_crawl_that_knows_many_urls_soon_goes_on_after_a_kill() {
     let urls = number("SKEP_RESTART_URLS", 100_000);
     let pages = tempfile::tempdir().expect("a folder");
-    write_lists(pages.path());
     let mut plan = Plan::new(3);
     for host in 0..urls.div_ceil(LISTS_PER_HOST * LINKS_PER_PAGE) {
-        plan = plan.host(HostPlan::folder(&format!("www.library-{host}.test"), pages.path()));
+        let folder = pages.path().join(host.to_string());
+        write_lists(&folder, host);
+        plan = plan.host(HostPlan::folder(&format!("www.library-{host}.test"), &folder));
     }
     let (site, web) = (Site::new(), start(plan));
     let seeds: Vec<&str> = web.map().hosts.iter().map(|place| place.url.as_str()).collect();

@@ -109,6 +109,7 @@ impl<'t> Engine<'t> {
             out_entries: 0,
             orders: Vec::new(),
             empty: Vec::new(),
+            refused_all: false,
             held: BTreeSet::new(),
             retries: BTreeSet::new(),
             wake_ms: None,

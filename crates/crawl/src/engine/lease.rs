@@ -78,8 +78,7 @@ impl Engine<'_> {
     fn take(&mut self, host: &registry::Host, max: usize) -> Result<Vec<(Taken, Url)>> {
         let waiting = self.take_shared(host, max)?;
         let site = site_id(&host.site);
-        let mut go = Vec::with_capacity(waiting.len());
-        let mut later = Vec::new();
+        let (mut go, mut later, any) = (Vec::with_capacity(waiting.len()), Vec::new(), !waiting.is_empty());
         for taken in waiting {
             match self.ledger.traps.gate(&taken.url, site, Hops::unpack(taken.depth).depth) {
                 Turn::Go => self.go(taken, &mut go)?,
@@ -94,6 +93,7 @@ impl Engine<'_> {
         if go.is_empty() && !later.is_empty() {
             self.held.insert(host.id);
         }
+        self.refused_all |= any && go.is_empty() && later.is_empty();
         for taken in later {
             self.ledger.registry.set_state(taken.entry, State::Queued)?;
         }
