@@ -57,6 +57,12 @@ struct Version {
 
 /// Reads a settings file whose `version` is at most `known`; `None` if there is no file.
 pub fn load<T: DeserializeOwned>(path: &Path, known: u32) -> Result<Option<T>> {
+    let Some(text) = read(path, known)? else { return Ok(None) };
+    toml::from_str(&text).map(Some).map_err(|error| damaged(path, error.message()))
+}
+
+/// The text of such a file, for whoever reads the rest of it.
+pub fn read(path: &Path, known: u32) -> Result<Option<String>> {
     let text = match read_bounded(path) {
         Ok(text) => text,
         Err(error) if error.is_missing_file() => return Ok(None),
@@ -66,7 +72,7 @@ pub fn load<T: DeserializeOwned>(path: &Path, known: u32) -> Result<Option<T>> {
     if version.version > known || version.version == 0 {
         return Err(Error::Newer { path: path.to_path_buf(), found: version.version, known });
     }
-    toml::from_str(&text).map(Some).map_err(|error| damaged(path, error.message()))
+    Ok(Some(text))
 }
 
 /// Replaces a settings file atomically: after a crash there is the old one or the new one.

@@ -44,6 +44,7 @@ pub enum May {
     Administer,
 }
 
+#[derive(Clone)]
 struct Rule {
     scans: Vec<Scan>,
     from_ms: i64,
@@ -67,6 +68,9 @@ struct Users {
 #[derive(Deserialize)]
 #[serde(deny_unknown_fields)]
 struct RulesFile {
+    /// Where the file is one of an archive's settings.
+    #[serde(default, rename = "version")]
+    _version: u32,
     #[serde(default)]
     rule: Vec<TypedRule>,
 }
@@ -157,12 +161,12 @@ impl Rule {
 }
 
 impl Access {
-    /// With the rules of a file; an error says what is wrong with it.
+    /// With the rules of a file, behind those that are there; an error says what is wrong with it.
     pub fn with_rules(mut self, text: &str) -> Result<Access, String> {
         let file: RulesFile = toml::from_str(text).map_err(|error| error.to_string())?;
         let rules: Result<Vec<Rule>, String> =
             file.rule.iter().zip(1..).map(|(rule, number)| rule.meant(number)).collect();
-        self.rules = rules?.into();
+        self.rules = self.rules.iter().cloned().chain(rules?).collect();
         Ok(self)
     }
 

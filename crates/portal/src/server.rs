@@ -451,6 +451,10 @@ fn refused(shell: &Shell, door: &Door, peer: IpAddr, parts: &axum::http::request
                     Behind a proxy it is started with --replay-origin.";
         return Some(answer::told(StatusCode::MISDIRECTED_REQUEST, "Not my name", told));
     }
+    if at_portal && is_anothers_wish(parts, &host) {
+        let told = "A page of another site cannot change anything here, whatever its visitor may do.";
+        return Some(answer::told(StatusCode::FORBIDDEN, "Not from there", told));
+    }
     // What comes through a tunnel was let in when the tunnel was made.
     let let_in = matches!(door, Door::Tunnel(..)) || at_portal && parts.uri.path() == "/health";
     if !let_in && shell.portal.access.may(&parts.headers) == May::Nothing {
@@ -464,6 +468,23 @@ fn refused(shell: &Shell, door: &Door, peer: IpAddr, parts: &axum::http::request
         return Some(answer);
     }
     None
+}
+
+/// Whether a page of another site wants something changed. Browsers send a password that was typed once along with whatever a page
+/// sends, and say where the page is from; programs say neither.
+fn is_anothers_wish(parts: &axum::http::request::Parts, host: &str) -> bool {
+    if parts.method.is_safe() {
+        return false;
+    }
+    let text = |name: &str| parts.headers.get(name).map(HeaderValue::as_bytes);
+    match (text("sec-fetch-site"), text("origin")) {
+        (Some(from), _) => !matches!(from, b"same-origin" | b"none"),
+        (None, Some(origin)) => {
+            let name = std::str::from_utf8(origin).ok().and_then(|origin| origin.split_once("://"));
+            name.is_none_or(|(_, name)| !name.eq_ignore_ascii_case(host))
+        }
+        (None, None) => false,
+    }
 }
 
 /// Whether a name stands for this machine, whoever asks.
@@ -558,6 +579,34 @@ mod tests {
         }
         for other in ["evil.example", "evil.example:7070", "localhost.evil.example", "10.0.0.1", "notlocalhost", ""] {
             assert!(!is_own_name(other), "{other}");
+        }
+    }
+
+    #[test]
+    fn what_pages_of_others_want_is_told_from_what_is_asked_for() {
+        let wish = |method: &str, headers: &[(&str, &str)]| {
+            let request = headers
+                .iter()
+                .fold(Request::builder().method(method), |request, (name, value)| request.header(*name, *value));
+            is_anothers_wish(&request.body(()).unwrap().into_parts().0, "archive.example:7070")
+        };
+        for own in [
+            &[][..],
+            &[("origin", "http://archive.example:7070")],
+            &[("origin", "https://Archive.example:7070"), ("sec-fetch-site", "same-origin")],
+            &[("sec-fetch-site", "none")],
+        ] {
+            assert!(!wish("POST", own), "{own:?}");
+        }
+        for others in [
+            &[("origin", "https://evil.example")][..],
+            &[("origin", "null")],
+            &[("origin", "http://archive.example")],
+            &[("sec-fetch-site", "cross-site"), ("origin", "http://archive.example:7070")],
+            &[("sec-fetch-site", "same-site")],
+        ] {
+            assert!(wish("POST", others) && wish("DELETE", others), "{others:?}");
+            assert!(!wish("GET", others) && !wish("HEAD", others), "{others:?}");
         }
     }
 

@@ -33,18 +33,23 @@ fn schemathesis_finds_no_answer_outside_the_document() {
         Access::default().with_users(&format!("[[token]]\nsha256 = \"{hash}\"\nmay = \"administer\"")).unwrap();
     let site = Site::with(&[("one", "one.warc.gz", warc.bytes)], |settings| Settings { access, ..settings });
     let folder = tempfile::tempdir().unwrap();
-    let output = Command::new(python.with_file_name("schemathesis"))
-        .arg("run")
-        .arg(format!("http://{}/api/v1/openapi.json", site.serving.address()))
-        .args(["--max-examples", EXAMPLES, "--seed", "1", "--checks", "all", "--phases", "examples,coverage,fuzzing"])
-        .args(["--generation-database", "none", "--no-color", "--max-failures", "5"])
-        .env("HYPOTHESIS_STORAGE_DIRECTORY", folder.path())
-        .current_dir(folder.path())
-        .output()
-        .expect("schemathesis stands beside the interpreter named by SKEP_PYTHON");
-    let said = format!("{}\n{}", String::from_utf8_lossy(&output.stdout), String::from_utf8_lossy(&output.stderr));
-    assert!(output.status.success(), "{said}");
-    assert!(said.contains("15 selected / 15 total"), "not all was asked:\n{said}");
+    // As anybody, and as somebody who may do everything.
+    for more in [&[][..], &["--header", "Authorization: Bearer key"]] {
+        let output = Command::new(python.with_file_name("schemathesis"))
+            .arg("run")
+            .arg(format!("http://{}/api/v1/openapi.json", site.serving.address()))
+            .args(["--max-examples", EXAMPLES, "--seed", "1", "--checks", "all"])
+            .args(["--phases", "examples,coverage,fuzzing"])
+            .args(["--generation-database", "none", "--no-color", "--max-failures", "5"])
+            .args(more)
+            .env("HYPOTHESIS_STORAGE_DIRECTORY", folder.path())
+            .current_dir(folder.path())
+            .output()
+            .expect("schemathesis stands beside the interpreter named by SKEP_PYTHON");
+        let said = format!("{}\n{}", String::from_utf8_lossy(&output.stdout), String::from_utf8_lossy(&output.stderr));
+        assert!(output.status.success(), "{more:?}: {said}");
+        assert!(said.contains("15 selected / 15 total"), "not all was asked:\n{said}");
+    }
     // Whoever looks at the log finds nothing that broke.
     let log = site.log.lock().unwrap();
     assert!(log.len() > 500, "{} requests", log.len());

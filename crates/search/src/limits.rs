@@ -37,6 +37,8 @@ pub const WRITER_BYTES: usize = 48 << 20;
 pub const BATCH_TEXT_BYTES: usize = 256 << 20;
 /// Entries of tables gathered before they are written together.
 pub const BATCH_ENTRIES: usize = 50_000;
+/// After this, what failed is tried again.
+pub const TRY_AGAIN: Duration = Duration::from_secs(10);
 /// How often the records are looked at for new ones.
 pub const TICK: Duration = Duration::from_millis(500);
 /// Entries deleted at once when the tables are emptied.

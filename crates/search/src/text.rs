@@ -3,7 +3,7 @@
 use crate::error::{Error, Result};
 use crate::follow;
 use crate::index::Index;
-use crate::limits::TICK;
+use crate::limits::{TICK, TRY_AGAIN};
 use crate::tables;
 use serde::{Deserialize, Serialize};
 use skep_archive::{Archive, settings};
@@ -42,7 +42,10 @@ struct Turn {
     asked: u64,
     /// Which of these is done.
     done: u64,
+    /// Up to which of these it was tried.
+    tried: u64,
     stop: bool,
+    /// Why the last try failed; what is asked again, or a while later, is tried again.
     failure: Option<Error>,
 }
 
@@ -99,12 +102,12 @@ impl Text {
         turn.asked += 1;
         let ticket = turn.asked;
         self.shared.changed.notify_all();
-        while turn.done < ticket && turn.failure.is_none() && !turn.stop {
+        while turn.tried < ticket && !turn.stop {
             turn = self.shared.changed.wait(turn).unwrap_or_else(PoisonError::into_inner);
         }
         match &turn.failure {
-            Some(error) => Err(error.clone()),
-            None => Ok(()),
+            Some(error) if turn.done < ticket => Err(error.clone()),
+            _ => Ok(()),
         }
     }
 
@@ -176,17 +179,18 @@ impl Shared {
     /// Reads what is new until it is told to stop.
     fn run(&self) {
         let mut writer: Option<IndexWriter> = None;
-        let mut seen = None;
+        let (mut seen, mut failing) = (None, false);
         loop {
             let (asked, waited_for) = {
                 let pause = if seen.is_some() { TICK } else { Duration::ZERO };
-                let quiet = |turn: &mut Turn| !turn.stop && turn.asked == turn.done;
+                let pause = if failing { TRY_AGAIN } else { pause };
+                let quiet = |turn: &mut Turn| !turn.stop && turn.asked == turn.tried;
                 let waited = self.changed.wait_timeout_while(self.turn(), pause, quiet);
                 let (turn, _) = waited.unwrap_or_else(PoisonError::into_inner);
                 if turn.stop {
                     return;
                 }
-                (turn.asked, turn.asked > turn.done)
+                (turn.asked, turn.asked > turn.tried)
             };
             let now = self.archive.views().commits();
             if seen == Some(now) && !waited_for {
@@ -194,21 +198,23 @@ impl Shared {
                 let _the_next_commit_merges_again = writer.take().map(IndexWriter::wait_merging_threads);
                 continue;
             }
-            seen = Some(now);
             let stopped = || self.turn().stop;
             let followed = self.index().and_then(|index| follow::follow(&self.archive, &index, &mut writer, &stopped));
+            failing = followed.is_err();
+            // A full disk gets room again: what was not committed is read again, as after a crash.
+            seen = (!failing).then_some(now);
+            if failing {
+                writer = None;
+                *self.index.lock().unwrap_or_else(PoisonError::into_inner) = None;
+            }
             let mut turn = self.turn();
             match followed {
-                Ok(true) => turn.done = asked,
+                Ok(true) => (turn.done, turn.tried, turn.failure) = (asked, asked, None),
                 Ok(false) => {}
-                Err(error) => turn.failure = Some(error),
+                Err(error) => (turn.tried, turn.failure) = (asked, Some(error)),
             }
-            let failed = turn.failure.is_some();
             drop(turn);
             self.changed.notify_all();
-            if failed {
-                return;
-            }
         }
     }
 }

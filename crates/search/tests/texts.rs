@@ -197,6 +197,24 @@ fn a_revisit_that_comes_before_its_payload_is_found_when_that_has_come() {
 }
 
 #[test]
+fn an_index_that_could_not_be_written_is_when_it_can_be_again() {
+    let dir = tempfile::tempdir().unwrap();
+    let archive = open(dir.path());
+    let text = keeping(&archive);
+    page(&archive, "http://a.example/", 0, "Before", "bees before");
+    text.settle().unwrap();
+    let (folder, aside) = (dir.path().join("views/text"), dir.path().join("aside"));
+    std::fs::rename(&folder, &aside).unwrap();
+    std::fs::write(&folder, "no folder").unwrap();
+    page(&archive, "http://b.example/", 0, "After", "bees after");
+    text.settle().unwrap_err();
+    text.settle().unwrap_err();
+    std::fs::remove_file(&folder).unwrap();
+    text.settle().unwrap();
+    assert_eq!(urls(&text, "bees", None), "a.example/ b.example/");
+}
+
+#[test]
 fn without_an_index_it_is_said_what_to_type() {
     let dir = tempfile::tempdir().unwrap();
     let archive = open(dir.path());

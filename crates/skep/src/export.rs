@@ -189,7 +189,7 @@ pub fn perform(archive: &Archive, job: &Job, tell: &mut dyn Tell) -> Result<Exit
     if let Some(name) = &job.collection {
         is_there(archive, name)?;
     }
-    let access = serve::access(None, job.rules.as_deref())?;
+    let access = serve::access_to(archive, None, job.rules.as_deref())?;
     archive.settle()?;
     let mut walk = walk::Walk::new(archive, selection, access, job.now_ms)?;
     if walk.is_empty() {

@@ -8,6 +8,7 @@ use crate::signals;
 use clap::Args;
 use serde::{Deserialize, Serialize};
 use serde_json::{Value, json};
+use skep_archive::Archive;
 use skep_crawl::Question;
 use skep_portal::{Access, Elsewhere, Serving, Settings, Stop, Watched};
 use std::io::Write;
@@ -37,6 +38,7 @@ For programs: /cdx/search/cdx?url= answers as the Internet Archive's index, /cdx
   urls = [\"*.example.org\", \"http://example.com/private*\"]
   from = \"2019\"                       # captures from then on, up to `to`
   action = \"block\"                    # allow, block, or embargo with days = N
+Rules in settings/access.toml of the archive, below a line `version = 1`, hold without being typed, behind those that are.
 Others can crawl into, add to and ask about the archive meanwhile. Ctrl-C lets answers under way come to their end.
 Examples:
   skep serve
@@ -205,6 +207,22 @@ pub fn access(auth: Option<&str>, rules: Option<&str>) -> Result<Access> {
     Ok(access)
 }
 
+/// The same, and behind the rules that were typed those of the archive: whatever portal or export answers, they hold.
+pub fn access_to(archive: &Archive, auth: Option<&str>, rules: Option<&str>) -> Result<Access> {
+    let access = access(auth, rules)?;
+    let path = archive.layout().settings().join(ACCESS_FILE);
+    let Some(own) = skep_archive::settings::read(&path, ACCESS_VERSION)? else { return Ok(access) };
+    access.with_rules(&own).map_err(|why| {
+        Failure::new(format!("{} makes no sense", path.display()))
+            .because(why)
+            .hint("rules stand there as in --rules FILE")
+    })
+}
+
+/// Rules of an archive, under its settings.
+const ACCESS_FILE: &str = "access.toml";
+const ACCESS_VERSION: u32 = 1;
+
 /// The portals that this process serves.
 #[derive(Default)]
 pub struct Portals(Mutex<Vec<(String, Stop)>>);
@@ -285,7 +303,7 @@ fn watches(owned: &Owned) -> skep_portal::Tells {
 /// Begins to serve, and says where.
 fn begin(owned: &Owned, job: &Job, mut settings: Settings) -> Result<(Serving, Value)> {
     settings.watches = Some(watches(owned));
-    settings.access = access(job.auth.as_deref(), job.rules.as_deref())?;
+    settings.access = access_to(&owned.archive, job.auth.as_deref(), job.rules.as_deref())?;
     settings.replay_origin.clone_from(&job.replay_origin);
     settings.tls.clone_from(&job.tls);
     settings.text = Some(owned.text.clone());

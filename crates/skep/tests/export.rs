@@ -228,6 +228,19 @@ fn what_was_removed_or_made_with_secrets_or_forbidden_stays() {
             assert!(!all.contains(never), "{format}: {never} in {all}");
         }
     }
+    // The archive's own rules hold without being typed, behind those that are.
+    let own = site.archive().join("settings/access.toml");
+    std::fs::write(&own, "version = 1\n[[rule]]\nurls = [\"*.b.example\"]\naction = \"block\"\n").unwrap();
+    let lines =
+        |words: &[&str]| site.skep(&[&["export", "--format", "cdxj", "-o", "-"], words].concat()).exits(0).text();
+    assert!(lines(&[]).contains("a.example") && !lines(&[]).contains("b.example"), "{}", lines(&[]));
+    site.write("all.toml", "[[rule]]\nurls = [\"*\"]\naction = \"allow\"");
+    assert!(lines(&["--rules", "all.toml"]).contains("b.example"));
+    std::fs::write(&own, "version = 1\n[[rule]]\nurls = [\"*\"]\naction = \"hide\"\n").unwrap();
+    site.skep(&["export", "--format", "cdxj", "-o", "-"]).fails("access.toml makes no sense");
+    std::fs::write(&own, "version = 2\n").unwrap();
+    site.skep(&["export", "--format", "cdxj", "-o", "-"]).fails("has format version 2");
+    std::fs::remove_file(&own).unwrap();
     site.write("no.toml", "[[rule]]\nurls = [\"*\"]\naction = \"block\"");
     let none = site.skep(&["export", "--format", "wacz", "--rules", "no.toml", "-o", "none.wacz"]).exits(1);
     assert!(none.talk.contains("nothing is selected"), "{}", none.talk);

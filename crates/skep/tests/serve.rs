@@ -7,6 +7,7 @@ mod site;
 use portal::Portal;
 use site::Site;
 use site::files::{HOME, Warc};
+use std::io::{Read, Write};
 use std::net::TcpStream;
 
 #[test]
@@ -85,6 +86,24 @@ fn what_cannot_be_is_said_before_anything_is_served() {
     let address = taken.local_addr().expect("its address").to_string();
     site.skep(&["serve", "--listen", &address]).fails("cannot listen").hints("--listen");
     Site::new().skep(&["serve"]).fails("is not an archive");
+}
+
+#[test]
+fn a_page_of_another_site_changes_nothing_here() {
+    let site = Site::filled();
+    let portal = Portal::begin(&site, &[]);
+    let post = |more: &str| {
+        let mut stream = TcpStream::connect(&portal.address).expect("a connection");
+        let head = format!("POST /seen HTTP/1.1\r\nHost: {}\r\n{more}Content-Length: 0\r\n", portal.address);
+        write!(stream, "{head}Connection: close\r\n\r\n").expect("a request");
+        let mut answer = String::new();
+        stream.read_to_string(&mut answer).expect("an answer");
+        answer
+    };
+    assert!(post("Origin: https://evil.example\r\n").contains("page of another site"));
+    assert!(post("Sec-Fetch-Site: cross-site\r\n").contains("page of another site"));
+    assert!(post("").contains("Nobody may write here"));
+    assert_eq!(portal.end().0, 0);
 }
 
 #[test]
