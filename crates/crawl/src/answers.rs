@@ -13,6 +13,7 @@ use skep_warc::date::rfc3339;
 
 use crate::canonical::canonical;
 use crate::control::{Change, Question};
+use crate::engine::is_spent;
 use crate::error::{Error, Result};
 use crate::hops::Hops;
 use crate::ledger::{Ledger, name_of};
@@ -178,7 +179,12 @@ fn fate(ledger: &mut Ledger, entry: &Entry, archive: &Arc<Archive>) -> Result<Va
     let hops = Hops::unpack(entry.depth);
     let host = ledger.registry.host(entry.host)?;
     let via = entry.via.map(|via| ledger.registry.url(via)).transpose()?;
+    let spent = ledger.rules(entry.crawl).map(|rules| rules.settings().clone());
+    let spent = spent.is_some_and(|settings| is_spent(ledger, &settings, &host));
     let (word, because) = match entry.state {
+        State::Queued if spent => {
+            ("budget", "the budget of its site is spent; a larger one, or the next pass, lets it go on".to_string())
+        }
         State::Queued => ("queued", waits(&host)),
         State::Out => ("out", "it is being fetched now".to_string()),
         State::Visited { status, time_ms, .. } => {
@@ -192,7 +198,7 @@ fn fate(ledger: &mut Ledger, entry: &Entry, archive: &Arc<Archive>) -> Result<Va
             ("dead", format!("{}; given up after {failures} in a row", said(Outcome(class))))
         }
         State::Refused { rule } => match Refusal::from_number(rule) {
-            Some(refusal) => ("refused", refusal.to_string()),
+            Some(refusal) => ("refused", refused_by_rule(ledger, entry, refusal)),
             None => refused_by_answer(entry, rule, archive),
         },
         State::Trap { code } => ("trap", crate::traps::text(code).to_string()),
@@ -224,6 +230,24 @@ fn fate(ledger: &mut Ledger, entry: &Entry, archive: &Arc<Archive>) -> Result<Va
         "fate": word, "because": because, "rule": rule, "depth": hops.depth, "redirects": hops.redirects, "via": via,
         "last": last, "failures": failures, "host": host.key, "notes": notes,
     }))
+}
+
+/// A refusal, and the rule behind it where there is one to be named.
+fn refused_by_rule(ledger: &mut Ledger, entry: &Entry, refusal: Refusal) -> String {
+    let Some(rules) = ledger.rules(entry.crawl) else { return refusal.to_string() };
+    let settings = rules.settings();
+    let rule = match refusal {
+        Refusal::Scope | Refusal::Excluded => Url::parse(&entry.url).ok().map(|url| rules.explain(&url)),
+        Refusal::Depth => {
+            settings.depth.map(|depth| format!("--depth {depth}; it is {} away", Hops::unpack(entry.depth).depth))
+        }
+        Refusal::Type => {
+            let types: Vec<String> = settings.types.iter().map(|one| format!("{one:?}").to_lowercase()).collect();
+            Some(format!("--types {}", types.join(",")))
+        }
+        Refusal::Redirects | Refusal::Long | Refusal::NotFetchable => None,
+    };
+    rule.map_or(refusal.to_string(), |rule| format!("{refusal} ({rule})"))
 }
 
 fn refused_by_answer(entry: &Entry, rule: u16, archive: &Arc<Archive>) -> (&'static str, String) {
@@ -269,6 +293,9 @@ fn said(outcome: Outcome) -> String {
             Outcome::ADDRESS_REFUSED => {
                 "its address is not a public one; --allow-private lets such addresses in".into()
             }
+            Outcome::CUT_OFF => "the answer broke off; what came of it is kept".into(),
+            Outcome::PROXY_UNREACHABLE => "the proxy could not be reached".into(),
+            Outcome::PROXY_CREDENTIALS => "the proxy wants other credentials".into(),
             Outcome::SOFT_MISSING => "it shows what its host shows for everything that is not there".into(),
             Outcome::NETWORK_DOWN => "nothing could be reached, this site and others: the network was down".into(),
             Outcome::MACHINE_SLEPT => "this machine slept while it was being fetched".into(),

@@ -80,6 +80,8 @@ struct Out {
     ended: bool,
     /// Where nodes crawl together.
     slice: Option<u32>,
+    /// The sections of sites and hosts against whose budgets its answers count.
+    counted: Vec<String>,
 }
 
 struct Engine<'t> {
@@ -149,6 +151,8 @@ impl<'t> Engine<'t> {
 
     /// Hears, folds, gives, until there is nothing left to do.
     fn work(&mut self) -> Result<Ending> {
+        // What earlier runs of this pass took may be all that is allowed.
+        self.check_budgets();
         loop {
             self.refused_all = false;
             self.look_around()?;
@@ -328,6 +332,9 @@ impl<'t> Engine<'t> {
     /// URLs of a host that may be fetched now; a retry that is not due yet gets a timer.
     fn waiting(&mut self, host: HostId) -> Result<u32> {
         let known = self.ledger.registry.host(registry::HostId(host.0))?;
+        if is_spent(&self.ledger, &self.shared.settings(), &known) {
+            return Ok(0);
+        }
         let mut waiting = if self.leads(&known) { known.waiting } else { 0 };
         if let Some(due_ms) = known.retry_due_ms.filter(|due_ms| *due_ms > skep_archive::system_clock()) {
             waiting = waiting.saturating_sub(known.retries);
@@ -458,22 +465,25 @@ impl<'t> Engine<'t> {
         Ok(until_ms.filter(|_| !others).map(|until_ms| wall_ms + (until_ms - now_ms) as i64))
     }
 
-    /// URLs that wait at hosts which somebody paused: the crawl does not wait for them.
+    /// URLs that wait at hosts which somebody paused, or whose budget is spent: the crawl does not wait for them.
     fn held_back(&mut self) -> Result<u64> {
-        let mut held = 0;
         let settings = self.shared.settings();
         let crawl = self.crawl;
         if self.ledger.registry.counts(crawl).waiting == 0 {
             return Ok(0);
         }
+        let (mut held, mut bounded) = (0, Vec::new());
         self.ledger.each_host(|host| {
-            let paused =
-                host.conduct.paused || host.conduct.dropped || settings.is_paused(name_of(&host.key), &host.site);
+            let name = name_of(&host.key);
+            let paused = host.conduct.paused || host.conduct.dropped || settings.is_paused(name, &host.site);
             if host.crawl == crawl && paused {
                 held += u64::from(host.waiting);
+            } else if host.crawl == crawl && host.waiting > 0 && settings.bounded(name, &host.site).next().is_some() {
+                bounded.push(host.clone());
             }
         })?;
-        Ok(held)
+        let spent = bounded.iter().filter(|host| is_spent(&self.ledger, &settings, host));
+        Ok(held + spent.map(|host| u64::from(host.waiting)).sum::<u64>())
     }
 
     fn answer(&mut self, question: &Question) -> Result<Vec<serde_json::Value>> {
@@ -557,6 +567,15 @@ impl<'t> Engine<'t> {
             None => Ok(ending),
         }
     }
+}
+
+/// A budget of the host or its site is spent: what waits there waits for a larger one, or for the next pass.
+pub(crate) fn is_spent(ledger: &Ledger, settings: &Settings, host: &registry::Host) -> bool {
+    settings.bounded(name_of(&host.key), &host.site).any(|(name, section)| {
+        let spent = ledger.spent(host.crawl, name);
+        section.pages.is_some_and(|pages| spent.pages >= pages)
+            || section.bytes.is_some_and(|bytes| spent.bytes >= bytes)
+    })
 }
 
 /// Reports heard before the schedule is asked again.

@@ -4,13 +4,14 @@ use std::borrow::Cow;
 use std::cell::RefCell;
 use std::io::Read;
 
-use skep_fetch::Exchange;
+use skep_fetch::{Exchange, Fault};
 use skep_page::{Input, Kind, LinkKind, Outlinks, Page};
 use skep_schedule::{pace, trap};
 use skep_url::Url;
 use skep_warc::coding::{self, Bounds};
 use skep_warc::deflate::Inflater;
 use skep_warc::http::Head;
+use skep_warc::write::Truncated;
 
 use crate::dates;
 use crate::limits::{DECODE_RATIO_MAX, PARSED_BYTES_MAX, RATIO_FROM_BYTES};
@@ -71,6 +72,7 @@ impl Judgement {
                     && outcome != Outcome::CHALLENGE
                     && outcome != Outcome::NOARCHIVE
                     && outcome != Outcome::SOFT_MISSING
+                    && outcome != Outcome::CUT_OFF
             }
         }
     }
@@ -85,6 +87,9 @@ pub fn judge(exchange: &Exchange, url: &Url, now_ms: i64, ours: bool) -> Judgeme
         };
     };
     let status = head.status().unwrap_or(0);
+    if matches!(exchange.fault, Some(Fault::LocalResources(_))) {
+        return Judgement::of(Outcome::LOCAL_RESOURCES);
+    }
     let mut judged = Judgement::of(Outcome::status(status));
     judged.mime = head.mime().unwrap_or_default();
     if matches!(status, 429 | 503) {
@@ -119,8 +124,17 @@ pub fn judge(exchange: &Exchange, url: &Url, now_ms: i64, ours: bool) -> Judgeme
     if matches!(page.kind, Kind::Sitemap | Kind::Feed) && status == 200 {
         judged.hints = hints(page.kind, url, &body);
     }
+    if judged.outcome == Outcome(status) && (200..300).contains(&status) && broke_off(exchange) {
+        judged.outcome = Outcome::CUT_OFF;
+    }
     judged.page = Some(page);
     judged
+}
+
+/// The other side did not send all that it began to send: another try may bring the rest. What we cut off ourselves, at a length or
+/// after a long time, would be as long the next time.
+fn broke_off(exchange: &Exchange) -> bool {
+    exchange.truncated == Some(Truncated::Disconnect) || exchange.fault == Some(Fault::TooSlow)
 }
 
 /// What a sitemap or a feed says about when pages changed.

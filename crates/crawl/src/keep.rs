@@ -13,12 +13,12 @@ use crate::links::{Before, Link, Links};
 use crate::metadata::{Metadata, Timings};
 use crate::outcome::Outcome;
 use crate::records::{Original, Same, Visit};
-use crate::remembered::Previous;
+use crate::remembered::{Payload, Previous};
 use crate::visit::Visited;
 use crate::worker::Parts;
 
-/// The records of a visit; fills in the payload's digest.
-pub fn records(
+/// The records of a visit; fills in the payload's digest, and the claim to it where this visit is the one that keeps it.
+pub async fn records(
     visited: &mut Visited,
     url: &Url,
     exchange: &Exchange,
@@ -56,20 +56,21 @@ pub fn records(
     };
     let private = request.private || alone;
     let dedupes = !private && !unwanted && exchange.truncated.is_none() && exchange.body_bytes() > 0;
+    visited.claim = None;
     let known = match (visited.outcome, previous) {
         (Outcome(304), Some(previous)) => {
             Some((Same::NotModified, previous.url.clone(), previous.time_ms, previous.digest))
         }
         (Outcome(304), None) => None,
         _ if !dedupes => None,
-        _ => parts
-            .remembered
-            .original(&payload)?
-            .map(|original| (Same::Payload, original.url, original.time_ms, Some(payload))),
+        _ => match parts.remembered.original(&payload).await? {
+            Payload::Known(original) => Some((Same::Payload, original.url, original.time_ms, Some(payload))),
+            Payload::New(claim) => {
+                visited.claim = claim;
+                None
+            }
+        },
     };
-    if known.is_none() && dedupes {
-        parts.remembered.keep(&payload, url.as_str(), visited.time_ms);
-    }
     visited.found = match (visited.outcome, previous) {
         (_, None) => Finding::First,
         (Outcome(304), _) => Finding::Same,

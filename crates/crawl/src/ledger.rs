@@ -7,27 +7,30 @@
 //! Folding a record twice gives what folding it once gives: a known URL is known, a state is set to what it is.
 
 use std::collections::{BTreeMap, BTreeSet};
+use std::ops::ControlFlow;
 use std::sync::Arc;
 
 use skep_archive::{Archive, Capture, CaptureKind, Position};
 use skep_page::{Link, LinkKind};
 use skep_schedule::retry::{self, Patience, Retry};
-use skep_url::{Suffixes, Url};
+use skep_url::{Part, Suffixes, Url};
 
 use crate::canonical::canonical;
 use crate::checks;
 use crate::error::{Error, Result};
 use crate::finding::Finding;
 use crate::heard;
-use crate::hearing::host_key;
+use crate::hearing::{host_key, site_id};
 use crate::hops::Hops;
+use crate::limits::JUDGED_AT_ONCE;
+use crate::memo::{self, Memos, Spent};
 use crate::metadata;
 use crate::outcome::Outcome;
 use crate::recorded::{Recorded, Segment, each_record};
 use crate::registry::{self, Class, HostId, Registry, State};
 use crate::registry_key::RegistryKey;
-use crate::rules::Rules;
-use crate::settings::Settings;
+use crate::rules::{Refusal, Rules};
+use crate::settings::{Settings, SiteSettings};
 use crate::sharing;
 use crate::traps::Traps;
 use crate::visit::Visited;
@@ -40,6 +43,7 @@ pub struct Ledger {
     /// What looks like a trap.
     pub traps: Traps,
     crawls: BTreeMap<u16, Rules>,
+    memos: Memos,
     marks: BTreeMap<Segment, u32>,
     /// Hosts whose queues changed since somebody looked.
     changed: BTreeSet<HostId>,
@@ -73,12 +77,14 @@ impl Ledger {
         let options = registry::Options::within(key.0, usize::try_from(archive.others_bytes()).unwrap_or(usize::MAX));
         let (registry, checkpoint) = Registry::open(&folder, options)?;
         let checkpoint = checkpoint.unwrap_or_default();
-        let traps = Traps::load(&checkpoint.extra);
+        let (traps, memos) = memo::apart(&checkpoint.extra);
+        let traps = Traps::load(traps);
         let marks = checkpoint.marks.iter().map(|mark| (mark.segment, mark.records)).collect();
         let mut ledger = Ledger {
             registry,
             traps,
             crawls: BTreeMap::new(),
+            memos,
             marks,
             changed: BTreeSet::new(),
             patience,
@@ -109,9 +115,72 @@ impl Ledger {
     /// The rules of a crawl, from now on.
     pub fn set_rules(&mut self, settings: Arc<Settings>) -> Result<()> {
         let number = settings.number;
-        let learned = self.crawls.get(&number).map(|rules| rules.learned().to_vec()).unwrap_or_default();
+        let learned = match self.crawls.get(&number) {
+            Some(rules) => rules.learned().to_vec(),
+            None => self.memos.get(&number).map(|memo| memo.learned.clone()).unwrap_or_default(),
+        };
         self.crawls.insert(number, Rules::new(settings, learned)?);
         Ok(())
+    }
+
+    /// The rules of a crawl count from now on also for what earlier ones refused. Says whether there are others than before.
+    pub fn judge_again(&mut self, crawl: u16) -> Result<bool> {
+        let Some(settings) = self.crawls.get(&crawl).map(|rules| rules.settings().clone()) else { return Ok(false) };
+        let (mark, pass) = (settings.rules_mark(), self.registry.pass(crawl));
+        let memo = self.memos.entry(crawl).or_default();
+        let before = std::mem::replace(&mut memo.rules, mark);
+        if before == mark || before == 0 {
+            return Ok(false);
+        }
+        memo.widened = pass;
+        let mut from = 0;
+        while from < self.registry.entries() {
+            let mut refused = Vec::new();
+            self.registry.walk(from, |entry| {
+                from = entry.number + 1;
+                if entry.crawl == crawl && matches!(entry.state, State::Refused { .. } | State::Parked { .. }) {
+                    refused.push(entry.clone());
+                }
+                if refused.len() < JUDGED_AT_ONCE { ControlFlow::Continue(()) } else { ControlFlow::Break(()) }
+            })?;
+            for entry in &refused {
+                self.judge_entry(crawl, entry, &settings)?;
+            }
+        }
+        Ok(true)
+    }
+
+    fn judge_entry(&mut self, crawl: u16, entry: &registry::Entry, settings: &Settings) -> Result<()> {
+        let Ok(url) = Url::parse(&entry.url) else { return Ok(()) };
+        let rule = if let State::Refused { rule } = entry.state { rule } else { 0 };
+        let unrobbed = Outcome(rule) == Outcome::ROBOTS && settings.ignore_robots && settings.is_own(url.host_name());
+        let by_rules = !matches!(Refusal::from_number(rule), None | Some(Refusal::Redirects | Refusal::Long));
+        let is_parked = matches!(entry.state, State::Parked { .. });
+        if !(by_rules || is_of_gate(rule) || unrobbed || is_parked) {
+            return Ok(());
+        }
+        let kind = LinkKind::ALL.get(usize::from(entry.kind)).copied().unwrap_or(LinkKind::Anchor);
+        let site = site_id(url.site(&self.suffixes, Part::Whole));
+        let Some(rules) = self.rules(crawl) else { return Ok(()) };
+        let state = match rules.judge(&entry.url, kind, Hops::unpack(entry.depth)) {
+            Err(refusal) => State::Refused { rule: refusal as u16 },
+            Ok(()) if !by_rules => State::Queued,
+            Ok(()) => {
+                self.traps.admit(&url, site, false, false).map_or_else(|code| State::Trap { code }, |()| State::Queued)
+            }
+        };
+        if state != entry.state {
+            self.registry.set_state(entry.number, state)?;
+            self.touch(entry.host);
+        }
+        Ok(())
+    }
+
+    /// Whether the pages of this pass are to be read for links that earlier rules let lie, also where they have not changed.
+    pub fn hears_again(&self, crawl: u16) -> bool {
+        let pass = self.registry.pass(crawl);
+        let widened = self.memos.get(&crawl).map_or(0, |memo| memo.widened);
+        widened > 0 && pass <= widened.saturating_add(1)
     }
 
     /// The rules of a crawl.
@@ -195,6 +264,7 @@ impl Ledger {
             None => self.host_named(crawl, &visited.url)?,
         };
         let Some(host) = host else { return Ok(()) };
+        self.spend(crawl, host, visited)?;
         self.registry.update_host(host, |conduct| {
             conduct.last_visit_ms = conduct.last_visit_ms.max(visited.time_ms);
             conduct.bytes = conduct.bytes.saturating_add(visited.bytes);
@@ -216,6 +286,25 @@ impl Ledger {
             }
         })?;
         Ok(())
+    }
+
+    /// Counts a visit against the budgets of the crawl and of the site.
+    fn spend(&mut self, crawl: u16, host: HostId, visited: &Visited) -> Result<()> {
+        let Some(settings) = self.crawls.get(&crawl).map(|rules| rules.settings().clone()) else { return Ok(()) };
+        let pages = u64::from(visited.from_queue && visited.outcome.as_status().is_some());
+        let mut names = vec![memo::ALL.to_owned()];
+        if settings.site.values().any(SiteSettings::is_bounded) {
+            let host = self.registry.host(host)?;
+            names.extend(settings.bounded(name_of(&host.key), &host.site).map(|(name, _)| name.to_owned()));
+        }
+        let spent = &mut self.memos.entry(crawl).or_default().spent;
+        names.into_iter().for_each(|name| spent.entry(name).or_default().add(pages, visited.bytes));
+        Ok(())
+    }
+
+    /// What this pass took so far: of the crawl as a whole, or of a site or host with a budget.
+    pub fn spent(&self, crawl: u16, name: &str) -> Spent {
+        self.memos.get(&crawl).and_then(|memo| memo.spent.get(name)).copied().unwrap_or_default()
     }
 
     fn host_named(&mut self, crawl: u16, url: &str) -> Result<Option<HostId>> {
@@ -252,7 +341,7 @@ impl Ledger {
                 return Ok(Some(not_before_ms));
             }
             Retry::Dead => State::Dead { class, failures: visited.failures },
-            Retry::Never if visited.outcome.as_status().is_some() => seen,
+            Retry::Never if visited.outcome.as_status().is_some() || visited.outcome == Outcome::CUT_OFF => seen,
             Retry::Never if failure == retry::Outcome::Refused => State::Refused { rule: class },
             Retry::Never => State::Dead { class, failures: visited.failures },
         };
@@ -289,7 +378,10 @@ impl Ledger {
             .iter()
             .map(|(segment, records)| registry::Mark { segment: *segment, records: *records })
             .collect();
-        Ok(self.registry.checkpoint(&marks, &self.traps.store())?)
+        for (number, rules) in &self.crawls {
+            self.memos.entry(*number).or_default().learned = rules.learned().to_vec();
+        }
+        Ok(self.registry.checkpoint(&marks, &memo::together(self.traps.store(), &self.memos))?)
     }
 
     /// Folds every record behind the marks, of the segments that are to be looked at.
@@ -371,6 +463,7 @@ impl Ledger {
             due: None,
             hints: Vec::new(),
             position: Some(position),
+            claim: None,
         };
         let pass = self.pass_at(crawl, answer.time_ms)?;
         let visited = Visited { failures: self.failures_after(&visited, crawl)?, ..visited };
@@ -465,6 +558,7 @@ impl Ledger {
         while self.registry.pass(crawl) < pass {
             let next = self.registry.pass(crawl) + 1;
             self.registry.begin_pass(crawl, |state| is_due_again(state, next))?;
+            self.memos.entry(crawl).or_default().spent.clear();
         }
         Ok(behind)
     }
@@ -489,14 +583,20 @@ fn found(said: Option<&str>, answer: &Capture) -> Finding {
     said.and_then(Finding::from_id).unwrap_or(kept)
 }
 
-/// What a new pass looks at again: everything that was visited or tried, but not in this pass already.
+/// What a new pass looks at again: everything that was visited or tried, but not in this pass already. Robots and the gate in front of
+/// private addresses are asked again, too: both may say something else by now.
 fn is_due_again(state: State, now: u16) -> bool {
     match state {
         State::Visited { pass, .. } => pass < now,
-        State::Dead { .. } => true,
-        State::Refused { rule } => rule == Outcome::ROBOTS.0,
+        State::Dead { .. } | State::Parked { .. } => true,
+        State::Refused { rule } => Outcome(rule) == Outcome::ROBOTS || is_of_gate(rule),
         _ => false,
     }
+}
+
+/// The gate in front of addresses refused it.
+fn is_of_gate(rule: u16) -> bool {
+    matches!(Outcome(rule), Outcome::ADDRESS_REFUSED | Outcome::OWN_ADDRESS | Outcome::PORT_REFUSED)
 }
 
 /// The name in `scheme://name:port`.

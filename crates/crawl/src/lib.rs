@@ -6,12 +6,13 @@
 //! ```text
 //! engine      one thread: hears what workers say, folds it, gives out bundles           settings    a crawl as meant
 //! ledger      the registry in step with the records, live and after a crash              rules       which links belong to it
+//! memo        what it remembers beside the URLs
 //! registry    every known URL, on disk, exact                                            traps       which look like a trap
 //! watching    what was visited is looked at again, when the schedule says so             finding     what a look brought
 //! worker      threads that fetch;  bundle: one host at its pace;  visit: one page        control     others speak to a crawl
 //! hands       others that fetch bundles, and what becomes of what they bring
 //! sharing     many nodes, one crawl: what is led here;  outbox: links to what is led elsewhere
-//! robots, clocks, remembered, judge, soft, network, keep: a step of a visit each           answers     why, queue, report
+//! robots, clocks, remembered, payloads, judge, soft, network, keep: a step of a visit each           answers     why, queue, report
 //! records, metadata, links, checks, heard, answer: what is written;  recorded: read back, in the order of the crawl
 //! ```
 //! Where to begin reading: [`visit`] is the life of one page, [`engine`] that of a crawl.
@@ -41,10 +42,12 @@ mod ledger;
 pub mod limits;
 mod lines;
 pub mod links;
+mod memo;
 pub mod metadata;
 mod network;
 mod outbox;
 pub mod outcome;
+mod payloads;
 mod progress;
 mod record_head;
 mod recorded;

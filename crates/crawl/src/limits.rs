@@ -30,6 +30,8 @@ pub const FILES_RESERVED: u64 = 128;
 pub const PARK_WAIT_MS_MAX: u64 = 3_600_000;
 /// Hosts whose robots.txt is kept in memory.
 pub const ROBOTS_CACHED_HOSTS_MAX: usize = 20_000;
+/// Bytes of those files. Rules that were read from them take up a few times as much.
+pub const ROBOTS_CACHED_BYTES_MAX: usize = 16 << 20;
 /// Pages of one text, more than others between them, after which a host is asked for what cannot be there.
 pub const SOFT_ALIKE: u8 = 5;
 /// Hosts remembered in this respect, per run.
@@ -44,6 +46,10 @@ pub const SOFT_BITS_MAX: u32 = 6;
 pub const ROBOTS_BYTES_MAX: u64 = 512 << 10;
 /// Hosts whose place in the scope is kept in memory.
 pub const HOST_MEMOS_MAX: usize = 100_000;
+/// Hosts of which a worker remembers that their addresses are kept.
+pub const NAMES_KEPT_MAX: usize = 16_384;
+/// Refused URLs that are judged again at once, when rules change.
+pub const JUDGED_AT_ONCE: usize = 10_000;
 /// Payload digests of a moment ago, which the view does not show yet.
 pub const RECENT_DIGESTS_MAX: usize = 65_536;
 /// Bodies up to here are decoded and parsed.

@@ -12,7 +12,7 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
-use skep_fetch::{Ask, DnsFault, Exchange, Fault, Session, Stage};
+use skep_fetch::{Ask, DnsFault, Exchange, Fault, ProxyFault, Session, Stage};
 use skep_page::LinkKind;
 use skep_schedule::beat::Beat;
 use skep_schedule::breaker::{Ban, Breakers};
@@ -48,6 +48,8 @@ struct Heart {
     noted_ms: u64,
     /// The last visits whose answers a portal could have given, with what they came to.
     alike: VecDeque<(u64, Taken)>,
+    /// Who was asked for when the proxy did not let us through.
+    barred: Option<Url>,
 }
 
 /// A visit that may have to be taken back; that of a robots.txt has no entry.
@@ -83,6 +85,7 @@ impl Network {
                 canaries: Vec::new(),
                 noted_ms: 0,
                 alike: VecDeque::new(),
+                barred: None,
             }),
             down: AtomicBool::new(false),
             told: Notify::new(),
@@ -174,6 +177,16 @@ pub async fn look(judged: &mut Judgement, seen: &Seen<'_>, session: &Session, pa
     if seen.exchange.brought.is_some() {
         return None; // it says nothing about our own network
     }
+    if is_barred(seen.exchange) {
+        let ((), changed) = parts.network.change(|heart| {
+            heart.barred = Some(seen.url.robots_txt());
+            heart.outage.barred(parts.elapsed_ms());
+        });
+        if changed {
+            parts.network_changed();
+        }
+        return None;
+    }
     let sign = sign(seen, judged)?;
     let site = site_id(parts.site(seen.url));
     let now_ms = parts.elapsed_ms();
@@ -213,6 +226,11 @@ pub async fn look(judged: &mut Judgement, seen: &Seen<'_>, session: &Session, pa
         Sign::Alike(answer) if !judged.outcome.is_between() => Some(answer),
         _ => None,
     }
+}
+
+/// The proxy does not let us through, whoever is asked for.
+fn is_barred(exchange: &Exchange) -> bool {
+    matches!(exchange.fault, Some(Fault::Proxy(ProxyFault::Unreachable(_) | ProxyFault::Credentials)))
 }
 
 /// The network is there. Does the address turn us away, whatever site of it we ask for?
@@ -340,6 +358,15 @@ async fn canary(cause: Cause, parts: &Parts) -> Option<Sign> {
                 false => answers.iter().any(could_ask).then_some(Sign::Silence),
             }
         }
+        // Whoever was asked for last is asked for again: that he is not reached says nothing, only that the proxy is not.
+        Cause::Barred => {
+            let url = parts.network.heart().barred.clone()?;
+            let exchange = robots_of(&url, parts).await?;
+            match exchange.fault {
+                Some(Fault::LocalResources(_)) => None,
+                _ => Some(if is_barred(&exchange) { Sign::Silence } else { Sign::Answer }),
+            }
+        }
         // A portal answers for everybody: one who answers as himself is enough to see that there is none.
         Cause::Portal(portal) => {
             let mut heard = None;
@@ -376,16 +403,22 @@ async fn all<F: Future>(futures: impl Iterator<Item = F>) -> Vec<F::Output> {
     pending.into_iter().filter_map(|(_, output)| output).collect()
 }
 
-/// Asks a canary for its robots.txt, at its own pace. Nothing is kept of it.
+/// What a canary shows when it is asked for its robots.txt.
 async fn sing(url: &Url, parts: &Parts) -> Option<Sign> {
+    let exchange = robots_of(url, parts).await?;
+    let judged = judge::judge(&exchange, url, parts.now_ms(), true);
+    sign(&Seen { url, exchange: &exchange, began_ms: 0 }, &judged)
+}
+
+/// Asks for a robots.txt, at the pace of its site. Nothing is kept of it.
+async fn robots_of(url: &Url, parts: &Parts) -> Option<Exchange> {
     let pace = parts.pace(url);
     parts.turn(url, pace, parts.elapsed_ms() + CANARY_TURN_MS).await.ok()?;
     let mut session = parts.fetcher.session(url);
     let ask = Ask { body_bytes_max: Some(ROBOTS_BYTES_MAX), ..Ask::new(url) };
     let exchange = session.get(&ask).await;
     parts.answered(url, pace, exchange.timings.total_ms.into(), None);
-    let judged = judge::judge(&exchange, url, parts.now_ms(), true);
-    sign(&Seen { url, exchange: &exchange, began_ms: 0 }, &judged)
+    Some(exchange)
 }
 
 /// Pages that a portal gave before it was found out wait again, and what it said about robots is forgotten.

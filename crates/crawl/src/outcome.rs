@@ -67,7 +67,7 @@ outcomes! {
     10 DNS_NOT_FOUND "dns-not-found" Some(retry::Outcome::Dns);
     11 DNS_FAILED "dns-failed" Some(retry::Outcome::Dns);
     12 DNS_TIMEOUT "dns-timeout" Some(retry::Outcome::Dns);
-    13 DNS_NO_RESOLVER "dns-no-resolver" Some(retry::Outcome::Local);
+    13 DNS_NO_RESOLVER "dns-no-resolver" Some(retry::Outcome::Dns);
     14 NO_ADDRESS "no-address" Some(retry::Outcome::Dns);
     15 ADDRESS_REFUSED "address-refused" Some(retry::Outcome::Refused);
     16 OWN_ADDRESS "own-address" Some(retry::Outcome::Refused);
@@ -91,11 +91,12 @@ outcomes! {
     51 HEAD_TOO_LARGE "head-too-large" Some(retry::Outcome::Malformed);
     52 INTERIM_FLOOD "interim-flood" Some(retry::Outcome::Malformed);
     53 BROKEN "broken" Some(retry::Outcome::Truncated);
+    54 CUT_OFF "cut-off" Some(retry::Outcome::Truncated);
     80 PROXY_UNREACHABLE "proxy-unreachable" Some(retry::Outcome::Local);
     81 PROXY_CREDENTIALS "proxy-credentials" Some(retry::Outcome::Local);
     82 PROXY_REFUSED "proxy-refused" Some(retry::Outcome::Connect);
-    83 PROXY_PROTOCOL "proxy-protocol" Some(retry::Outcome::Local);
-    84 PROXY_TIMEOUT "proxy-timeout" Some(retry::Outcome::Local);
+    83 PROXY_PROTOCOL "proxy-protocol" Some(retry::Outcome::Connect);
+    84 PROXY_TIMEOUT "proxy-timeout" Some(retry::Outcome::Timeout);
     90 LOCAL_RESOURCES "local-resources" Some(retry::Outcome::Local);
     91 HOST_GIVEN_UP "host-given-up" Some(retry::Outcome::Connect);
     92 NETWORK_DOWN "network-down" Some(retry::Outcome::Local);
@@ -118,7 +119,15 @@ impl Outcome {
 
     /// What came, or did not come, is the doing of whoever stands between this machine and the site: nobody's fault, nothing to keep.
     pub fn is_between(self) -> bool {
-        matches!(self, Outcome::NETWORK_DOWN | Outcome::MACHINE_SLEPT | Outcome::CAPTIVE_PORTAL | Outcome::PROVIDER_BAN)
+        matches!(
+            self,
+            Outcome::NETWORK_DOWN
+                | Outcome::MACHINE_SLEPT
+                | Outcome::CAPTIVE_PORTAL
+                | Outcome::PROVIDER_BAN
+                | Outcome::PROXY_UNREACHABLE
+                | Outcome::PROXY_CREDENTIALS
+        )
     }
 
     /// Failures in a row after this one. What is not the URL's doing does not count against it.
@@ -181,6 +190,9 @@ mod tests {
             (Outcome::MACHINE_SLEPT, 3),
             (Outcome::CAPTIVE_PORTAL, 3),
             (Outcome::PROVIDER_BAN, 3),
+            (Outcome::PROXY_UNREACHABLE, 3),
+            (Outcome::DNS_NO_RESOLVER, 4),
+            (Outcome::CUT_OFF, 4),
         ] {
             assert_eq!(outcome.failures_after(3), failures, "{outcome}");
         }
@@ -200,6 +212,7 @@ mod tests {
             (Outcome::ROBOTS, false),
             (Outcome::ADDRESS_REFUSED, false),
             (Outcome::TIMEOUT_TOTAL, true),
+            (Outcome::CUT_OFF, false),
         ] {
             assert_eq!(outcome.is_broken(), broken, "{outcome}");
         }

@@ -1,8 +1,7 @@
 //! What the archive remembers of a URL or of a payload, for conditional requests and for revisit records.
 
-use std::collections::HashMap;
 use std::io::{BufRead, Read};
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::Arc;
 
 use skep_archive::captures::{Match, Query};
 use skep_archive::runs::Direction;
@@ -12,23 +11,15 @@ use skep_warc::coding::{self, Bounds};
 use skep_warc::http::{Head, Parsed};
 
 use crate::error::Result;
-use crate::limits::{META_BYTES_MAX, RECENT_DIGESTS_MAX, ROBOTS_BYTES_MAX};
+use crate::limits::{META_BYTES_MAX, ROBOTS_BYTES_MAX};
 use crate::links::{self, LinkSet};
 use crate::metadata;
+use crate::payloads::{Before, Claim, Payloads, Whose};
 
 /// The archive, asked about the past; and what happened a moment ago, which its views may not show yet.
 pub struct Remembered {
     archive: Arc<Archive>,
-    recent: Mutex<Recent>,
-}
-
-/// Two generations: when the young one is full, the old one is forgotten.
-#[derive(Default)]
-struct Recent {
-    /// Nothing was there before, and nothing was forgotten since: what is not here is nowhere.
-    is_all: bool,
-    young: HashMap<[u8; 20], Original>,
-    old: HashMap<[u8; 20], Original>,
+    payloads: Arc<Payloads>,
 }
 
 /// A capture with the same payload, to which a revisit refers.
@@ -38,6 +29,15 @@ pub struct Original {
     pub url: String,
     /// Milliseconds since 1970.
     pub time_ms: i64,
+}
+
+/// What the archive has of a payload.
+#[derive(Debug)]
+pub enum Payload {
+    /// This capture has it.
+    Known(Original),
+    /// None has; whoever holds the claim will.
+    New(Option<Claim>),
 }
 
 /// The last time a URL was captured.
@@ -66,22 +66,38 @@ impl Previous {
     }
 }
 
+/// The head of a capture, where it is whole.
+enum Whole {
+    Yes(Option<Head>),
+    No,
+}
+
+/// Not whole for another reason than that we wanted no more of it.
+fn broke_off(truncated: Option<&[u8]>) -> bool {
+    truncated.is_some_and(|why| why != b"length")
+}
+
 /// Payloads longer than this are not read again for a keyed digest.
 const KEYED_BYTES_MAX: u64 = 1 << 20;
 /// Heads longer than this are not read for their validators.
 const HEAD_BYTES_MAX: u64 = 256 << 10;
 /// Captures looked at before giving up the search for one with a body.
 const CAPTURES_LOOKED_AT: u64 = 64;
+/// Captures of one payload looked at before it is kept anew.
+const ORIGINALS_LOOKED_AT: usize = 4;
+/// The field of a record that is not whole.
+const TRUNCATED: &str = "WARC-Truncated";
 
 impl Remembered {
     /// What this archive remembers.
     pub fn new(archive: Arc<Archive>) -> Remembered {
         // What cannot be looked at is looked up, and then says so.
         let is_all = archive.views().digests.is_empty().unwrap_or(false);
-        Remembered { archive, recent: Mutex::new(Recent { is_all, ..Recent::default() }) }
+        Remembered { archive, payloads: Payloads::new(is_all) }
     }
 
-    /// The newest public capture of a URL that brought a body, and its validators.
+    /// The newest public capture of a URL that brought a body, and its validators. One that broke off is none: whoever asked by its
+    /// validators would be told that nothing changed, and never see the rest.
     pub fn previous(&self, url: &str, key: &Key) -> Result<Option<Previous>> {
         let query = Query {
             direction: Direction::Backward,
@@ -97,7 +113,7 @@ impl Remembered {
             }
             let newest_ms = *newest_ms.get_or_insert(capture.time_ms);
             if capture.kind == CaptureKind::Response && capture.status == 200 && !capture.is_private() {
-                let head = self.http_head(&capture)?;
+                let Whole::Yes(head) = self.http_head(&capture)? else { continue };
                 let header = |name| head.as_ref().and_then(|head: &Head| head.header(name)).map(<[u8]>::to_vec);
                 return Ok(Some(Previous {
                     time_ms: capture.time_ms,
@@ -195,7 +211,7 @@ impl Remembered {
         let unreadable =
             |error| skep_archive::Error::io("cannot read the record of", std::path::Path::new(url.as_str()), error);
         // One that broke off does not say all that its host says; one that was cut at a length does, as far as anybody reads.
-        if record.head().get("WARC-Truncated").is_some_and(|why| why != b"length") {
+        if broke_off(record.head().get(TRUNCATED)) {
             return Ok(None);
         }
         (&mut record as &mut dyn BufRead)
@@ -211,9 +227,27 @@ impl Remembered {
         Ok(Some((capture.time_ms, capture.status, decoded)))
     }
 
-    fn http_head(&self, capture: &Capture) -> Result<Option<Head>> {
+    /// Bytes of the newest answer of a URL, if that broke off: what came of it the last time.
+    pub fn half_bytes(&self, url: &Url) -> Option<u64> {
+        let query = Query {
+            direction: Direction::Backward,
+            kinds: vec![CaptureKind::Response],
+            limit: Some(1),
+            ..Query::new(Match::Exact(url.key()))
+        };
+        let newest = self.archive.views().captures.query(&query).ok()?.next()?.ok()?;
+        let mut stored = self.archive.read_capture(&newest).ok().filter(|_| newest.url == url.as_str())?;
+        let record = stored.record().ok()?;
+        let head = record.head();
+        broke_off(head.get(TRUNCATED)).then(|| head.content_length())?
+    }
+
+    fn http_head(&self, capture: &Capture) -> Result<Whole> {
         let mut stored = self.archive.read_capture(capture)?;
         let mut record = stored.record()?;
+        if broke_off(record.head().get(TRUNCATED)) {
+            return Ok(Whole::No);
+        }
         let mut bytes = Vec::new();
         let mut head = Head::new();
         let mut limited = (&mut record as &mut dyn BufRead).take(HEAD_BYTES_MAX);
@@ -227,42 +261,38 @@ impl Remembered {
             limited.consume(taken);
             let ended = bytes.len() == had;
             match head.parse_response(&bytes, ended) {
-                Parsed::Complete { .. } => return Ok(Some(head)),
-                _ if ended => return Ok(None),
+                Parsed::Complete { .. } => return Ok(Whole::Yes(Some(head))),
+                _ if ended => return Ok(Whole::Yes(None)),
                 _ => {}
             }
         }
     }
 
-    /// The earliest known capture with this payload.
-    pub fn original(&self, digest: &Digest) -> Result<Option<Original>> {
-        let Digest::Sha1(bytes) = digest else { return Ok(None) };
-        {
-            let recent = self.recent.lock().unwrap_or_else(PoisonError::into_inner);
-            if let Some(original) = recent.young.get(bytes).or_else(|| recent.old.get(bytes)) {
-                return Ok(Some(original.clone()));
-            }
-            if recent.is_all {
-                return Ok(None);
-            }
-        }
-        let Some(found) = self.archive.views().digests.earliest(digest)? else { return Ok(None) };
-        // Only a record that can still be read, and whose payload others may see, can stand in for a body.
-        let Ok(mut stored) = self.archive.read(found.position) else { return Ok(None) };
-        let Ok(record) = stored.record() else { return Ok(None) };
-        let private = record.head().get(skep_archive::PRIVATE).is_some();
-        let url = record.head().target_uri().map(|uri| String::from_utf8_lossy(uri).into_owned());
-        Ok(url.filter(|_| !private).map(|url| Original { url, time_ms: found.time_ms }))
+    /// A capture with this payload that can stand in for its body, or else the right to be that capture.
+    pub async fn original(&self, digest: &Digest) -> Result<Payload> {
+        let Digest::Sha1(bytes) = digest else { return Ok(Payload::New(None)) };
+        let is_there = |position| !self.archive.views().is_hidden(position);
+        let (claim, before) = match self.payloads.whose(*bytes, is_there).await {
+            Whose::Known(original) => return Ok(Payload::Known(original)),
+            Whose::Ours(claim, before) => (claim, before),
+        };
+        let found = if before == Before::Perhaps { self.original_in_archive(digest)? } else { None };
+        Ok(found.map_or(Payload::New(Some(claim)), Payload::Known))
     }
 
-    /// A payload was kept just now.
-    pub fn keep(&self, digest: &Digest, url: &str, time_ms: i64) {
-        let Digest::Sha1(bytes) = digest else { return };
-        let mut recent = self.recent.lock().unwrap_or_else(PoisonError::into_inner);
-        if recent.young.len() >= RECENT_DIGESTS_MAX {
-            recent.is_all &= recent.old.is_empty();
-            recent.old = std::mem::take(&mut recent.young);
+    /// The earliest capture with this payload that can still be read, whose payload others may see, and that is whole.
+    fn original_in_archive(&self, digest: &Digest) -> Result<Option<Original>> {
+        for found in self.archive.views().digests.originals(digest, ORIGINALS_LOOKED_AT)? {
+            let Ok(mut stored) = self.archive.read(found.position) else { continue };
+            let Ok(record) = stored.record() else { continue };
+            let head = record.head();
+            if head.get(skep_archive::PRIVATE).is_some() || head.get(TRUNCATED).is_some() {
+                continue;
+            }
+            if let Some(url) = head.target_uri() {
+                return Ok(Some(Original { url: String::from_utf8_lossy(url).into_owned(), time_ms: found.time_ms }));
+            }
         }
-        recent.young.entry(*bytes).or_insert_with(|| Original { url: url.to_string(), time_ms });
+        Ok(None)
     }
 }

@@ -17,7 +17,7 @@ use crate::finding::Finding;
 use crate::hops::Hops;
 use crate::judge;
 use crate::keep;
-use crate::limits::{ROBOTS_BYTES_MAX, ROBOTS_CACHED_HOSTS_MAX, SITEMAPS_PER_HOST_MAX};
+use crate::limits::{ROBOTS_BYTES_MAX, ROBOTS_CACHED_BYTES_MAX, ROBOTS_CACHED_HOSTS_MAX, SITEMAPS_PER_HOST_MAX};
 use crate::network::{self, Seen};
 use crate::outcome::Outcome;
 use crate::visit::Visited;
@@ -35,7 +35,14 @@ const TRAVEL_MS: i64 = 1_200_000;
 /// What hosts allow, as far as it is known and fresh.
 #[derive(Default)]
 pub struct Robots {
-    hosts: Mutex<HashMap<Box<str>, Known>>,
+    cache: Mutex<Cache>,
+}
+
+#[derive(Default)]
+struct Cache {
+    hosts: HashMap<Box<str>, Known>,
+    /// Of all files.
+    bytes: usize,
 }
 
 #[derive(Clone)]
@@ -45,6 +52,8 @@ struct Known {
     failing_since_ms: Option<i64>,
     /// It was a page and no rules.
     is_page: bool,
+    /// Of the file.
+    bytes: usize,
 }
 
 /// The rules of a host, and what it cost to learn them.
@@ -82,24 +91,39 @@ impl Learned {
 
 impl Robots {
     fn known(&self, origin: &str) -> Option<Known> {
-        self.hosts.lock().unwrap_or_else(PoisonError::into_inner).get(origin).cloned()
+        self.cache.lock().unwrap_or_else(PoisonError::into_inner).hosts.get(origin).cloned()
     }
 
     fn keep(&self, origin: &str, known: Known, now_ms: i64) {
-        let mut hosts = self.hosts.lock().unwrap_or_else(PoisonError::into_inner);
-        if hosts.len() >= ROBOTS_CACHED_HOSTS_MAX && !hosts.contains_key(origin) {
-            hosts.retain(|_, known| known.until_ms > now_ms);
-            if hosts.len() >= ROBOTS_CACHED_HOSTS_MAX {
+        let mut cache = self.cache.lock().unwrap_or_else(PoisonError::into_inner);
+        cache.forget(origin);
+        if cache.is_full(known.bytes) {
+            cache.hosts.retain(|_, known| known.until_ms > now_ms);
+            cache.bytes = cache.hosts.values().map(|known| known.bytes).sum();
+            if cache.is_full(known.bytes) {
                 // All are fresh: whichever goes is asked for again when its host's turn comes.
-                hosts.clear();
+                *cache = Cache::default();
             }
         }
-        hosts.insert(origin.into(), known);
+        cache.bytes += known.bytes;
+        cache.hosts.insert(origin.into(), known);
     }
 
     /// What was said for this host was not the host's word.
     pub fn forget(&self, origin: &str) {
-        self.hosts.lock().unwrap_or_else(PoisonError::into_inner).remove(origin);
+        self.cache.lock().unwrap_or_else(PoisonError::into_inner).forget(origin);
+    }
+}
+
+impl Cache {
+    fn is_full(&self, more_bytes: usize) -> bool {
+        self.hosts.len() >= ROBOTS_CACHED_HOSTS_MAX || self.bytes + more_bytes > ROBOTS_CACHED_BYTES_MAX
+    }
+
+    fn forget(&mut self, origin: &str) {
+        if let Some(known) = self.hosts.remove(origin) {
+            self.bytes -= known.bytes;
+        }
     }
 }
 
@@ -120,18 +144,19 @@ pub async fn rules(url: &Url, bundle: &Bundle, session: &mut Session, parts: &Pa
     let failed = policy.is_closed();
     let fresh_seconds = policy.fresh_seconds.min(ROBOTS_FRESH_SECONDS);
     let is_page = !failed && is_page(&asked.body);
-    let (policy, fresh_seconds) = match known {
+    let bytes = asked.body.len();
+    let (policy, bytes, fresh_seconds) = match known {
         // While the file cannot be had, the last good one counts.
-        Some(known) if failed && !known.policy.is_closed() => (known.policy, LAST_GOOD_SECONDS),
+        Some(known) if failed && !known.policy.is_closed() => (known.policy, known.bytes, LAST_GOOD_SECONDS),
         // When to ask again is the schedule's to say: it lets the site rest, longer each time.
-        _ if failed => (Arc::new(policy), 0),
+        _ if failed => (Arc::new(policy), bytes, 0),
         // A page instead of rules may be anybody's: it does not count for long.
-        _ if is_page => (Arc::new(policy), LAST_GOOD_SECONDS),
-        _ => (Arc::new(policy), fresh_seconds),
+        _ if is_page => (Arc::new(policy), bytes, LAST_GOOD_SECONDS),
+        _ => (Arc::new(policy), bytes, fresh_seconds),
     };
     let until_ms = parts.now_ms() + (fresh_seconds * 1000) as i64;
     let failing_since_ms = failed.then(|| failing_since_ms.unwrap_or(now_ms));
-    parts.robots.keep(origin, Known { policy: policy.clone(), until_ms, failing_since_ms, is_page }, now_ms);
+    parts.robots.keep(origin, Known { policy: policy.clone(), until_ms, failing_since_ms, is_page, bytes }, now_ms);
     Ok(Learned {
         policy,
         answer_ms: Some(asked.step.answer_ms),
@@ -282,9 +307,10 @@ async fn ask_once(
             due: None,
             hints: Vec::new(),
             position: None,
+            claim: None,
         };
         let room = parts.room(visited.bytes).await;
-        match keep::records(&mut visited, url, &exchange, &judged, None, parts) {
+        match keep::records(&mut visited, url, &exchange, &judged, None, parts).await {
             Ok(append) => parts.append(append, visited, room),
             Err(error) => parts.lost(visited, error),
         }
@@ -341,5 +367,33 @@ fn archived(first: &Url, now_ms: i64, parts: &Parts) -> Option<Known> {
         until_ms,
         failing_since_ms: None,
         is_page: false,
+        bytes: body.len(),
     })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn known(bytes: usize, until_ms: i64) -> Known {
+        let answer = Answer::Unreachable { failing_for_seconds: 0 };
+        Known { policy: Arc::new(Policy::of(answer)), until_ms, failing_since_ms: None, is_page: false, bytes }
+    }
+
+    #[test]
+    fn what_is_kept_of_rules_is_bounded_in_bytes() {
+        let robots = Robots::default();
+        let kept = |origin: &str| robots.known(origin).is_some();
+        let half = ROBOTS_CACHED_BYTES_MAX / 2;
+        robots.keep("a", known(half, 10), 0);
+        robots.keep("a", known(half, 10), 0);
+        robots.keep("b", known(half, 20), 0);
+        assert!(kept("a") && kept("b"), "one that is learned anew does not count twice");
+        robots.keep("c", known(half, 30), 15);
+        assert!(!kept("a") && kept("b") && kept("c"), "the stale ones go first");
+        robots.keep("d", known(half, 30), 15);
+        assert!(!kept("b") && !kept("c") && kept("d"));
+        robots.forget("d");
+        assert_eq!(robots.cache.lock().unwrap().bytes, 0);
+    }
 }

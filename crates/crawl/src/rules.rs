@@ -99,28 +99,33 @@ pub struct Rules {
     hosts: HashMap<Box<str>, bool>,
     /// The last of them: most links of a page lead to its own host.
     last: (String, bool),
-    suffixes: Suffixes,
-    learned: Vec<Rule>,
+    /// Where seeds redirected to; the scope says how much that takes in.
+    learned: Vec<String>,
 }
 
 impl Rules {
-    /// Makes the rules of these settings ready. `learned` are hosts to which seeds redirected.
-    pub fn new(settings: Arc<Settings>, learned: Vec<Rule>) -> Result<Rules> {
+    /// Makes the rules of these settings ready. `learned` is where seeds redirected to.
+    pub fn new(settings: Arc<Settings>, learned: Vec<String>) -> Result<Rules> {
         let suffixes = Suffixes::compiled();
         let scope = settings.scope()?;
         let mut rules = scope.rules().to_vec();
-        rules.extend(learned.iter().cloned());
-        let scope = Scope::new(rules, suffixes.clone())
-            .map_err(|error| crate::error::Error::Settings { what: error.to_string() })?;
+        for url in learned.iter().filter_map(|url| Url::parse(url).ok()) {
+            let rule = rule_of(&url, settings.scope, &suffixes);
+            if !rules.contains(&rule) {
+                rules.push(rule);
+            }
+        }
+        let scope =
+            Scope::new(rules, suffixes).map_err(|error| crate::error::Error::Settings { what: error.to_string() })?;
         let by_host = scope
             .rules()
             .iter()
             .all(|rule| matches!(rule, Rule::All | Rule::Host { .. } | Rule::Site(_) | Rule::Domain(_)));
-        Ok(Rules { settings, scope, by_host, hosts: HashMap::new(), last: Default::default(), suffixes, learned })
+        Ok(Rules { settings, scope, by_host, hosts: HashMap::new(), last: Default::default(), learned })
     }
 
-    /// Hosts to which seeds redirected.
-    pub fn learned(&self) -> &[Rule] {
+    /// Where seeds redirected to.
+    pub fn learned(&self) -> &[String] {
         &self.learned
     }
 
@@ -131,13 +136,26 @@ impl Rules {
 
     /// A seed redirects to another host: that is where the crawl was meant to go.
     pub fn learn(&mut self, url: &Url) -> Result<()> {
-        let rule = rule_of(url, self.settings.scope, &self.suffixes);
-        if !self.learned.contains(&rule) && !self.scope.decide(url).inside {
+        let is_known = self.learned.iter().any(|known| known == url.as_str());
+        if !is_known && !self.scope.decide(url).inside {
             let mut learned = std::mem::take(&mut self.learned);
-            learned.push(rule);
+            learned.push(url.as_str().to_owned());
             *self = Rules::new(self.settings.clone(), learned)?;
         }
         Ok(())
+    }
+
+    /// Whether a URL that was heard of earlier belongs to the crawl as the rules are now. `hops` is how far it is itself.
+    pub fn judge(&mut self, url: &str, kind: LinkKind, hops: Hops) -> Result<(), Refusal> {
+        // Whoever types a seed means it.
+        if hops == Hops::SEED && kind == LinkKind::Anchor {
+            return Ok(());
+        }
+        let moved = hops.depth == 0 && kind == LinkKind::Redirect;
+        if !self.is_inside(url) && (!(kind.is_embed() || moved) || self.is_excluded(url)) {
+            return Err(if self.is_excluded(url) { Refusal::Excluded } else { Refusal::Scope });
+        }
+        self.is_near_and_wanted(url, kind, hops)
     }
 
     /// Whether a serialised URL is within the scope. Quick where the host decides.
@@ -177,18 +195,23 @@ impl Rules {
         if !self.is_inside(url) && (!belongs || self.is_excluded(url)) {
             return Err(if self.is_excluded(url) { Refusal::Excluded } else { Refusal::Scope });
         }
-        if self.settings.depth.is_some_and(|depth| hops.depth > depth) {
-            return Err(Refusal::Depth);
-        }
-        if !self.settings.types.is_empty() && !self.is_wanted(url, kind) {
-            return Err(Refusal::Type);
-        }
+        self.is_near_and_wanted(url, kind, hops)?;
         let rank = match kind {
             kind if kind.is_embed() => Rank::Embed,
             LinkKind::Redirect | LinkKind::Refresh | LinkKind::Sitemap | LinkKind::Feed => Rank::First,
             _ => Rank::Page,
         };
         Ok(Taken { hops, rank })
+    }
+
+    fn is_near_and_wanted(&self, url: &str, kind: LinkKind, hops: Hops) -> Result<(), Refusal> {
+        if self.settings.depth.is_some_and(|depth| hops.depth > depth) {
+            return Err(Refusal::Depth);
+        }
+        if !self.settings.types.is_empty() && !self.is_wanted(url, kind) {
+            return Err(Refusal::Type);
+        }
+        Ok(())
     }
 
     fn is_excluded(&self, url: &str) -> bool {
@@ -324,6 +347,24 @@ mod tests {
         assert!(!rules.is_inside("https://www.a.test/"));
         rules.learn(&Url::parse("https://www.a.test/").unwrap()).unwrap();
         assert!(rules.is_inside("https://www.a.test/x") && rules.is_inside("http://a.test/x"));
+    }
+
+    #[test]
+    fn what_was_heard_of_earlier_goes_by_the_rules_of_now() {
+        let settings = Settings { exclude: vec!["*/ads/*".into()], depth: Some(3), ..Settings::default() };
+        let mut rules = rules(settings);
+        for (url, kind, depth, wanted) in [
+            ("http://a.test/x", LinkKind::Anchor, 3, Ok(())),
+            ("http://a.test/x", LinkKind::Anchor, 4, Err(Refusal::Depth)),
+            ("http://b.test/x", LinkKind::Anchor, 1, Err(Refusal::Scope)),
+            ("http://b.test/x", LinkKind::Image, 1, Ok(())),
+            ("http://b.test/ads/x", LinkKind::Image, 1, Err(Refusal::Excluded)),
+            ("http://a.test/ads/x", LinkKind::Anchor, 1, Err(Refusal::Excluded)),
+            ("http://b.test/ads/seed", LinkKind::Anchor, 0, Ok(())),
+            ("http://b.test/moved", LinkKind::Redirect, 0, Ok(())),
+        ] {
+            assert_eq!(rules.judge(url, kind, Hops { depth, redirects: 0 }), wanted, "{url} {kind:?} {depth}");
+        }
     }
 
     #[test]

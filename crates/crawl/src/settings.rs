@@ -114,6 +114,13 @@ pub struct SiteSettings {
     pub weight_percent: Option<u32>,
 }
 
+impl SiteSettings {
+    /// It has a budget.
+    pub fn is_bounded(&self) -> bool {
+        self.pages.is_some() || self.bytes.is_some()
+    }
+}
+
 /// One walk through all that is known.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case", deny_unknown_fields, default)]
@@ -362,6 +369,25 @@ impl Settings {
     pub fn weight_of(&self, host_name: &str, site: &str) -> f32 {
         let section = self.site.get(host_name).or_else(|| self.site.get(site));
         section.and_then(|section| section.weight_percent).map_or(1.0, |percent| percent as f32 / 100.0)
+    }
+
+    /// The sections with a budget that a page of this host counts against: its own, and that of its site.
+    pub fn bounded<'s>(
+        &'s self,
+        host_name: &'s str,
+        site: &'s str,
+    ) -> impl Iterator<Item = (&'s str, &'s SiteSettings)> {
+        let own = Some(host_name).filter(|name| *name != site);
+        let sections = own.into_iter().chain([site]).filter_map(|name| Some((name, self.site.get(name)?)));
+        sections.filter(|(_, section)| section.is_bounded())
+    }
+
+    /// A mark of all that says which URLs belong to the crawl and may be asked for; never 0.
+    pub fn rules_mark(&self) -> u64 {
+        let rules = (&self.seeds, self.scope, &self.include, &self.exclude, &self.types, self.depth);
+        let gates = (&self.own, self.ignore_robots, self.allow_private, &self.private_host);
+        let written = serde_json::to_vec(&(rules, gates)).unwrap_or_default();
+        xxhash_rust::xxh3::xxh3_64(&written).max(1)
     }
 
     /// Whether a section pauses this host.

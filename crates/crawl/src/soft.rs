@@ -163,7 +163,7 @@ pub async fn ask(url: &Url, lease: LeaseId, session: &mut Session, parts: &Parts
         ..Visited::bare(0, Outcome::PROBE, time_ms, 0)
     };
     let room = parts.room(visited.bytes).await;
-    match keep::records(&mut visited, url, &exchange, &judged, None, parts) {
+    match keep::records(&mut visited, url, &exchange, &judged, None, parts).await {
         Ok(append) => parts.append(append, visited, room),
         Err(error) => parts.lost(visited, error),
     }

@@ -5,6 +5,7 @@ use skep_schedule::trap::{self, Candidate, Gate, Novelty, PageSeen, Trap, Visit}
 use skep_schedule::{AddressKey, SiteId};
 use skep_url::Url;
 
+use crate::outcome::Outcome;
 use crate::visit::Visited;
 
 /// Traps seen so far. Part of every checkpoint, but for mirrors.
@@ -79,7 +80,7 @@ impl Traps {
 
     /// What a visit showed. `novelty` is about the links of a page; nothing for what a page only embeds.
     pub fn learn(&mut self, url: &Url, visited: &Visited, site: SiteId, novelty: Option<&Novelty>) {
-        let brought = visited.outcome.as_status().is_some_and(|status| (200..300).contains(&status));
+        let brought = matches!(visited.outcome, Outcome(200..=299) | Outcome::CUT_OFF);
         if let Some(address) = visited.address.filter(|_| brought && visited.mime == "text/html") {
             self.mirrors.learn(AddressKey::of(address), site, visited.text_digest);
         }

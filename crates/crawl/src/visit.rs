@@ -20,6 +20,8 @@ use crate::judge::{self, Judgement};
 use crate::keep;
 use crate::network::{self, Seen};
 use crate::outcome::Outcome;
+use crate::payloads::Claim;
+use crate::remembered::Previous;
 use crate::soft;
 use crate::worker::Parts;
 
@@ -76,6 +78,8 @@ pub struct Visited {
     pub hints: Vec<(String, i64)>,
     /// The last of its records.
     pub position: Option<Position>,
+    /// Its record is the first with its payload: others may refer to it once it is synced.
+    pub claim: Option<Claim>,
 }
 
 impl Visited {
@@ -107,6 +111,7 @@ impl Visited {
             due: None,
             hints: Vec::new(),
             position: None,
+            claim: None,
         }
     }
 }
@@ -165,14 +170,21 @@ pub async fn visit(
     let mut step = Step {
         outcome: judged.outcome,
         answer_ms: exchange.timings.total_ms.into(),
-        fault: exchange.fault.as_ref().filter(|_| exchange.response.is_empty()).map(skep_fetch::Fault::class),
+        fault: fault_of(&exchange, &judged),
         park_ms: judged.park_ms,
         address: exchange.address.map(|address| address.ip()),
         check: None,
         suspect,
         cookie: wanted,
     };
-    if judged.brought_nothing(previous.as_ref(), parts.revisit_always, time_ms) {
+    if judged.brought_nothing(previous.as_ref(), parts.settings().revisit_always, time_ms)
+        || judged.outcome == Outcome::CUT_OFF && has_more(url, &exchange, previous.as_ref(), parts)
+    {
+        // What is not kept is not heard either: a rebuild hears the same, by the rules of its time.
+        visited.links.clear();
+        if let Some(previous) = previous.as_ref().filter(|_| judged.outcome == Outcome(304)) {
+            visited.links = parts.links_again(previous);
+        }
         step.check = Some(visited);
         return step;
     }
@@ -184,13 +196,24 @@ pub async fn visit(
         step.check = Some(Visited { lease, url: visited.url, hops: visited.hops, ..nothing });
         return step;
     }
-    match keep::records(&mut visited, url, &exchange, &judged, previous.as_ref(), parts) {
+    match keep::records(&mut visited, url, &exchange, &judged, previous.as_ref(), parts).await {
         Ok(append) => parts.append(append, visited, room),
         Err(error) => parts.lost(visited, error),
     }
     parts.network.note(answer, Some(ask.entry), url);
     parts.keep_name(session);
     step
+}
+
+/// Whose fault it is that no answer came, or none that this machine could take.
+fn fault_of(exchange: &Exchange, judged: &Judgement) -> Option<skep_fetch::Class> {
+    let none_taken = exchange.response.is_empty() || judged.outcome == Outcome::LOCAL_RESOURCES;
+    exchange.fault.as_ref().filter(|_| none_taken).map(skep_fetch::Fault::class)
+}
+
+/// Whether more of an answer that broke off is kept already: a whole one, or a longer half.
+fn has_more(url: &Url, exchange: &Exchange, previous: Option<&Previous>, parts: &Parts) -> bool {
+    previous.is_some() || parts.remembered.half_bytes(url).is_some_and(|bytes| bytes >= exchange.response.len())
 }
 
 fn visited(
@@ -227,5 +250,6 @@ fn visited(
         due: ask.due,
         hints: std::mem::take(&mut judged.hints),
         position: None,
+        claim: None,
     }
 }

@@ -9,6 +9,7 @@ use std::time::Duration;
 
 use skep_archive::{Append, Archive};
 use skep_fetch::{Dns, Fetcher, Session};
+use skep_page::{LinkKind, Outlinks};
 use skep_schedule::breaker::Ban;
 use skep_schedule::{AddressKey, Bundle, HostId, LeaseId, Pace, pace};
 use skep_url::{Part, Suffixes, Url};
@@ -22,10 +23,10 @@ use crate::chance::{self, Ids};
 use crate::clocks::{Clocks, NotNow};
 use crate::cookies::Cookies;
 use crate::error::{Error, Result};
-use crate::limits::{UNSYNCED_BYTES_MAX, UNSYNCED_VISITS_MAX};
+use crate::limits::{NAMES_KEPT_MAX, UNSYNCED_BYTES_MAX, UNSYNCED_VISITS_MAX};
 use crate::records::Encoders;
 use crate::registry_key::RegistryKey;
-use crate::remembered::{Previous, Remembered};
+use crate::remembered::{Original, Previous, Remembered};
 use crate::robots::Robots;
 use crate::settings::Settings;
 use crate::visit::Visited;
@@ -107,6 +108,8 @@ pub struct Shared {
     pub leading: Option<Arc<crate::sharing::Leading>>,
     /// Bundles are to end early.
     pub stopping: AtomicBool,
+    /// The rules have changed: a page that has not is asked for its links all the same.
+    pub hears_again: AtomicBool,
 }
 
 impl Shared {
@@ -137,8 +140,6 @@ pub struct Parts {
     /// To the engine.
     pub say: Sender<Said>,
     ids: RefCell<Ids>,
-    /// Each 304 becomes a record.
-    pub revisit_always: bool,
     visits: Arc<Semaphore>,
     bytes: Arc<Semaphore>,
     suffixes: Suffixes,
@@ -205,7 +206,6 @@ impl Parts {
             encoders: RefCell::new(Encoders::new(Level::new(1), shared.archive.layout().root().to_path_buf())),
             say,
             ids: RefCell::new(Ids::new(chance::draw()?)),
-            revisit_always: shared.settings().revisit_always,
             visits: Arc::new(Semaphore::new(UNSYNCED_VISITS_MAX)),
             bytes: Arc::new(Semaphore::new(UNSYNCED_BYTES_MAX as usize)),
             suffixes: Suffixes::compiled(),
@@ -246,6 +246,18 @@ impl Parts {
         if self.again { self.remembered.previous(url.as_str(), &url.key()).ok().flatten() } else { None }
     }
 
+    /// The links of a page that has not changed, where rules that have may take in more of them.
+    pub fn links_again(&self, previous: &Previous) -> Outlinks {
+        let wanted = self.hears_again.load(Ordering::Relaxed);
+        let links =
+            wanted.then(|| self.remembered.links(previous)).flatten().map(|(links, _)| links).unwrap_or_default();
+        let link = |link: crate::links::Link<'_>| {
+            let kind = LinkKind::from_code(link.code)?;
+            Some(skep_page::Link { url: link.url.to_owned(), kind, nofollow: link.nofollow })
+        };
+        links.iter().filter_map(link).collect()
+    }
+
     /// The same for a URL that others fetch now: it is known when they are back.
     pub fn previous_of_offered(&self, url: &Url) -> Option<Previous> {
         let previous = self.previous(url);
@@ -275,7 +287,7 @@ impl Parts {
     /// Waits for the turn of the URL's site, as long as the lease allows. Whoever gets it asks at once.
     pub async fn turn(&self, url: &Url, pace: Pace, deadline_ms: u64) -> std::result::Result<(), NotNow> {
         if pace != Pace::None {
-            let hold = Duration::from_millis(skep_schedule::limits::LEASE_MS);
+            let hold = Duration::from_millis(self.fetch.limits.exchange_ms_max());
             self.clocks.turn(self.site(url), hold, self.zero + Duration::from_millis(deadline_ms)).await?;
         }
         if self.is_ours(url) {
@@ -361,10 +373,18 @@ impl Parts {
             drop(room);
             let said = match result {
                 Ok(acknowledged) => {
-                    visited.position = acknowledged.positions.last().copied();
+                    let mut backwards = acknowledged.positions.iter().rev().copied();
+                    visited.position = backwards.next();
+                    // The answer stands before what is said about it.
+                    if let (Some(claim), Some(answer)) = (visited.claim.take(), backwards.next()) {
+                        claim.kept(Original { url: visited.url.clone(), time_ms: visited.time_ms }, answer);
+                    }
                     Said::Visited(Box::new(visited))
                 }
-                Err(error) => Said::Lost(Box::new(visited), error.into()),
+                Err(error) => {
+                    visited.claim = None;
+                    Said::Lost(Box::new(visited), error.into())
+                }
             };
             // Nobody listens any more when the engine has given up: the next run visits this URL again.
             let _given_up = say.send(said);
@@ -436,12 +456,18 @@ impl Parts {
         self.stopping.load(Ordering::Relaxed) || self.network.is_down() || self.elapsed_ms() + reserve_ms > deadline_ms
     }
 
-    /// Keeps the answer of the name server, once per host and run.
+    /// Keeps the answer of the name server, once per host and run; again where there were very many in between.
     pub fn keep_name(&self, session: &Session) {
         let Some(resolved) = session.resolved() else { return };
-        if resolved.text.is_empty() || !self.names_kept.borrow_mut().insert(resolved.host.clone()) {
+        let mut kept = self.names_kept.borrow_mut();
+        if resolved.text.is_empty() || kept.contains(&resolved.host) {
             return;
         }
+        if kept.len() >= NAMES_KEPT_MAX {
+            kept.clear();
+        }
+        kept.insert(resolved.host.clone());
+        drop(kept);
         let dns = crate::records::Dns { host: &resolved.host, time_ms: self.now_ms(), text: &resolved.text };
         let append = self.encoders.borrow_mut().dns(&dns, &mut || self.id());
         if let Ok(append) = append {

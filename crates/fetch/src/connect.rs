@@ -141,7 +141,7 @@ mod tests {
             let other = tokio::net::TcpListener::bind("127.0.0.2:0").await.unwrap();
             other.local_addr().unwrap()
         };
-        let gate = Gate::new(true, &[]);
+        let gate = Gate::open();
         let targets = [refused, living].map(|target| gate.admit(target, false).unwrap());
         let (_, winner) = connect(&targets, &gate, Dial::default(), 10_000).await.unwrap();
         assert_eq!(winner, living);

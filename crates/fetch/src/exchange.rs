@@ -68,6 +68,8 @@ pub struct Exchange {
     pub notes: Vec<Note>,
     /// The cookie that was sent is the server's own: see [`Ask::cookie_is_theirs`].
     pub cookie_is_theirs: bool,
+    /// Headers that the operator gave, and whose values are not kept.
+    pub secrets: Arc<[Secret]>,
     /// It was made by others, and brought here.
     pub brought: Option<Brought>,
     /// What others saw from elsewhere that differs by place, a line each.
@@ -84,6 +86,15 @@ impl Exchange {
     pub fn body_bytes(&self) -> u64 {
         self.response.len().saturating_sub(self.head_bytes as u64)
     }
+}
+
+/// A header that the operator gave.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Secret {
+    /// In lower case.
+    pub name: String,
+    /// It was given for some hosts only: what is seen with it is not for everybody.
+    pub for_few: bool,
 }
 
 /// How long the parts of an exchange took, in milliseconds.
@@ -173,7 +184,8 @@ pub struct Recorded<'a> {
     pub private: bool,
 }
 
-/// The request in the form in which it is kept: the values of `Cookie`, `Authorization` and `Proxy-*` become `redacted`.
+/// The request in the form in which it is kept: the values of `Cookie`, `Authorization`, `Proxy-*` and of what the operator gave become
+/// `redacted`.
 pub fn request_for_record(exchange: &Exchange) -> Recorded<'_> {
-    request::redact(&exchange.request, exchange.cookie_is_theirs)
+    request::redact(&exchange.request, &exchange.secrets, exchange.cookie_is_theirs)
 }

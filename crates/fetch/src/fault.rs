@@ -149,7 +149,7 @@ impl Fault {
     /// What follows for trying again.
     pub fn class(&self) -> Class {
         match self {
-            Fault::Dns(DnsFault::NoResolver(_)) | Fault::LocalResources(_) => Class::Local,
+            Fault::LocalResources(_) => Class::Local,
             Fault::Dns(_) | Fault::NoAddress | Fault::Connect(_) | Fault::Tls(_) | Fault::Closed => Class::Host,
             Fault::Timeout(Stage::Connect | Stage::Handshake | Stage::FirstByte) => Class::Host,
             Fault::AddressRefused(_) | Fault::OwnAddress | Fault::PortRefused(_) | Fault::Request => Class::Refused,
@@ -159,8 +159,9 @@ impl Fault {
             | Fault::HeadTooLarge
             | Fault::InterimFlood
             | Fault::Broken(_) => Class::Url,
-            Fault::Proxy(ProxyFault::Refused(_)) => Class::Host,
-            Fault::Proxy(_) => Class::Local,
+            // Nobody can be reached without it; what it says when it was reached may be about the host.
+            Fault::Proxy(ProxyFault::Unreachable(_) | ProxyFault::Credentials) => Class::Local,
+            Fault::Proxy(_) => Class::Host,
         }
     }
 

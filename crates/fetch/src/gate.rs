@@ -1,6 +1,7 @@
 //! Which addresses and ports may be connected to. Pure: every socket address passes here just before `connect`.
 
 use std::net::{IpAddr, SocketAddr};
+use std::sync::{Arc, PoisonError, RwLock};
 
 use skep_url::address::{self, Class};
 
@@ -13,15 +14,37 @@ use crate::fault::Refusal;
 #[derive(Debug, Clone)]
 pub struct Gate {
     allow_private: bool,
-    own: Vec<SocketAddr>,
+    own: Listening,
+}
+
+/// Where this process listens, or has listened; shared by whoever begins to and by those who must not connect there.
+#[derive(Debug, Clone, Default)]
+pub struct Listening(Arc<RwLock<Vec<SocketAddr>>>);
+
+impl Listening {
+    /// From now on here, too. An unspecified address (`0.0.0.0:80`) stands for all of this machine.
+    pub fn add(&self, address: SocketAddr) {
+        let address = SocketAddr::new(address.ip().to_canonical(), address.port());
+        let mut all = self.0.write().unwrap_or_else(PoisonError::into_inner);
+        if !all.contains(&address) {
+            all.push(address);
+        }
+    }
+
+    fn any(&self, is: impl Fn(&SocketAddr) -> bool) -> bool {
+        self.0.read().unwrap_or_else(PoisonError::into_inner).iter().any(is)
+    }
 }
 
 impl Gate {
-    /// A gate. `own`: addresses on which this process listens, refused always; an unspecified address (`0.0.0.0:80`) stands
-    /// for all of this machine.
-    pub fn new(allow_private: bool, own: &[SocketAddr]) -> Gate {
-        let own = own.iter().map(|a| SocketAddr::new(a.ip().to_canonical(), a.port())).collect();
-        Gate { allow_private, own }
+    /// A gate. `own`: addresses on which this process listens, refused always.
+    pub fn new(allow_private: bool, own: &Listening) -> Gate {
+        Gate { allow_private, own: own.clone() }
+    }
+
+    /// One that lets everything through that can be connected to.
+    pub(crate) fn open() -> Gate {
+        Gate::new(true, &Listening::default())
     }
 
     /// Are private addresses let through?
@@ -55,9 +78,7 @@ impl Gate {
     pub(crate) fn is_own(&self, target: SocketAddr, local: Option<IpAddr>) -> bool {
         let ip = target.ip().to_canonical();
         let here = ip.is_loopback() || ip.is_unspecified() || local.map(|l| l.to_canonical()) == Some(ip);
-        self.own
-            .iter()
-            .any(|own| own.port() == target.port() && (own.ip() == ip || (own.ip().is_unspecified() && here)))
+        self.own.any(|own| own.port() == target.port() && (own.ip() == ip || (own.ip().is_unspecified() && here)))
     }
 }
 
@@ -94,7 +115,7 @@ mod tests {
 
     #[test]
     fn only_the_internet_passes() {
-        let gate = Gate::new(false, &[]);
+        let gate = Gate::new(false, &Listening::default());
         assert_eq!(admitted(&gate, "93.184.216.34:80"), Ok(()));
         assert_eq!(admitted(&gate, "[64:ff9b::8.8.8.8]:80"), Ok(()));
         for (target, class) in [
@@ -113,19 +134,23 @@ mod tests {
 
     #[test]
     fn private_networks_pass_when_that_is_meant_and_nobody_is_asked_at_no_address() {
-        let gate = Gate::new(true, &[]);
+        let gate = Gate::open();
         for target in ["127.0.0.1:80", "10.1.2.3:80", "[::ffff:127.0.0.1]:80", "[fd00::1]:80"] {
             assert_eq!(admitted(&gate, target), Ok(()), "{target}");
         }
         for target in ["0.0.0.0:80", "[::]:80", "224.0.0.1:80", "255.255.255.255:80"] {
             assert!(admitted(&gate, target).is_err(), "{target}");
         }
-        assert!(Gate::new(false, &[]).admit("127.0.0.1:80".parse().unwrap(), true).is_ok());
+        assert!(Gate::new(false, &Listening::default()).admit("127.0.0.1:80".parse().unwrap(), true).is_ok());
     }
 
     #[test]
     fn we_never_ask_ourselves() {
-        let gate = Gate::new(true, &["127.0.0.1:8080".parse().unwrap(), "0.0.0.0:9090".parse().unwrap()]);
+        let own = Listening::default();
+        let gate = Gate::new(true, &own);
+        assert!(gate.admit("127.0.0.1:8080".parse().unwrap(), true).is_ok());
+        // A portal that begins while a crawl runs is not asked either.
+        ["127.0.0.1:8080", "0.0.0.0:9090"].iter().for_each(|address| own.add(address.parse().unwrap()));
         let refused = |target: &str| gate.admit(target.parse().unwrap(), true).err().map(|r| r.own);
         assert_eq!(refused("127.0.0.1:8080"), Some(true));
         assert_eq!(refused("[::ffff:127.0.0.1]:8080"), Some(true));

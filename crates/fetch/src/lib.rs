@@ -58,11 +58,11 @@ mod tls;
 
 pub use broker::{Broker, Connected, Meter, Promise};
 pub use dns::{Dns, Resolved};
-pub use exchange::{Ask, Brought, Exchange, Note, Recorded, Timings, request_for_record};
+pub use exchange::{Ask, Brought, Exchange, Note, Recorded, Secret, Timings, request_for_record};
 pub use fault::{Break, Class, ConnectFault, DnsFault, Fault, ProxyFault, Stage, TlsFault};
-pub use gate::{Gate, is_bad_port};
+pub use gate::{Gate, Listening, is_bad_port};
 pub use limits::Limits;
 pub use session::{Fetcher, Session};
-pub use settings::{HeaderRule, Override, Proxy, ProxyKind, Settings, SetupError};
+pub use settings::{HeaderRule, Override, Proxy, ProxyKind, Settings, SetupError, origin};
 pub use spool::{Spool, SpoolReader};
 pub use tls::Tls;

@@ -126,6 +126,16 @@ pub struct Limits {
     pub lookup_wait_ms: u64,
 }
 
+impl Limits {
+    /// No exchange takes longer than this: whoever has not answered by then will not.
+    pub fn exchange_ms_max(&self) -> u64 {
+        // A connection that stood may turn out to be dead, and is made anew once.
+        let reached_ms = self.lookup_wait_ms.saturating_add(self.connect_ms).saturating_add(self.handshake_ms);
+        let answered_ms = self.first_byte_ms.saturating_add(self.total_large_ms.max(self.total_ms));
+        reached_ms.saturating_mul(2).saturating_add(answered_ms)
+    }
+}
+
 impl Default for Limits {
     fn default() -> Limits {
         Limits {

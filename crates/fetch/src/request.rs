@@ -1,10 +1,11 @@
 //! The bytes of a request, and the form in which they are kept.
 
 use std::borrow::Cow;
+use std::sync::Arc;
 
 use skep_url::Url;
 
-use crate::exchange::{Ask, Recorded};
+use crate::exchange::{Ask, Recorded, Secret};
 use crate::limits::VALIDATOR_BYTES_MAX;
 use crate::settings::Settings;
 
@@ -18,6 +19,8 @@ pub(crate) struct Template {
     lines: Vec<u8>,
     /// Set when the URL stands whole in the request line: through an HTTP proxy.
     pub absolute: bool,
+    /// Headers that the operator gave, and whose values are not kept.
+    pub secrets: Arc<[Secret]>,
 }
 
 impl Template {
@@ -30,7 +33,7 @@ impl Template {
                 lines.extend_from_slice(part.as_bytes());
             }
         };
-        let rules = || settings.headers.iter().filter(|rule| rule.matches(host, port));
+        let rules = || settings.headers.iter().filter(|rule| rule.matches(origin));
         let given = |name: &str| rules().any(|rule| rule.name.eq_ignore_ascii_case(name));
         let is_default_port = port == if origin.is_https() { 443 } else { 80 };
         match is_default_port {
@@ -52,7 +55,9 @@ impl Template {
             line("Proxy-Authorization", value);
         }
         line("Connection", "keep-alive");
-        Template { lines, absolute }
+        let secrets = rules().filter(|rule| rule.is_secret());
+        let secrets = secrets.map(|rule| Secret { name: rule.name.to_ascii_lowercase(), for_few: rule.host.is_some() });
+        Template { lines, absolute, secrets: secrets.collect() }
     }
 
     /// The request, or `None` when it would hold bytes that could be taken for something else.
@@ -86,8 +91,8 @@ fn is_value(bytes: &[u8]) -> bool {
     !bytes.is_empty() && bytes.iter().all(|&b| b == b'\t' || (b >= 0x20 && b != 0x7f))
 }
 
-/// Replaces the values of secrets. `cookie_is_theirs`: the cookie makes nothing private.
-pub(crate) fn redact(request: &[u8], cookie_is_theirs: bool) -> Recorded<'_> {
+/// Replaces the values of secrets. `given`: what the operator gave. `cookie_is_theirs`: the cookie makes nothing private.
+pub(crate) fn redact<'r>(request: &'r [u8], given: &[Secret], cookie_is_theirs: bool) -> Recorded<'r> {
     let mut out: Option<Vec<u8>> = None;
     let mut private = false;
     let mut at = 0;
@@ -96,8 +101,10 @@ pub(crate) fn redact(request: &[u8], cookie_is_theirs: bool) -> Recorded<'_> {
         let name = &line[..memchr::memchr(b':', line).unwrap_or(0)];
         let of_server = [&b"cookie"[..], b"authorization"].iter().any(|secret| name.eq_ignore_ascii_case(secret));
         let of_proxy = name.get(..6).is_some_and(|start| start.eq_ignore_ascii_case(b"proxy-"));
-        if of_server || of_proxy {
+        let given = given.iter().find(|secret| name.eq_ignore_ascii_case(secret.name.as_bytes()));
+        if of_server || of_proxy || given.is_some() {
             private |= of_server && !(cookie_is_theirs && name.eq_ignore_ascii_case(b"cookie"));
+            private |= given.is_some_and(|secret| secret.for_few);
             let out = out.get_or_insert_with(|| request[..at].to_vec());
             out.extend_from_slice(name);
             out.extend_from_slice(b": redacted\r\n");
@@ -150,7 +157,7 @@ mod tests {
         let mut settings = Settings::new("skep/1");
         settings.headers = vec![
             HeaderRule::new(None, "accept-encoding", "identity"),
-            HeaderRule::new(Some("example.org"), "authorization", "Basic c2VjcmV0"),
+            HeaderRule::new(Some("http://example.org"), "authorization", "Basic c2VjcmV0"),
             HeaderRule::new(Some("other.example"), "X-Other", "1"),
         ];
         let url = Url::parse("http://example.org/").unwrap();
@@ -159,7 +166,7 @@ mod tests {
         let sent = String::from_utf8(request.clone()).unwrap();
         assert!(sent.starts_with("GET http://example.org/ HTTP/1.1\r\n"));
         assert!(!sent.contains("gzip") && !sent.contains("X-Other") && sent.contains("c2VjcmV0"));
-        let kept = redact(&request, false);
+        let kept = redact(&request, &[], false);
         let kept_text = String::from_utf8(kept.bytes.to_vec()).unwrap();
         assert!(kept.private);
         for secret in ["c2VjcmV0", "cHJveHk", "id=secret"] {
@@ -169,15 +176,39 @@ mod tests {
         assert!(kept_text.ends_with("\r\n\r\n") && kept_text.lines().count() == sent.lines().count());
 
         let only_proxy = Template::new(&Settings::new("s"), &url, true, Some("Basic cHJveHk=")).write(&Ask::new(&url));
-        assert!(!redact(&only_proxy.unwrap(), false).private); // the server never saw it
+        assert!(!redact(&only_proxy.unwrap(), &[], false).private); // the server never saw it
         let theirs = b"GET / HTTP/1.1\r\nCookie: a=b\r\n\r\n";
-        assert!(redact(theirs, false).private && !redact(theirs, true).private);
-        assert!(!redact(theirs, true).bytes.windows(3).any(|bytes| bytes == b"a=b"), "not kept all the same");
+        assert!(redact(theirs, &[], false).private && !redact(theirs, &[], true).private);
+        assert!(!redact(theirs, &[], true).bytes.windows(3).any(|bytes| bytes == b"a=b"), "not kept all the same");
         let both = b"GET / HTTP/1.1\r\nCookie: a=b\r\nAuthorization: c\r\n\r\n";
-        assert!(redact(both, true).private);
+        assert!(redact(both, &[], true).private);
         assert_eq!(
-            redact(b"GET / HTTP/1.1\r\nHost: a\r\n\r\n", false).bytes,
+            redact(b"GET / HTTP/1.1\r\nHost: a\r\n\r\n", &[], false).bytes,
             Cow::Borrowed(b"GET / HTTP/1.1\r\nHost: a\r\n\r\n")
         );
+    }
+
+    #[test]
+    fn what_the_operator_gave_is_sent_and_not_kept() {
+        let mut settings = Settings::new("skep/1");
+        settings.headers = vec![
+            HeaderRule::new(None, "Accept-Language", "de"),
+            HeaderRule::new(None, "X-Crawl", "ours"),
+            HeaderRule::new(Some("example.org"), "X-Api-Key", "c2VjcmV0"),
+        ];
+        for (url, private) in [("https://example.org/", true), ("https://other.example/", false)] {
+            let url = Url::parse(url).unwrap();
+            let template = Template::new(&settings, &url, false, None);
+            let request = template.write(&Ask::new(&url)).unwrap();
+            let sent = String::from_utf8(request.clone()).unwrap();
+            assert_eq!((sent.contains("X-Api-Key: c2VjcmV0"), sent.contains("X-Crawl: ours")), (private, true));
+            let kept = redact(&request, &template.secrets, false);
+            let text = String::from_utf8(kept.bytes.to_vec()).unwrap();
+            assert_eq!(kept.private, private, "what goes to everybody opens no door");
+            assert!(
+                !text.contains("c2VjcmV0") && !text.contains("ours") && text.contains("Accept-Language: de"),
+                "{text}"
+            );
+        }
     }
 }

@@ -6,6 +6,7 @@ use std::net::{IpAddr, SocketAddr};
 use std::sync::{Arc, OnceLock};
 
 use skep_url::{Url, address};
+use skep_warc::http::Head;
 use tokio::io::AsyncWriteExt as _;
 use tokio::net::TcpStream;
 use tokio::time::{Instant, timeout_at};
@@ -218,6 +219,7 @@ impl Session {
                 continue;
             }
             exchange.request = request;
+            exchange.secrets = self.template.secrets.clone();
             exchange.address = connection.address;
             exchange.tls = connection.tls.clone();
             if received.is_reusable {
@@ -226,7 +228,12 @@ impl Session {
                 connection.stream.abandon();
             }
             exchange.timings.first_byte_ms = received.first_byte.map_or(0, |at| between(sent, at));
-            fill(&mut exchange, received);
+            // Through a proxy nobody else asks for a proxy's credentials; it is no answer of the server's.
+            let is_refusal = self.template.absolute && received.head.as_ref().and_then(Head::status) == Some(407);
+            match is_refusal {
+                true => exchange.fault = Some(Fault::Proxy(ProxyFault::Credentials)),
+                false => fill(&mut exchange, received),
+            }
             break;
         }
         exchange.timings.total_ms = between(started, Instant::now());
@@ -356,7 +363,7 @@ impl Session {
         let targets = shared.dns.resolve_proxy(proxy, limits.lookup_wait_ms).await.map_err(unreachable)?;
         let targets: Vec<Admitted> = targets.into_iter().map(Gate::admit_proxy).collect();
         // Which process of ours listens at the proxy's address is the operator's business.
-        let open = Gate::new(true, &[]);
+        let open = Gate::open();
         let (mut socket, _) =
             connect::connect(&targets, &open, shared.dial(), limits.connect_ms).await.map_err(unreachable)?;
         let authorization = shared.proxy_authorization.as_deref();

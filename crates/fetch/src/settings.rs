@@ -6,6 +6,7 @@ use std::str::FromStr;
 
 use skep_url::{Credentials, Url};
 
+use crate::gate::Listening;
 use crate::limits::Limits;
 
 /// How exchanges are made.
@@ -20,7 +21,7 @@ pub struct Settings {
     /// Host names that may be at such an address, `*.NAME` for all below one.
     pub private_hosts: Vec<String>,
     /// Where this process listens: refused always.
-    pub own_addresses: Vec<SocketAddr>,
+    pub own_addresses: Listening,
     /// Host names that the operator owns, `*.NAME` for all below one: an override may lead them to a private address.
     pub own_hosts: Vec<String>,
     /// Addresses given by hand. They pass the gate like any other.
@@ -50,7 +51,7 @@ impl Settings {
             encodings: true,
             allow_private: false,
             private_hosts: Vec::new(),
-            own_addresses: Vec::new(),
+            own_addresses: Listening::default(),
             own_hosts: Vec::new(),
             resolve: Vec::new(),
             name_servers: Vec::new(),
@@ -149,7 +150,8 @@ impl FromStr for Override {
 /// A header that is sent to one host, or to all.
 #[derive(Clone, PartialEq, Eq)]
 pub struct HeaderRule {
-    /// `example.org`, `*.example.org` or `example.org:8080`; `None` for all hosts.
+    /// `example.org`, `*.example.org` or `example.org:8080`, each with `http://` or `https://` before it where one of both is meant;
+    /// `None` for all hosts.
     pub host: Option<String>,
     /// Its name.
     pub name: String,
@@ -169,21 +171,33 @@ impl HeaderRule {
         HeaderRule { host: host.map(str::to_ascii_lowercase), name: name.to_owned(), value: value.to_owned() }
     }
 
-    /// `Authorization: Basic` for one host.
-    pub fn basic(host: &str, credentials: &Credentials) -> HeaderRule {
-        HeaderRule::new(Some(host), "Authorization", &basic(credentials))
+    /// `Authorization: Basic` for the server of this URL, and nobody else: not for its other ports, and not in clear what was given
+    /// for https.
+    pub fn basic(url: &Url, credentials: &Credentials) -> HeaderRule {
+        HeaderRule::new(Some(&origin(url)), "Authorization", &basic(credentials))
     }
 
-    /// Is it sent to this host?
-    pub fn matches(&self, host: &str, port: u16) -> bool {
+    /// Is it sent to the server of this URL? A secret for which no scheme was named goes over https only.
+    pub fn matches(&self, url: &Url) -> bool {
         let Some(pattern) = &self.host else { return true };
-        let (name, wanted) = match pattern.rsplit_once(':').map(|(name, port)| (name, port.parse::<u16>())) {
-            Some((name, Ok(port))) if !name.ends_with(':') => (name, Some(port)),
-            _ => (pattern.as_str(), None),
+        let (scheme, place) = match pattern.split_once("://") {
+            Some((scheme, place)) => (Some(scheme), place),
+            None => (None, pattern.as_str()),
         };
+        let (name, port) = match place.rsplit_once(':').map(|(name, port)| (name, port.parse::<u16>())) {
+            Some((name, Ok(port))) if !name.ends_with(':') => (name, Some(port)),
+            _ => (place, scheme.map(default_port)),
+        };
+        let host = url.host_name();
         let named =
             name.strip_prefix('*').filter(|rest| rest.starts_with('.')).map_or(name == host, |s| host.ends_with(s));
-        named && wanted.is_none_or(|wanted| wanted == port)
+        let safe = scheme.map_or(url.is_https() || !self.is_secret(), |scheme| scheme == url.scheme());
+        named && safe && port.is_none_or(|port| port == url.port())
+    }
+
+    /// May its value be a secret? All are but those that only say what one would like to have.
+    pub fn is_secret(&self) -> bool {
+        !PLAIN_HEADERS.iter().any(|plain| self.name.eq_ignore_ascii_case(plain))
     }
 
     pub(crate) fn check(&self) -> Result<(), SetupError> {
@@ -208,6 +222,30 @@ impl HeaderRule {
         }
         Ok(())
     }
+}
+
+/// Headers whose values are no secrets.
+const PLAIN_HEADERS: [&str; 11] = [
+    "accept",
+    "accept-charset",
+    "accept-encoding",
+    "accept-language",
+    "cache-control",
+    "dnt",
+    "pragma",
+    "referer",
+    "sec-gpc",
+    "upgrade-insecure-requests",
+    "user-agent",
+];
+
+/// Scheme, name and port of a server, the port always written.
+pub fn origin(url: &Url) -> String {
+    format!("{}://{}:{}", url.scheme(), url.host_name(), url.port())
+}
+
+fn default_port(scheme: &str) -> u16 {
+    if scheme == "https" { 443 } else { 80 }
 }
 
 /// The value of a header with credentials.
@@ -304,17 +342,41 @@ mod tests {
 
     #[test]
     fn rules_reach_the_hosts_they_name() {
-        let rule = |host: Option<&str>| HeaderRule::new(host, "X-Key", "secret");
-        assert!(rule(None).matches("a.example", 80));
-        assert!(
-            rule(Some("A.example")).matches("a.example", 8080) && !rule(Some("a.example")).matches("b.example", 80)
-        );
-        assert!(rule(Some("*.example")).matches("a.example", 80) && !rule(Some("*.example")).matches("example", 80));
-        assert!(
-            rule(Some("a.example:80")).matches("a.example", 80) && !rule(Some("a.example:80")).matches("a.example", 81)
-        );
-        assert!(rule(Some("[::1]")).matches("[::1]", 80) && rule(Some("[::1]:80")).matches("[::1]", 80));
-        assert!(!format!("{:?}", rule(None)).contains("secret"));
+        let sent = |name: &str, host: Option<&str>, url: &str| {
+            HeaderRule::new(host, name, "secret").matches(&Url::parse(url).unwrap())
+        };
+        for (host, url, wanted) in [
+            (None, "http://a.example/", true),
+            (Some("A.example"), "https://a.example:8080/", true),
+            (Some("a.example"), "https://b.example/", false),
+            (Some("*.example"), "https://a.example/", true),
+            (Some("*.example"), "https://example/", false),
+            (Some("a.example:81"), "https://a.example:81/", true),
+            (Some("a.example:81"), "https://a.example:82/", false),
+            (Some("[::1]"), "https://[::1]/", true),
+            (Some("https://[::1]:80"), "https://[::1]:80/", true),
+        ] {
+            assert_eq!(sent("X-Key", host, url), wanted, "{host:?} {url}");
+        }
+        assert!(!format!("{:?}", HeaderRule::new(None, "X-Key", "secret")).contains("secret"));
+        assert!(!sent("X-Key", Some("a.example"), "http://a.example/"), "nobody said that it may go in clear");
+        assert!(sent("X-Key", Some("http://a.example"), "http://a.example/"));
+        assert!(sent("Accept-Language", Some("a.example"), "http://a.example/"));
+    }
+
+    #[test]
+    fn credentials_reach_the_server_they_were_given_for_and_no_other() {
+        let (url, credentials) = Url::with_credentials("https://user:secret@a.example/x").unwrap();
+        let rule = HeaderRule::basic(&url, &credentials.unwrap());
+        for (url, wanted) in [
+            ("https://a.example/y", true),
+            ("https://a.example:8443/", false),
+            ("http://a.example/", false),
+            ("http://a.example:443/", false),
+            ("https://www.a.example/", false),
+        ] {
+            assert_eq!(rule.matches(&Url::parse(url).unwrap()), wanted, "{url}");
+        }
     }
 
     #[test]

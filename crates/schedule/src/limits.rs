@@ -72,6 +72,9 @@ pub const OUTAGE_WINDOW_MS: u64 = 60_000;
 /// How long a run waits for a network that is down.
 pub const OUTAGE_MS_MAX: u64 = 86_400_000;
 
+/// How long it waits for a way out that never was there: more likely it was typed wrongly.
+pub const BARRED_MS_MAX: u64 = 600_000;
+
 /// The first wait until a canary is asked again; doubled each time.
 pub const PROBE_MS_MIN: u64 = 5_000;
 

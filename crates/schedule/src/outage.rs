@@ -18,7 +18,8 @@ use std::collections::BTreeSet;
 
 use crate::id::{AddressKey, SiteId};
 use crate::limits::{
-    OUTAGE_MS_MAX, OUTAGE_PLACES, OUTAGE_WINDOW_MS, PORTAL_ADDRESSES_BLIND, PORTAL_SITES, PROBE_MS_MAX, PROBE_MS_MIN,
+    BARRED_MS_MAX, OUTAGE_MS_MAX, OUTAGE_PLACES, OUTAGE_WINDOW_MS, PORTAL_ADDRESSES_BLIND, PORTAL_SITES, PROBE_MS_MAX,
+    PROBE_MS_MIN,
 };
 
 /// Where an exchange was meant to go: sites behind one address fall silent together, and are one witness.
@@ -46,6 +47,8 @@ pub enum Cause {
     Silence,
     /// One answer comes from everywhere: this one.
     Portal(u64),
+    /// Whoever has to let everything through does not: a proxy.
+    Barred,
 }
 
 /// What is to be thought of an exchange.
@@ -169,6 +172,14 @@ impl Outage {
         Doubt::Ask(cause)
     }
 
+    /// The one who has to let everything through does not: that is known without asking a canary.
+    pub fn barred(&mut self, now_ms: u64) {
+        if !matches!(self.state, State::Down { .. }) {
+            self.silent.clear();
+            self.fall(Cause::Barred, now_ms);
+        }
+    }
+
     /// What is thought of an exchange that had to wait.
     pub fn verdict(&self) -> Doubt {
         match self.state {
@@ -187,7 +198,7 @@ impl Outage {
         };
         let down = match (cause, canary) {
             (_, None) => matches!(self.state, State::Down { .. }),
-            (Cause::Silence, Some(sign)) => sign == Sign::Silence,
+            (Cause::Silence | Cause::Barred, Some(sign)) => sign == Sign::Silence,
             // A canary that is silent shows no portal; but while there is one it is no proof of its end either.
             (Cause::Portal(_), Some(Sign::Silence)) => matches!(self.state, State::Down { .. }),
             (Cause::Portal(portal), Some(sign)) => sign == Sign::Alike(portal),
@@ -240,7 +251,11 @@ impl Outage {
 
     /// It has been down for longer than a run waits.
     pub fn is_hopeless(&self, now_ms: u64) -> bool {
-        self.down().is_some_and(|(_, since_ms)| now_ms.saturating_sub(since_ms) > OUTAGE_MS_MAX)
+        let patience_ms = match self.has_answered {
+            true => OUTAGE_MS_MAX,
+            false => BARRED_MS_MAX * u64::from(self.permille) / 1_000,
+        };
+        self.down().is_some_and(|(_, since_ms)| now_ms.saturating_sub(since_ms) > patience_ms)
     }
 
     fn clear(&mut self) {
@@ -302,6 +317,19 @@ mod tests {
         assert_eq!(outage.told(Some(Sign::Answer), 900_000), Doubt::None);
         assert_eq!((outage.down(), outage.next_probe_ms()), (None, None));
         assert_eq!(hear(&mut outage, Sign::Silence, 52, 900_001), Doubt::None);
+    }
+
+    #[test]
+    fn who_must_let_all_through_and_does_not_is_waited_for_but_not_for_ever() {
+        for (mut outage, patience_ms) in [(worked(), OUTAGE_MS_MAX), (Outage::new(1_000), BARRED_MS_MAX)] {
+            outage.barred(1_000);
+            outage.barred(2_000);
+            assert_eq!(outage.down(), Some((Cause::Barred, 1_000)));
+            assert_eq!(outage.told(Some(Sign::Silence), 6_000), Doubt::Down(Cause::Barred));
+            assert!(!outage.is_hopeless(1_000 + patience_ms) && outage.is_hopeless(1_001 + patience_ms));
+            assert_eq!(outage.told(Some(Sign::Answer), 20_000), Doubt::None);
+            assert_eq!(outage.down(), None);
+        }
     }
 
     #[test]

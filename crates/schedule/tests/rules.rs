@@ -355,6 +355,35 @@ fn a_lapsed_lease_is_over_and_its_late_report_still_moves_the_clock() {
 }
 
 #[test]
+fn nobody_is_sent_to_a_site_where_somebody_may_still_be() {
+    let mut desk = Desk::new(Config { late_ms: 3_600_000, ..Config::default() });
+    desk.waiting(1, 1, 9);
+    let lease = desk.at(500)[0].0;
+    desk.waiting(1, 1, 9);
+    for now_ms in [600_500, 700_000, 4_200_499] {
+        assert!(desk.at(now_ms).is_empty(), "a large file is still on its way at {now_ms}");
+    }
+    desk.finish(lease, 9);
+    assert_eq!(desk.at(4_300_000).len(), 1);
+    let mut gone = Desk::new(Config { late_ms: 3_600_000, ..Config::default() });
+    gone.waiting(1, 1, 9);
+    let lease = gone.at(500)[0].0;
+    gone.now_ms = 4_200_500;
+    assert_eq!(gone.orders(Event::Tick)[0], Order::Lapsed { lease, host: HostId(1) });
+}
+
+#[test]
+fn what_counts_for_all_can_be_changed() {
+    let mut desk = Desk::new(Config { concurrency: 1, ..Config::default() });
+    (1..=4).for_each(|host| drop(desk.waiting(host, host, 9)));
+    assert_eq!(desk.at(500).len(), 1);
+    let more = desk.step(Event::Configured { concurrency: 3, pace: Pace::Fixed(9_000) });
+    assert_eq!(more.len(), 2);
+    desk.waiting(5, 5, 9);
+    assert_eq!(desk.schedule.host(HostId(5)).map(|host| host.pace), Some(Pace::Fixed(9_000)));
+}
+
+#[test]
 fn pause_pace_and_drop_are_kept_also_for_hosts_that_are_not_there() {
     let mut desk = Desk::new(Config::default());
     desk.step(Event::Pause { host: HostId(1) });

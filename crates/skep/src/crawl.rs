@@ -125,6 +125,7 @@ pub fn watch(owned: &Owned, job: &Job, tell: &mut dyn Tell) -> Result<Exit> {
 fn work(owned: &Owned, job: &Job, watch: bool, tell: &mut dyn Tell) -> Result<Exit> {
     let name = &job.settings.name;
     let mut run = Run { watch, judges: Some(Arc::new(Judged(owned.archive.clone()))), ..job.run()? };
+    run.fetch.own_addresses = owned.listening.clone();
     if job.hands.contributors {
         run.others = Some(crate::contributors::others(owned, job.hands.only)?);
         if !owned.contributors.node(&owned.archive)?.is_open() {
@@ -194,9 +195,9 @@ fn work(owned: &Owned, job: &Job, watch: bool, tell: &mut dyn Tell) -> Result<Ex
     Ok(exit)
 }
 
-/// An answer that brought something, or says that nothing changed, or leads on.
+/// An answer that brought something, if not all of it, or says that nothing changed, or leads on.
 fn is_good(outcome: &str) -> bool {
-    outcome.len() == 3 && (outcome.starts_with('2') || outcome.starts_with('3'))
+    outcome == "cut-off" || outcome.len() == 3 && (outcome.starts_with('2') || outcome.starts_with('3'))
 }
 
 /// Connections are files: this process may have as many as the system lets it have.

@@ -39,6 +39,8 @@ pub struct Owned {
     pub archive: Arc<Archive>,
     pub crawls: Arc<Crawls>,
     pub portals: Portals,
+    /// Where this process listens: no crawl asks there.
+    pub listening: skep_fetch::Listening,
     pub text: Arc<Text>,
     pub changes: Arc<Changes>,
     pub sinks: Sinks,
@@ -104,6 +106,7 @@ pub fn as_owner(archive: Archive, work: impl FnOnce(&Owned) -> Result<Exit>) -> 
         archive,
         crawls: Arc::default(),
         portals: Portals::default(),
+        listening: skep_fetch::Listening::default(),
         text,
         changes,
         contributors: Contributors::default(),

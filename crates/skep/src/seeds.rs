@@ -14,8 +14,8 @@ const FILE_BYTES_MAX: u64 = 1 << 30;
 pub struct Seeds {
     /// In the form in which they are fetched, each once.
     pub urls: Vec<String>,
-    /// Hosts with the credentials that stood in their URLs.
-    pub credentials: Vec<(String, Credentials)>,
+    /// URLs with the credentials that stood in them.
+    pub credentials: Vec<(Url, Credentials)>,
 }
 
 /// Reads them. A word with `://` is a URL; else, if a file of this name is there, it is a file; else it is a URL whose scheme was not
@@ -70,7 +70,7 @@ fn read_lines(path: &Path, file: impl Read, seeds: &mut Seeds, seen: &mut HashSe
 fn add(word: &str, seeds: &mut Seeds, seen: &mut HashSet<String>) -> Result<()> {
     let (url, credentials) = url(word)?;
     if let Some(credentials) = credentials {
-        seeds.credentials.push((url.host_name().to_owned(), credentials));
+        seeds.credentials.push((url.clone(), credentials));
     }
     if seen.insert(url.as_str().to_owned()) {
         seeds.urls.push(url.as_str().to_owned());

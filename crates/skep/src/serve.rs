@@ -321,6 +321,7 @@ fn begin(owned: &Owned, job: &Job, mut settings: Settings) -> Result<(Serving, V
         }
         other => Failure::new(other.to_string()),
     })?;
+    [Some(serving.address()), serving.proxy_address()].into_iter().flatten().for_each(|at| owned.listening.add(at));
     if let Some(node) = &node {
         node.open(true);
         let plain = job.tls.is_none() && !serving.address().ip().is_loopback();

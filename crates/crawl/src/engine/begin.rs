@@ -72,6 +72,7 @@ impl<'t> Engine<'t> {
             others: run.others,
             leading: sharing.as_ref().map(Sharing::leading),
             stopping: false.into(),
+            hears_again: false.into(),
         });
         let mut hands = Vec::new();
         let mut threads = Vec::new();
@@ -89,6 +90,8 @@ impl<'t> Engine<'t> {
             concurrency: settings.concurrency.min(places),
             own_concurrency: settings.concurrency.min(places),
             bundle_urls_max: BUNDLE_URLS_MAX,
+            late_ms: shared.fetch.limits.exchange_ms_max(),
+            pace: settings.pace.allowed(false),
             locate_first: true,
             backoff_permille: run.patience.scale_permille,
             ..Config::default()
@@ -132,6 +135,7 @@ impl<'t> Engine<'t> {
             trouble: None,
             sharing,
         };
+        engine.judge_again()?;
         engine.begin_watch();
         engine.wake_hosts()?;
         Ok(engine)
@@ -139,7 +143,7 @@ impl<'t> Engine<'t> {
 }
 
 /// Bundles for which there are descriptors: a connection and a file each, beside what archive, registry and look-ups need.
-fn places() -> u32 {
+pub(super) fn places() -> u32 {
     let limit = rustix::process::getrlimit(rustix::process::Resource::Nofile).current.unwrap_or(u64::MAX);
     u32::try_from(limit.saturating_sub(FILES_RESERVED) / 2).unwrap_or(u32::MAX).max(1)
 }

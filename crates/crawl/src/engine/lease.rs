@@ -2,6 +2,7 @@
 
 use std::collections::HashMap;
 
+use skep_page::LinkKind;
 use skep_schedule::{Bundle, BundleReport, BundleUrl, Event as Told, GaveUp, HostId, LeaseId, Pace};
 use skep_url::Url;
 
@@ -16,6 +17,7 @@ use crate::outcome::Outcome;
 use crate::progress::Event;
 use crate::records::Encoders;
 use crate::registry::{self, State, Taken};
+use crate::rules::Refusal;
 use crate::traps::Turn;
 use crate::worker::Errand;
 
@@ -31,11 +33,11 @@ impl Engine<'_> {
         deadline_ms: u64,
     ) -> Result<()> {
         let known = self.ledger.registry.host(registry::HostId(host.0))?;
-        let max = (urls_max as usize).min(self.budget_left());
+        let max = (urls_max as usize).min(self.budget_left()).min(self.site_left(&known));
         if max == 0 {
             self.held.insert(known.id); // what is out may be all that the budget allows
         }
-        let taken = match self.held.contains(&known.id) || !self.leads(&known) || self.is_spent(&known) {
+        let taken = match self.held.contains(&known.id) || !self.leads(&known) {
             true => Vec::new(),
             false => self.take(&known, max)?,
         };
@@ -69,7 +71,9 @@ impl Engine<'_> {
         }
         self.out_entries += entries.len();
         let slice = self.note_bundle(&known);
-        self.out.insert(lease, Out { host, entries, ended: false, slice });
+        let settings = self.shared.settings();
+        let counted = settings.bounded(name_of(&known.key), &known.site).map(|(name, _)| name.to_owned()).collect();
+        self.out.insert(lease, Out { host, entries, ended: false, slice, counted });
         let bundle = Bundle { lease, host: known.key, site: known.site, urls, pace, not_before_ms, deadline_ms };
         self.give(Errand::Bundle(bundle, parsed))
     }
@@ -80,6 +84,15 @@ impl Engine<'_> {
         let site = site_id(&host.site);
         let (mut go, mut later, any) = (Vec::with_capacity(waiting.len()), Vec::new(), !waiting.is_empty());
         for taken in waiting {
+            if let Err(refusal) = self.judge(&taken) {
+                // What was visited before the rules changed stays visited.
+                let state = match taken.outcome {
+                    State::Queued => State::Refused { rule: refusal as u16 },
+                    outcome => outcome,
+                };
+                self.ledger.registry.set_state(taken.entry, state)?;
+                continue;
+            }
             match self.ledger.traps.gate(&taken.url, site, Hops::unpack(taken.depth).depth) {
                 Turn::Go => self.go(taken, &mut go)?,
                 Turn::Later => later.push(taken),
@@ -98,6 +111,15 @@ impl Engine<'_> {
             self.ledger.registry.set_state(taken.entry, State::Queued)?;
         }
         Ok(go)
+    }
+
+    /// Whether the rules as they are now still take in what earlier ones did. What another node sent was judged where it came in.
+    fn judge(&mut self, taken: &Taken) -> std::result::Result<(), Refusal> {
+        let kind = LinkKind::ALL.get(usize::from(taken.kind)).copied().unwrap_or(LinkKind::Anchor);
+        match self.ledger.rules(self.crawl).filter(|_| self.sharing.is_none()) {
+            Some(rules) => rules.judge(&taken.url, kind, Hops::unpack(taken.depth)),
+            None => Ok(()),
+        }
     }
 
     /// It may be visited, if it is a URL at all.
@@ -126,15 +148,19 @@ impl Engine<'_> {
         }
     }
 
-    /// The budget of the host's site is spent: what waits there is parked until somebody raises it.
-    fn is_spent(&mut self, host: &registry::Host) -> bool {
+    /// URLs that the budgets of the host and its site allow, beside those that are out.
+    fn site_left(&self, host: &registry::Host) -> usize {
         let settings = self.shared.settings();
-        let Some(section) = settings.site.get(name_of(&host.key)).or_else(|| settings.site.get(&host.site)) else {
-            return false;
-        };
-        let spent = section.pages.is_some_and(|pages| u64::from(host.conduct.pages) >= pages)
-            || section.bytes.is_some_and(|bytes| host.conduct.bytes >= bytes);
-        spent && self.ledger.registry.drop_waiting(host.id, State::Parked { budget: 1 }).is_ok()
+        let left = settings.bounded(name_of(&host.key), &host.site).map(|(name, section)| {
+            let spent = self.ledger.spent(self.crawl, name);
+            let out = self.out.values().filter(|out| out.counted.iter().any(|counted| counted == name));
+            let out: usize = out.map(|out| out.entries.len()).sum();
+            match section.bytes.is_some_and(|bytes| spent.bytes >= bytes) {
+                true => 0,
+                false => section.pages.map_or(u64::MAX, |pages| pages.saturating_sub(spent.pages + out as u64)),
+            }
+        });
+        usize::try_from(left.min().unwrap_or(u64::MAX)).unwrap_or(usize::MAX)
     }
 
     /// Gives work to the next worker.

@@ -1,5 +1,6 @@
 //! What a crawl does beside visiting: budgets, checkpoints, progress, changed settings, room on the disk. Each at its time.
 
+use std::sync::atomic::Ordering;
 use std::sync::{Arc, PoisonError};
 use std::time::{Duration, Instant};
 
@@ -8,9 +9,11 @@ use skep_schedule::outage::Cause;
 use skep_schedule::{AddressKey, Event as Told, HostId};
 
 use super::Engine;
+use super::begin::places;
 use crate::error::{Error, Result};
 use crate::ledger::name_of;
 use crate::limits::{CHECKPOINT_BYTES, CHECKPOINT_LINKS, CHECKPOINT_MS, LOOK_AROUND_MS, PROGRESS_MS};
+use crate::memo;
 use crate::progress::{Ending, Event, Progress};
 use crate::settings::Settings;
 use crate::worker::Errand;
@@ -33,7 +36,9 @@ impl Engine<'_> {
         if !self.watches && settings.pages.is_some_and(|pages| counts.visited_in_pass >= pages) {
             self.stop(Ending::Budget("pages"));
         }
-        if settings.bytes.is_some_and(|bytes| self.counters.bytes >= bytes) {
+        // A watch has no passes: what it took in this run counts.
+        let taken = if self.watches { self.counters.bytes } else { self.ledger.spent(self.crawl, memo::ALL).bytes };
+        if settings.bytes.is_some_and(|bytes| taken >= bytes) {
             self.stop(Ending::Budget("bytes"));
         }
         if settings.time_ms.is_some_and(|ms| self.begun.elapsed() >= Duration::from_millis(ms)) {
@@ -105,6 +110,7 @@ impl Engine<'_> {
                 self.offline = Some(since);
                 let why = match cause {
                     Cause::Silence => "the network seems to be down",
+                    Cause::Barred => "the proxy cannot be reached, or wants other credentials",
                     Cause::Portal(_) => {
                         "the network answers for every site with one page, as those of hotels do before a log-in"
                     }
@@ -183,6 +189,9 @@ impl Engine<'_> {
         *self.shared.settings.lock().unwrap_or_else(PoisonError::into_inner) = settings.clone();
         self.ledger.set_rules(settings.clone())?;
         self.watch_otherwise()?;
+        self.judge_again()?;
+        let (concurrency, pace) = (settings.concurrency.min(places()), settings.pace.allowed(false));
+        self.step(Told::Configured { concurrency, pace })?;
         if self.sharing.is_some() {
             self.hear_seeds_led()?;
         } else {
@@ -204,6 +213,15 @@ impl Engine<'_> {
             self.ledger.touch(host);
         }
         (self.tell)(Event::Note { text: "the crawl's settings were changed and are used from now on".into() });
+        Ok(())
+    }
+
+    /// What earlier rules of the crawl refused is judged by those of now; what waits is judged when its turn comes.
+    pub(super) fn judge_again(&mut self) -> Result<()> {
+        if self.ledger.judge_again(self.crawl)? {
+            self.checkpoint()?;
+        }
+        self.shared.hears_again.store(self.ledger.hears_again(self.crawl), Ordering::Relaxed);
         Ok(())
     }
 

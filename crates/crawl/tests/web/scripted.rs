@@ -11,8 +11,13 @@ pub struct Said {
     pub close: bool,
 }
 
-/// Listens until the process ends; each connection has a thread.
+/// Listens until the process ends; each connection has a thread. The answer is told the path.
 pub fn start(answer: impl Fn(&str) -> Said + Send + Sync + 'static) -> SocketAddr {
+    start_hearing(move |head| answer(head.split(' ').nth(1).unwrap_or_default()))
+}
+
+/// The same; the answer is told the whole head of the request.
+pub fn start_hearing(answer: impl Fn(&str) -> Said + Send + Sync + 'static) -> SocketAddr {
     let listener = TcpListener::bind("127.0.0.1:0").expect("a port");
     let address = listener.local_addr().expect("an address");
     let answer = Arc::new(answer);
@@ -26,8 +31,8 @@ pub fn start(answer: impl Fn(&str) -> Said + Send + Sync + 'static) -> SocketAdd
 }
 
 fn serve(mut stream: TcpStream, answer: &(impl Fn(&str) -> Said + ?Sized)) {
-    while let Some(path) = request(&mut stream) {
-        let said = answer(&path);
+    while let Some(head) = request(&mut stream) {
+        let said = answer(&head);
         if stream.write_all(&said.bytes).is_err() {
             return;
         }
@@ -40,7 +45,7 @@ fn serve(mut stream: TcpStream, answer: &(impl Fn(&str) -> Said + ?Sized)) {
     }
 }
 
-/// The path of the next request.
+/// The head of the next request.
 fn request(stream: &mut TcpStream) -> Option<String> {
     let (mut head, mut byte) = (Vec::new(), [0]);
     while !head.ends_with(b"\r\n\r\n") {
@@ -49,7 +54,7 @@ fn request(stream: &mut TcpStream) -> Option<String> {
         }
         head.push(byte[0]);
     }
-    String::from_utf8_lossy(&head).split(' ').nth(1).map(str::to_owned)
+    Some(String::from_utf8_lossy(&head).into_owned())
 }
 
 /// A page that links to these paths.

@@ -102,7 +102,7 @@ impl Dns {
         let bare = proxy.host.trim_start_matches('[').trim_end_matches(']');
         let addresses = match bare.parse::<IpAddr>() {
             Ok(address) => vec![address],
-            Err(_) => self.resolve(&proxy.host, &Gate::new(true, &[]), wait_ms).await?.addresses,
+            Err(_) => self.resolve(&proxy.host, &Gate::open(), wait_ms).await?.addresses,
         };
         Ok(addresses.into_iter().map(|address| SocketAddr::new(address, proxy.port)).collect())
     }
@@ -150,7 +150,7 @@ impl Dns {
             let host = url.host_name().to_owned();
             return Ok(Resolved { host, addresses: vec![address], text: String::new(), from_cache: true });
         }
-        self.resolve(url.host_name(), &Gate::new(true, &[]), wait_ms).await
+        self.resolve(url.host_name(), &Gate::open(), wait_ms).await
     }
 
     fn cache(&self) -> MutexGuard<'_, Cache> {

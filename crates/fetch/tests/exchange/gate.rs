@@ -61,7 +61,7 @@ async fn our_own_listeners_are_never_asked() {
     let server = Server::always("HTTP/1.1 200 OK\r\nContent-Length: 0\r\n\r\n");
     for own in [server.address, format!("0.0.0.0:{}", server.address.port()).parse().unwrap()] {
         let mut settings = server.settings();
-        settings.own_addresses = vec![own];
+        settings.own_addresses.add(own);
         settings.own_hosts = vec!["a.test".to_owned()];
         let exchange = get(settings, &server.url("/")).await;
         assert_eq!(exchange.fault, Some(Fault::OwnAddress), "{own}");

@@ -68,6 +68,10 @@ async fn http_proxies_that_do_not_lead_through() {
         let proxy = Server::once(answer);
         assert_eq!(fault(&get(through("http://", &proxy), &url("https://example.org/")).await), wanted);
     }
+    let wants_another = Server::once("HTTP/1.1 407 Proxy Authentication Required\r\nContent-Length: 4\r\n\r\nwho?");
+    let exchange = get(through("http://", &wants_another), &url("http://example.org/")).await;
+    assert_eq!(fault(&exchange), "proxy-credentials");
+    assert!(exchange.response.is_empty(), "it is no answer of the server's");
     let mut settings = Settings::new("x");
     settings.proxy = Some("http://127.0.0.1:1".parse().unwrap());
     assert_eq!(fault(&get(settings, &url("http://example.org/")).await), "proxy-unreachable");

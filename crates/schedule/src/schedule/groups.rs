@@ -33,7 +33,7 @@ pub(super) struct HostState {
     pub asked: bool,
 }
 
-/// What an operator said about a host; kept also while nothing of it waits.
+/// What an operator said about a host that does not hold for all; kept also while nothing of it waits.
 #[derive(Clone, Copy, Debug, Default)]
 pub(super) struct Wish {
     pace: Option<Pace>,
@@ -186,7 +186,8 @@ impl Schedule {
     }
 
     pub(super) fn set_pace(&mut self, id: HostId, pace: Pace) {
-        self.wish(id, |wish| wish.pace = Some(pace));
+        let usual = self.config.pace;
+        self.wish(id, |wish| wish.pace = Some(pace).filter(|pace| *pace != usual));
         let Some(host) = self.hosts.get(&id).copied() else { return };
         let (from, was_linked) = (self.group_of(id, &host), host.linked);
         if was_linked {
@@ -448,5 +449,24 @@ impl Schedule {
     /// Is the group waiting for an address?
     pub(super) fn is_blocked(&self, group: Group) -> bool {
         self.groups.get(&group).is_some_and(|state| state.place == Place::Blocked)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::schedule::{Config, Event};
+
+    #[test]
+    fn what_holds_for_all_is_not_remembered_for_each() {
+        let mut schedule = Schedule::new(Config { pace: Pace::Fixed(2_000), ..Config::default() });
+        for host in 0..100 {
+            schedule.step(Event::Pace { host: HostId(host), pace: Pace::Fixed(2_000) }, 0, &mut Vec::new());
+        }
+        assert!(schedule.wishes.is_empty());
+        schedule.step(Event::Pace { host: HostId(1), pace: Pace::Polite }, 0, &mut Vec::new());
+        assert_eq!(schedule.wishes.len(), 1);
+        schedule.step(Event::Pace { host: HostId(1), pace: Pace::Fixed(2_000) }, 0, &mut Vec::new());
+        assert!(schedule.wishes.is_empty());
     }
 }

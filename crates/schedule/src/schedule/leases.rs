@@ -14,7 +14,8 @@ pub(super) struct Lease {
     pub group: Group,
     /// The address it is counted on.
     pub address: AddressKey,
-    pub deadline_ms: u64,
+    /// Whoever has not come back by then is not waited for.
+    pub lapses_ms: u64,
 }
 
 impl Schedule {
@@ -77,8 +78,9 @@ impl Schedule {
         if address.is_known() {
             *self.in_flight.entry(address).or_insert(0) += 1;
         }
-        self.leases.insert(lease, Lease { host: id, group, address, deadline_ms });
-        self.deadlines.insert((deadline_ms, lease));
+        let lapses_ms = deadline_ms.saturating_add(self.config.late_ms);
+        self.leases.insert(lease, Lease { host: id, group, address, lapses_ms });
+        self.deadlines.insert((lapses_ms, lease));
         out.push(Order::Lease { lease, host: id, urls_max, pace: host.pace, not_before_ms: self.now_ms, deadline_ms });
 
         self.turn_past(group, id);
@@ -208,14 +210,14 @@ impl Schedule {
     /// Leases that are over without a word. The site is given out again one gap later: whoever had it may have been there to
     /// the last moment.
     pub(super) fn lapse(&mut self, out: &mut Vec<Order>) {
-        while let Some((deadline_ms, id)) = self.deadlines.first().copied().filter(|(at, _)| *at <= self.now_ms) {
+        while let Some((lapses_ms, id)) = self.deadlines.first().copied().filter(|(at, _)| *at <= self.now_ms) {
             let Some(lease) = self.take_back(id) else { return };
             if let Some(state) = self.groups.get_mut(&lease.group) {
                 let gap_ms = match lease.group {
                     Group::Own(_) => 0,
                     Group::Site(_) => u64::from(state.gap_ms).max(limits::SITE_GAP_MS_MIN),
                 };
-                state.next_ms = state.next_ms.max(deadline_ms.saturating_add(gap_ms));
+                state.next_ms = state.next_ms.max(lapses_ms.saturating_add(gap_ms));
             }
             self.place(lease.group);
             self.relink(lease.host);
@@ -231,7 +233,7 @@ impl Schedule {
     /// Takes a lease off every account. Its group is nowhere afterwards.
     fn take_back(&mut self, id: LeaseId) -> Option<Lease> {
         let lease = self.leases.remove(&id)?;
-        self.deadlines.remove(&(lease.deadline_ms, id));
+        self.deadlines.remove(&(lease.lapses_ms, id));
         self.lift(lease.group);
         if let Some(state) = self.groups.get_mut(&lease.group) {
             state.out = state.out.saturating_sub(1);

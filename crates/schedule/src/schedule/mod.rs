@@ -69,7 +69,14 @@ pub enum Event {
         /// The time.
         until_ms: u64,
     },
-    /// An operator's pace for a host; kept as long as the schedule lives, as is [`Event::Pause`].
+    /// What counts for all, from now on.
+    Configured {
+        /// Leases out at once, also on one own host without pace.
+        concurrency: u32,
+        /// The pace of hosts for which nothing else is said. Those that are known keep theirs.
+        pace: Pace,
+    },
+    /// An operator's pace for a host; kept as long as the schedule lives where it differs from that of all, as is [`Event::Pause`].
     Pace {
         /// The host.
         host: HostId,
@@ -213,8 +220,10 @@ pub struct Config {
     pub address_in_flight_max: u16,
     /// URLs in one bundle.
     pub bundle_urls_max: u32,
-    /// How long a lease lasts.
+    /// How long a lease lasts: nothing is begun afterwards.
     pub lease_ms: u64,
+    /// How much longer what was begun under it may take. Until then nobody else is sent to the site.
+    pub late_ms: u64,
     /// The pace of hosts for which nothing else is said.
     pub pace: Pace,
     /// When this schedule began: every site counts as just visited then, so that a restart never hurries anyone.
@@ -237,6 +246,7 @@ impl Default for Config {
             address_in_flight_max: limits::ADDRESS_IN_FLIGHT_MAX,
             bundle_urls_max: limits::BUNDLE_URLS_MAX,
             lease_ms: limits::LEASE_MS,
+            late_ms: 0,
             pace: Pace::Polite,
             started_ms: 0,
             first_gap_ms: limits::SITE_GAP_MS_MIN,
@@ -330,6 +340,7 @@ impl Schedule {
             Event::Located { host, address } => self.located(host, address, out),
             Event::Finished { lease, report } => self.finished(lease, &report, out),
             Event::Parked { site, until_ms } => self.park(site, until_ms),
+            Event::Configured { concurrency, pace } => self.configure(concurrency, pace),
             Event::Pace { host, pace } => self.set_pace(host, pace),
             Event::Priority { site, priority } => self.set_priority(site, priority),
             Event::Pause { host } => self.set_paused(host, true),
@@ -347,6 +358,15 @@ impl Schedule {
         self.rouse();
         self.give(out);
         self.wake(event == Event::Tick, out);
+    }
+
+    fn configure(&mut self, concurrency: u32, pace: Pace) {
+        let concurrency = concurrency.max(1);
+        self.config.pace = pace;
+        self.config.own_concurrency = concurrency.min(u32::from(u16::MAX));
+        if concurrency != self.config.concurrency {
+            (self.config.concurrency, self.limit) = (concurrency, concurrency);
+        }
     }
 
     /// May one more lease go out?

@@ -294,8 +294,10 @@ impl Wishes {
         self.change(&mut settings)?;
         settings.check().map_err(|error| explained(error, &settings))?;
         let mut fetch = self.fetch()?;
+        let in_clear = in_clear(&fetch.headers, &settings.seeds);
+        fetch.headers.extend(in_clear);
         fetch.headers.extend(
-            seeds.credentials.iter().map(|(host, credentials)| Header::from(HeaderRule::basic(host, credentials))),
+            seeds.credentials.iter().map(|(url, credentials)| Header::from(HeaderRule::basic(url, credentials))),
         );
         Ok(Job { settings, fetch, each, text: false, hands: Default::default(), network: false })
     }
@@ -480,6 +482,24 @@ fn contact(text: &str) -> Result<String> {
     }
     Err(Failure::new(format!("{text:?} is no contact"))
         .hint("--contact https://example.org/about-our-crawl or --contact crawl@example.org"))
+}
+
+/// Secrets for a host without a scheme go over https; where a seed of that host is plain http, they are meant for that server, too.
+fn in_clear(headers: &[Header], seeds: &[String]) -> Vec<Header> {
+    let mut more: Vec<Header> = Vec::new();
+    for header in headers.iter().filter(|header| header.host.as_ref().is_some_and(|host| !host.contains("://"))) {
+        let secure = HeaderRule::new(header.host.as_deref(), &header.name, &header.value);
+        for seed in seeds.iter().filter_map(|seed| Url::parse(seed).ok()).filter(|seed| !seed.is_https()) {
+            // The same name and port over https: then the rule is about this server.
+            let over_https = Url::parse(&skep_fetch::origin(&seed).replacen("http://", "https://", 1));
+            let host = Some(skep_fetch::origin(&seed));
+            let is_new = more.iter().all(|known| (&known.host, &known.name) != (&host, &header.name));
+            if is_new && !secure.matches(&seed) && over_https.is_ok_and(|url| secure.matches(&url)) {
+                more.push(Header { host, ..header.clone() });
+            }
+        }
+    }
+    more
 }
 
 /// `NAME: VALUE` or `HOST NAME: VALUE`.

@@ -72,7 +72,8 @@ fn run(owned: &Owned, node: &Node, crawl: &Crawl, fetch: &Fetch, hands: Hands) -
     let judges = Some(Arc::new(Judged(owned.archive.clone())) as Arc<dyn skep_crawl::Judges>);
     // What this node leads it hands out; what comes back is kept here, where the slice is led.
     let others = hands.contributors.then(|| crate::contributors::others(owned, hands.only)).transpose()?;
-    let run = Run { judges, others, share: Some(node.glue.share()), ..job.run()? };
+    let mut run = Run { judges, others, share: Some(node.glue.share()), ..job.run()? };
+    run.fetch.own_addresses = owned.listening.clone();
     let running = owned.crawls.begin(&crawl.name)?;
     crate::crawl::raise_open_files();
     node.glue.begins(&crawl.name, &running.control);

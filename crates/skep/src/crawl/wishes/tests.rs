@@ -187,11 +187,23 @@ fn a_file_says_what_flags_say_and_flags_win() {
 }
 
 #[test]
+fn a_secret_for_a_host_goes_in_clear_only_to_a_seed_that_is_plain_http() {
+    let headers = |words: &[&str]| meant(words).unwrap().fetch.headers.into_iter().map(|header| header.host.unwrap());
+    let secret = ["--header", "a.test X-Key: 1"];
+    let with = |seeds: &[&'static str]| headers(&[seeds, &secret[..]].concat()).collect::<Vec<_>>();
+    assert_eq!(with(&["https://a.test/"]), ["a.test"]);
+    assert_eq!(with(&["http://b.test/"]), ["a.test"]);
+    assert_eq!(with(&["http://a.test:8080/", "http://a.test:8080/x"]), ["a.test", "http://a.test:8080"]);
+    let plain = ["http://a.test/", "--header", "a.test Accept-Language: de"];
+    assert_eq!(headers(&plain).collect::<Vec<_>>(), ["a.test"], "that goes there anyway");
+}
+
+#[test]
 fn credentials_in_a_seed_become_a_header_for_its_host() {
     let job = meant(&["https://me:secret@a.test/in/"]).unwrap();
     assert_eq!(job.settings.seeds, ["https://a.test/in/"]);
     let header = &job.fetch.headers[0];
-    assert_eq!((header.host.as_deref(), header.name.as_str()), (Some("a.test"), "Authorization"));
+    assert_eq!((header.host.as_deref(), header.name.as_str()), (Some("https://a.test:443"), "Authorization"));
     assert!(header.value.starts_with("Basic "));
 }
 
