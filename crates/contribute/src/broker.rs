@@ -11,6 +11,7 @@ use tokio::sync::{mpsc, oneshot};
 use tokio::task::LocalSet;
 
 use crate::limits::{PORTS, RECEIVE_BUFFER_BYTES};
+use crate::own_network::OwnNetwork;
 use crate::pipe::{self, Packets, Setup};
 
 /// What the fetcher asks for.
@@ -46,7 +47,12 @@ const OWN_NAMES: [&str; 7] = [".local", ".internal", ".home.arpa", ".lan", ".oni
 
 /// Whether the rules of its owner let a host be asked at all; the address is judged when it is known.
 pub fn is_refused(url: &Url, setup: &Setup) -> Option<Fault> {
-    if setup.allow_private {
+    is_refused_at(url, &PORTS, setup.allow_private)
+}
+
+/// The same for these ports.
+pub fn is_refused_at(url: &Url, ports: &[u16], allow_private: bool) -> Option<Fault> {
+    if allow_private {
         return None;
     }
     let host = url.host_name().trim_end_matches('.');
@@ -54,7 +60,7 @@ pub fn is_refused(url: &Url, setup: &Setup) -> Option<Fault> {
     if own {
         return Some(Fault::AddressRefused(skep_url::address::Class::Private));
     }
-    (!PORTS.contains(&url.port())).then(|| Fault::PortRefused(url.port()))
+    (!ports.contains(&url.port())).then(|| Fault::PortRefused(url.port()))
 }
 
 /// Runs the broker: the fetcher is at its standard input, main at its standard output.
@@ -65,7 +71,7 @@ pub async fn run() -> Result<(), String> {
     let Some(setup) = pipe::receive::<_, Setup>(&mut main).await.map_err(wrong)? else { return Ok(()) };
     let settings = Arc::new(settings(&setup)?);
     let dns = Arc::new(Dns::new(&settings).map_err(|error| error.to_string())?);
-    let fetcher = Fetcher::new(settings, dns).map_err(|error| error.to_string())?;
+    let fetcher = Fetcher::new(settings, dns.clone()).map_err(|error| error.to_string())?;
     let socket = rustix::io::dup(rustix::stdio::stdin()).map_err(|error| error.to_string())?;
     let packets = Rc::new(Packets::new(socket).map_err(wrong)?);
     let setup = Rc::new(setup);
@@ -73,8 +79,9 @@ pub async fn run() -> Result<(), String> {
         loop {
             match packets.receive::<Wanted>().await {
                 Ok(Some((wanted, _))) => {
-                    let (packets, fetcher, setup) = (packets.clone(), fetcher.clone(), setup.clone());
-                    tokio::task::spawn_local(async move { give(wanted, &packets, &fetcher, &setup).await });
+                    let (packets, fetcher) = (packets.clone(), fetcher.clone());
+                    let (dns, setup) = (dns.clone(), setup.clone());
+                    tokio::task::spawn_local(async move { give(wanted, &packets, &fetcher, &dns, &setup).await });
                 }
                 Ok(None) | Err(_) => return,
             }
@@ -89,11 +96,27 @@ pub async fn run() -> Result<(), String> {
     Ok(())
 }
 
-async fn give(wanted: Wanted, packets: &Packets, fetcher: &Fetcher, setup: &Setup) {
+/// How long a name may take.
+const NAME_MS: u64 = 10_000;
+
+/// Connects to what is not in the owner's own network: asked before anybody is, and of what it came to.
+async fn connect(url: &Url, fetcher: &Fetcher, dns: &Dns) -> Result<Connected, Fault> {
+    let own = OwnNetwork::look();
+    let refused = || Fault::AddressRefused(skep_url::address::Class::Private);
+    let found = dns.ahead(url, NAME_MS).await.map(|found| found.addresses).unwrap_or_default();
+    if found.into_iter().chain(url.address()).any(|address| own.holds(address)) {
+        return Err(refused());
+    }
+    let connected = fetcher.connect(url).await?;
+    if own.holds(connected.address.ip()) { Err(refused()) } else { Ok(connected) }
+}
+
+async fn give(wanted: Wanted, packets: &Packets, fetcher: &Fetcher, dns: &Dns, setup: &Setup) {
     let made = match Url::parse(&wanted.origin) {
         Ok(url) => match is_refused(&url, setup) {
             Some(fault) => Err(fault),
-            None => fetcher.connect(&url).await,
+            None if setup.allow_private => fetcher.connect(&url).await,
+            None => connect(&url, fetcher, dns).await,
         },
         Err(_) => Err(Fault::Request),
     };

@@ -8,17 +8,17 @@ use skep_url::Url;
 
 use crate::contributor::Main;
 use crate::fetcher::origin;
-use crate::limits::{LEASE_USED_PERCENT, ROBOTS_HOPS_MAX};
+use crate::limits::{BUNDLE_BYTES_MAX, CARRY_SECONDS, LEASE_USED_PERCENT, ROBOTS_HOPS_MAX};
 use crate::message::{Bundle, Fetched, ROBOTS, Task};
 use crate::meter::Asked;
 use crate::pipe::{Answered, Errand, Ruled};
-use crate::work::Part;
+use crate::work::{Part, Whose};
 
 /// No request begins when less than this is left of a lease.
 const RESERVE: Duration = Duration::from_millis(1_500);
 
 /// Carries a bundle; its results are on disk afterwards. `asked`: when the node was asked for it, before it can have been given.
-pub async fn carry(bundle: Bundle, asked: Instant, main: &Main) -> Result<(), String> {
+pub async fn carry(bundle: Bundle, whose: Whose, asked: Instant, main: &Main) -> Result<(), String> {
     let until = asked + Duration::from_millis(u64::from(bundle.lease_ms) * LEASE_USED_PERCENT / 100);
     let tasks = sensible(&bundle, main)?;
     let Some((_, first)) = tasks.first() else { return Ok(()) };
@@ -28,7 +28,7 @@ pub async fn carry(bundle: Bundle, asked: Instant, main: &Main) -> Result<(), St
     let is_open = place.open(&bundle, until).await;
     main.short.set(main.short.get() - counted);
     match is_open {
-        true => with_connection(&bundle, &tasks, until, &mut place).await,
+        true => with_connection(&bundle, whose, &tasks, until, &mut place).await,
         false => Ok(()), // the node gives it to others
     }
 }
@@ -133,13 +133,14 @@ fn doing(main: &Main, id: u64, what: &str) {
 
 async fn with_connection(
     bundle: &Bundle,
+    whose: Whose,
     tasks: &[(usize, Url)],
     until: Instant,
     place: &mut Place<'_>,
 ) -> Result<(), String> {
     let main = place.main;
     let kept = |error: std::io::Error| format!("results cannot be kept: {error}");
-    let mut part = main.work.begin(bundle.id).map_err(kept)?;
+    let mut part = main.work.begin(whose, bundle.id).map_err(kept)?;
     let done = through(bundle, tasks, until, place, &mut part).await;
     if part.is_empty() {
         part.abandon();
@@ -176,8 +177,7 @@ async fn through(
         let task = &bundle.urls[*number];
         let errand = errand(bundle, *number as u16, task);
         let Some(answered) = ask(bundle, url, errand, crawl_delay_ms, until, main).await? else { return Ok(()) };
-        keep(&answered, main, part)?;
-        if answered.stop {
+        if !keep(&answered, main, part)? || answered.stop {
             return Ok(());
         }
     }
@@ -215,9 +215,14 @@ async fn robots(
         if elsewhere {
             main.close(origin(&url));
         }
-        keep(&answered, main, part)?;
+        if !keep(&answered, main, part)? {
+            return Ok(None);
+        }
         match (answered.redirect, answered.rules) {
             (Some(to), _) => match Url::parse(&to) {
+                Ok(to) if main.meter.borrow().avoids(to.host_name()) => {
+                    return Err(format!("{} is avoided, as its owner wishes", to.host_name()));
+                }
                 // One connection at a time is this bundle's.
                 Ok(to) => {
                     if origin(&to) != origin(&url) {
@@ -261,18 +266,42 @@ async fn ask(
         tokio::time::sleep(Duration::from_millis(wait_ms.max(1)).min(until - now)).await;
     }
     let time_ms = main.time_ms();
+    // When the lease is over somebody else may ask the site: what is under way then is cut off.
+    let most_ms = u32::try_from(until.saturating_duration_since(Instant::now()).as_millis()).unwrap_or(u32::MAX);
+    let errand = Errand { most_ms, ..errand };
     let Some(mut answered) = main.fetch(errand).await else { return Err("the fetcher is gone".into()) };
     answered.fetched.time_ms = time_ms;
     let gap_ms = pace::gap_ms(&bundle.pace, crawl_delay_ms, u64::from(answered.fetched.took_ms));
     main.meter.borrow_mut().answered(&site, gap_ms, answered.cpu_ms, main.now_ms());
     main.pages.set(main.pages.get() + 1);
+    main.spend(answered.beside_bytes).await;
     Ok(Some(answered))
 }
 
-fn keep(answered: &Answered, main: &Main, part: &mut Part) -> Result<(), String> {
+/// Keeps what came, as far as there is room for it; false where nothing more is to be fetched for this bundle.
+fn keep(answered: &Answered, main: &Main, part: &mut Part) -> Result<bool, String> {
     if answered.refused {
         main.note(format!("refused by its owner's rules: {} ({})", answered.site, answered.fetched.fault));
     }
-    let fetched: &Fetched = &answered.fetched;
-    part.add(fetched, &answered.whole).map_err(|error| format!("results cannot be kept: {error}"))
+    let (bytes, room) = (answered.whole.len() as u64, room(main, part));
+    let kept = |kept: std::io::Result<()>| kept.map_err(|error| format!("results cannot be kept: {error}"));
+    if bytes <= room {
+        kept(part.add(&answered.fetched, &answered.whole))?;
+        return Ok(bytes < room);
+    }
+    // Where it is alone already there is never room for it: it is for the node itself. Else it goes out again.
+    if part.is_empty() {
+        kept(part.add(&Fetched { too_large: true, ..answered.fetched.clone() }, &[]))?;
+    }
+    Ok(false)
+}
+
+/// Bytes that may still be kept of a bundle: what is brought has to be carried in time, and lies on the owner's disk meanwhile.
+fn room(main: &Main, part: &Part) -> u64 {
+    let meter = main.meter.borrow();
+    let wishes = meter.wishes();
+    let carried = if wishes.rate == 0 { u64::MAX } else { wishes.rate.saturating_mul(CARRY_SECONDS) };
+    let most = carried.min(if part.is_empty() { u64::MAX } else { BUNDLE_BYTES_MAX });
+    let on_disk = wishes.disk_bytes.saturating_sub(main.work.bytes());
+    most.saturating_sub(part.bytes()).min(on_disk)
 }

@@ -3,7 +3,7 @@
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
-use skep_fetch::Brought as Source;
+use skep_fetch::{Brought as Source, Exchange};
 use skep_schedule::BundleUrl;
 use skep_url::Url;
 
@@ -14,7 +14,7 @@ use crate::limits::{ALIKE_HOSTS, OURS_MAX};
 use crate::message::{self, Digest, Fetched, How, ROBOTS};
 use crate::node::{Node, State, hash};
 use crate::seen;
-use crate::trust::{Key, Network, Place, View};
+use crate::trust::{Key, Network, Place, View, is_turned_away};
 
 /// Who looked, and from where.
 #[derive(Clone, Debug)]
@@ -56,6 +56,8 @@ pub struct Said {
     pub known: Option<[u8; 20]>,
     /// When, by our clock.
     pub time_ms: i64,
+    /// It is a known page: whoever is alone with it has not looked.
+    pub is_known_page: bool,
     /// How it is asked for a second time: conditionally, where the first one was told that nothing changed.
     pub ask: BundleUrl,
 }
@@ -73,8 +75,8 @@ impl Said {
     /// What another one saw; a keyed digest stays one.
     pub fn raw(&self, fetched: &Fetched) -> View {
         match (fetched.status, self.known) {
-            (304, Some(known)) => View { status: 200, digest: Digest::Plain(known), text: 0, links: 0 },
-            _ => View { status: fetched.status, digest: fetched.digest, text: fetched.text, links: fetched.links },
+            (304, Some(known)) => View { status: 200, digest: Digest::Plain(known), ..View::default() },
+            _ => View::of(fetched),
         }
     }
 }
@@ -119,9 +121,10 @@ impl Opened {
             by_node: BTreeSet::new(),
             seen_elsewhere: BTreeSet::new(),
             vantages: BTreeMap::new(),
+            turned_away: (0, 0),
             is_partial: pages < asked,
             urls: held.fetched.len() as u64,
-            bytes: held.fetched.values().map(|fetched| fetched.length).sum(),
+            bytes: first.looked.1,
             bundle: held.bundle.clone(),
             first,
         };
@@ -158,17 +161,24 @@ impl Opened {
             Some(whole) => seen::exchange(whole),
             None => seen::bare(fetched, unchanged),
         };
+        // What an answer says that has no page is compared with nobody's: it is not kept.
+        let says_more = |exchange: &Exchange| exchange.head.as_ref().is_some_and(seen::has_headers);
+        let exchange = match exchange {
+            Some(exchange) if unchanged && fetched.status == 304 && says_more(&exchange) => seen::bare(fetched, true),
+            other => other,
+        };
         let Some(mut exchange) = exchange else { return };
         let known = held.known.get(number).and_then(Option::as_ref);
-        let mut view =
-            View { status: fetched.status, digest: fetched.digest, text: fetched.text, links: fetched.links };
+        let mut view = View::of(fetched);
         let mut keyed = known.filter(|_| unchanged).and_then(|known| known.keyed.as_ref().map(message::first));
         if let Some(known) = known.filter(|_| unchanged) {
             (view.status, view.digest) = (200, Digest::Plain(known.digest));
+            let head = exchange.head.as_ref().filter(|_| whole.is_some() && fetched.status != 304);
+            view.head = head.map_or(0, seen::headers);
         }
         if let Some(whole) = whole.filter(|_| !unchanged) {
             let (seen, digest) = seen::look(&url, &exchange, &How::THOROUGH);
-            (view.digest, view.text, view.links) = (digest, seen.text, seen.links);
+            (view.digest, view.text, view.links, view.head) = (digest, seen.text, seen.links, seen.head);
             let body = whole.response.get(whole.head_bytes as usize..).unwrap_or_default();
             keyed = Some(message::keyed(&held.nonce, &seen::payload(exchange.head.as_ref(), body)));
         }
@@ -180,8 +190,10 @@ impl Opened {
         {
             self.pages.push((name.clone(), digest));
         }
-        // Its network may be in trouble, and not the host. And what the archive has not is shown to nobody before another has seen it.
-        if fetched.status == 0 || known.is_none() && (200..300).contains(&fetched.status) {
+        // Its network may be in trouble, and not the host; whoever does not look may say that he was turned away. What the archive has not is
+        // shown to nobody before another has seen it, and by the rules of a host all of it is visited.
+        let is_new = known.is_none() && (200..300).contains(&fetched.status);
+        if is_turned_away(fetched.status) || is_new || fetched.number >= ROBOTS {
             self.odd.push(name.clone());
         }
         // A clock that is off moves nothing out of the time in which it can have been.
@@ -193,7 +205,8 @@ impl Opened {
             last_modified: validators.and_then(|ask| ask.last_modified.clone()),
             ..BundleUrl::default()
         };
-        let said = Said { view, keyed, unchanged, known: known.map(|known| known.digest), time_ms, ask };
+        let known = known.map(|known| known.digest);
+        let said = Said { view, keyed, unchanged, known, time_ms, is_known_page: false, ask };
         self.case.said.insert(name, said);
         exchange.brought = Some(Source { time_ms, by: by.to_owned(), confirmed: false, seen_elsewhere: false });
         self.case.exchanges.push((url, exchange));
@@ -205,10 +218,11 @@ impl Opened {
         if fetched.status != 200 || known_pages::is_right(secret, &fetched.digest, &held.nonce, now_ms) {
             return;
         }
-        let view = View { status: 200, digest: Digest::Plain([0xff; 20]), text: fetched.text, links: fetched.links };
+        let view = View { status: 200, digest: Digest::Plain([0xff; 20]), ..View::of(fetched) };
         let ask = BundleUrl { url: ask.url.clone(), ..BundleUrl::default() };
         self.odd.push(ask.url.clone());
-        let said = Said { view, keyed: None, unchanged: false, known: None, time_ms: now_ms, ask };
+        let (time_ms, is_known_page) = (now_ms, true);
+        let said = Said { view, keyed: None, unchanged: false, known: None, time_ms, is_known_page, ask };
         self.case.said.insert(said.ask.url.clone(), said);
     }
 

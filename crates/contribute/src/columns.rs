@@ -2,8 +2,8 @@
 //!
 //! ```text
 //! numbers (each less the one before) | statuses | times (each less the one before) | durations | lengths |
-//! kinds: 0 no digest, 1 SHA-1, 2 keyed, 3 short, and 4 more where text and links are told | SHA-1, 20 each | keyed, 16 each | short, 8 each |
-//! texts, 8 each | links, 8 each | media types | addresses | too large |
+//! kinds: 0 no digest, 1 SHA-1, 2 keyed, 3 short, and 4 more where text, links and headers are told | SHA-1, 20 each | keyed, 16 each |
+//! short, 8 each | texts, 8 each | links, 8 each | heads, 8 each | media types | addresses | too large |
 //! and, for those that have one, their place and: URL | fault
 //! ```
 
@@ -33,6 +33,8 @@ struct Columns {
     texts: Vec<u8>,
     #[serde(with = "blob")]
     links: Vec<u8>,
+    #[serde(with = "blob")]
+    heads: Vec<u8>,
     mimes: Vec<String>,
     addresses: Vec<Option<IpAddr>>,
     too_large: Vec<bool>,
@@ -40,7 +42,7 @@ struct Columns {
     faults: Vec<(u16, String)>,
 }
 
-/// Text and links are told.
+/// Text, links and headers are told.
 const THOROUGH: u8 = 4;
 
 pub fn serialize<S: Serializer>(results: &[Fetched], out: S) -> Result<S::Ok, S::Error> {
@@ -69,10 +71,11 @@ pub fn serialize<S: Serializer>(results: &[Fetched], out: S) -> Result<S::Ok, S:
                 3
             }
         };
-        if fetched.text != 0 || fetched.links != 0 {
+        if fetched.text != 0 || fetched.links != 0 || fetched.head != 0 {
             kind |= THOROUGH;
             columns.texts.extend_from_slice(&fetched.text.to_le_bytes());
             columns.links.extend_from_slice(&fetched.links.to_le_bytes());
+            columns.heads.extend_from_slice(&fetched.head.to_le_bytes());
         }
         columns.kinds.push(kind);
         columns.mimes.push(fetched.mime.clone());
@@ -97,7 +100,8 @@ impl Columns {
     fn rows(self) -> Option<Vec<Fetched>> {
         let count = self.numbers.len();
         let (mut plain, mut keyed) = (Pieces(&self.plain), Pieces(&self.keyed));
-        let (mut short, mut texts, mut links) = (Pieces(&self.short), Pieces(&self.texts), Pieces(&self.links));
+        let (mut short, mut texts) = (Pieces(&self.short), Pieces(&self.texts));
+        let (mut links, mut heads) = (Pieces(&self.links), Pieces(&self.heads));
         let fits = [self.statuses.len(), self.times.len(), self.took.len(), self.lengths.len(), self.kinds.len()]
             .into_iter()
             .chain([self.mimes.len(), self.addresses.len(), self.too_large.len()])
@@ -112,10 +116,11 @@ impl Columns {
             number = number.wrapping_add(self.numbers[place]);
             time_ms = time_ms.wrapping_add(self.times[place]);
             let kind = self.kinds[place];
-            let (text, links) = match kind & THOROUGH != 0 {
-                true => (u64::from_le_bytes(texts.next()?), u64::from_le_bytes(links.next()?)),
-                false => (0, 0),
+            let told = |column: &mut Pieces<'_>| match kind & THOROUGH != 0 {
+                true => column.next().map(u64::from_le_bytes),
+                false => Some(0),
             };
+            let (text, links, head) = (told(&mut texts)?, told(&mut links)?, told(&mut heads)?);
             rows.push(Fetched {
                 number,
                 url: String::new(),
@@ -133,6 +138,7 @@ impl Columns {
                 },
                 text,
                 links,
+                head,
                 mime,
                 address: self.addresses[place],
                 too_large: self.too_large[place],
@@ -144,7 +150,7 @@ impl Columns {
         for (place, fault) in self.faults {
             rows.get_mut(usize::from(place))?.fault = fault;
         }
-        let all = [plain, keyed, short, texts, links].iter().all(|column| column.0.is_empty());
+        let all = [plain, keyed, short, texts, links, heads].iter().all(|column| column.0.is_empty());
         all.then_some(rows)
     }
 }
@@ -186,6 +192,7 @@ mod tests {
                 digest: *digest,
                 text: if at == 4 { 0 } else { u64::MAX - at as u64 },
                 links: if at == 4 { 0 } else { at as u64 },
+                head: if at == 4 { 0 } else { 7 + at as u64 },
                 address: (at > 1).then(|| "2001:db8::1".parse().unwrap()),
                 too_large: at == 3,
                 ..Fetched::default()

@@ -11,6 +11,7 @@ use crate::judge::{Case, Opinion};
 use crate::limits::ROBOTS_HOPS_MAX;
 use crate::message::{self, Digest, Fetched, ROBOTS, Whole};
 use crate::seen;
+use crate::trust::Key;
 
 /// A bundle, offered or out or coming back.
 pub struct Held {
@@ -32,6 +33,8 @@ pub struct Held {
     pub purpose: Purpose,
     /// The last of its URLs is a known page with this secret, and not the offerer's.
     pub secret: Option<String>,
+    /// With whom it is.
+    pub with: Option<Key>,
     /// When it was given out, in milliseconds since 1970.
     pub given_ms: i64,
     /// For how long it may be with all who look at it.
@@ -87,6 +90,7 @@ impl Held {
             is_wanted: Box::new(|| true),
             purpose,
             secret: None,
+            with: None,
             given_ms: 0,
             lease_ms: 0,
             fetched: BTreeMap::new(),
@@ -116,6 +120,7 @@ impl Held {
             None => usize::from(fetched.number) < urls && fetched.url.is_empty() && self.is_as_asked(fetched),
             Some(hop) => {
                 usize::from(hop) < ROBOTS_HOPS_MAX
+                    && has_head(fetched)
                     && matches!(fetched.digest, Digest::None | Digest::Plain(_))
                     && self.robots.is_none()
                     && skep_url::Url::parse(&fetched.url).is_ok_and(|url| url.as_str() == fetched.url)
@@ -137,6 +142,7 @@ impl Held {
         let number = usize::from(fetched.number);
         let is = |list: &[bool]| list.get(number).copied().unwrap_or_default();
         match fetched.digest {
+            _ if is(&self.thorough) && !has_head(fetched) => false,
             Digest::None => true,
             Digest::Keyed(_) => is(&self.keyed),
             Digest::Plain(_) => !is(&self.keyed) && is(&self.thorough),
@@ -217,6 +223,11 @@ impl Held {
         let whole: usize = self.wholes.values().map(|whole| whole.response.len()).sum();
         (coming + whole) as u64
     }
+}
+
+/// Are its headers told, where there are some to be compared?
+fn has_head(fetched: &Fetched) -> bool {
+    fetched.head != 0 || matches!(fetched.status, 0 | 304)
 }
 
 /// Is the exchange what was said of it?

@@ -21,7 +21,8 @@ use tokio::sync::{Notify, mpsc, oneshot};
 use tokio::task::LocalSet;
 
 use crate::link::Link;
-use crate::meter::{Lately, Machine, Meter, Used, Wishes};
+use crate::message::Fetched;
+use crate::meter::{Asks, Lately, Machine, Meter, Used, Wishes};
 use crate::pipe::{self, Answered, Errand, Order, Setup, Told};
 use crate::turns;
 use crate::work::Work;
@@ -59,13 +60,16 @@ pub enum Ending {
 /// Everything that the tasks of main share.
 pub(crate) struct Main {
     pub meter: RefCell<Meter>,
+    /// As they were last written.
+    asks: RefCell<Asks>,
     pub lately: RefCell<Lately>,
     pub work: Work,
     pub zero: Instant,
     pub offset_ms: Cell<i64>,
     pub suffixes: Suffixes,
     orders: mpsc::UnboundedSender<Order>,
-    waiting: RefCell<HashMap<u32, oneshot::Sender<Answered>>>,
+    /// Who waits for the fetcher, and what he hears if it is gone.
+    waiting: RefCell<HashMap<u32, (oneshot::Sender<Answered>, Answered)>>,
     ticket: Cell<u32>,
     /// Bundles in hand, by number: host and what is being done.
     pub hand: RefCell<BTreeMap<u64, (String, String)>>,
@@ -81,7 +85,6 @@ pub(crate) struct Main {
     pub said: RefCell<String>,
     tell: Box<dyn Fn(&str)>,
     pub over: Notify,
-    leaving: Cell<bool>,
     folder: PathBuf,
 }
 
@@ -92,7 +95,7 @@ impl Main {
 
     /// By the node's clock.
     pub fn time_ms(&self) -> i64 {
-        skep_archive::system_clock() + self.offset_ms.get()
+        skep_archive::system_clock().saturating_add(self.offset_ms.get())
     }
 
     /// Something that its owner may want to know.
@@ -101,14 +104,21 @@ impl Main {
         self.lately.borrow_mut().say(line);
     }
 
-    /// Has the fetcher fetch something; `None` when it is gone.
+    /// Has the fetcher fetch something; `None` when it is gone for good.
     pub async fn fetch(&self, errand: Errand) -> Option<Answered> {
         let ticket = self.ticket.get().wrapping_add(1);
         self.ticket.set(ticket);
         let (answer, answered) = oneshot::channel();
-        self.waiting.borrow_mut().insert(ticket, answer);
+        self.waiting.borrow_mut().insert(ticket, (answer, unfetched(&errand)));
         self.orders.send(Order::Fetch(Errand { ticket, ..errand })).ok()?;
         answered.await.ok()
+    }
+
+    /// The fetcher is gone: what it had in hand is for the node itself.
+    fn gone(&self) {
+        for (_, (waiting, unfetched)) in std::mem::take(&mut *self.waiting.borrow_mut()) {
+            let _gave_up = waiting.send(unfetched);
+        }
     }
 
     /// The connection with a host is not needed any more.
@@ -116,21 +126,10 @@ impl Main {
         let _fetcher_is_gone = self.orders.send(Order::Close { origin });
     }
 
-    /// Waits until so many bytes may go over the line.
-    pub async fn spend(&self, mut bytes: u64) {
-        while bytes > 0 {
-            let taken = self.meter.borrow_mut().take(bytes, self.zero.elapsed().as_micros() as u64);
-            match taken {
-                Ok(taken) => bytes -= taken.min(bytes),
-                Err(until_us) => {
-                    let wait = until_us.saturating_sub(self.zero.elapsed().as_micros() as u64).max(1_000);
-                    tokio::time::sleep(Duration::from_micros(wait)).await;
-                    if self.leaving.get() || self.meter.borrow().why_not().is_some() {
-                        return;
-                    }
-                }
-            }
-        }
+    /// So many bytes have gone over the line: waits until they are paid for.
+    pub async fn spend(&self, bytes: u64) {
+        let until_us = self.meter.borrow_mut().spent(bytes, self.zero.elapsed().as_micros() as u64);
+        tokio::time::sleep(Duration::from_micros(until_us).saturating_sub(self.zero.elapsed())).await;
     }
 
     /// The site of a URL, as politeness counts.
@@ -199,21 +198,42 @@ impl Main {
     }
 }
 
+/// What is said of an errand during which the fetcher ended: this machine could not do it.
+fn unfetched(errand: &Errand) -> Answered {
+    let fetched = Fetched {
+        number: errand.number,
+        url: if errand.decide.is_some() { errand.url.clone() } else { String::new() },
+        fault: "local-resources".to_owned(),
+        ..Fetched::default()
+    };
+    Answered { fetched, stop: true, ..Answered::default() }
+}
+
 /// Processes of ours that end with us.
-struct Others(Vec<Child>);
+struct Others {
+    children: Vec<Child>,
+    /// The broker ends when this is closed.
+    broker: Option<tokio::net::UnixStream>,
+}
 
 impl Drop for Others {
     fn drop(&mut self) {
-        for child in &mut self.0 {
+        self.broker = None;
+        for child in &mut self.children {
             let _gone_already = child.kill();
             let _reaped = child.wait();
         }
     }
 }
 
+/// A fetcher that ran for so long before it ended did not end because of how it began.
+const CALM: Duration = Duration::from_secs(60);
+/// It is started anew so often in a row.
+const FETCHERS_MAX: u32 = 5;
 /// How often the machine is looked at.
 const LOOK: Duration = Duration::from_millis(500);
 const USED: &str = "used.json";
+const ASKS: &str = "asks.json";
 
 /// Runs until it is told to stop. `tell` takes what happens, a line each; `stop` ends it when it is done.
 pub async fn run(
@@ -227,29 +247,16 @@ pub async fn run(
     };
     std::fs::create_dir_all(&settings.folder).map_err(wrong("the folder cannot be made"))?;
     let socket = crate::control::listen(&settings.folder)?;
-    let used: Used = std::fs::read(settings.folder.join(USED))
-        .ok()
-        .and_then(|bytes| serde_json::from_slice(&bytes).ok())
-        .unwrap_or_default();
+    let (used, asks): (Used, Asks) = (kept(&settings.folder.join(USED)), kept(&settings.folder.join(ASKS)));
+    let mut meter = Meter::new(settings.wishes.clone(), used);
+    meter.remember(asks);
     crate::sandbox::be_nice();
     let local = LocalSet::new();
     let work = Work::open(&settings.folder).map_err(wrong("results cannot be kept"))?;
-    let (fetcher_end, main_end) = std::os::unix::net::UnixStream::pair().map_err(wrong("no sockets"))?;
-    let (broker_main, main_broker) = std::os::unix::net::UnixStream::pair().map_err(wrong("no sockets"))?;
-    let (fetcher_broker, broker_fetcher) = pipe::packets().map_err(wrong("no sockets"))?;
-    let start = |role: &str, input: Stdio, output: Stdio| {
-        let (program, words) = &settings.program;
-        let mut command = Command::new(program);
-        command.args(words).arg(role).env_clear().current_dir("/").stdin(input).stdout(output);
-        command.spawn().map_err(|error| format!("{} cannot be started as {role}: {error}", program.display()))
-    };
-    let _others = Others(vec![
-        start("broker", broker_fetcher.into(), Stdio::from(std::os::fd::OwnedFd::from(broker_main)))?,
-        start("fetcher", std::os::fd::OwnedFd::from(fetcher_end).into(), Stdio::from(fetcher_broker))?,
-    ]);
     let (orders, mut ordered) = mpsc::unbounded_channel();
     let main = Rc::new(Main {
-        meter: RefCell::new(Meter::new(settings.wishes.clone(), used)),
+        meter: RefCell::new(meter),
+        asks: RefCell::default(),
         lately: RefCell::default(),
         work,
         zero: Instant::now(),
@@ -270,26 +277,12 @@ pub async fn run(
         said: RefCell::default(),
         tell,
         over: Notify::new(),
-        leaving: Cell::new(false),
         folder: settings.folder.clone(),
     });
     look(&main);
-    let link =
-        Link::new(&settings.node, settings.folder.clone(), settings.setup.from, settings.setup.roots_pem.as_deref())?;
+    let link = Link::new(&settings.node, settings.folder.clone(), &settings.setup)?;
     let ended = local
         .run_until(async {
-            let mut fetcher = pipe::stream(main_end.into()).map_err(wrong("no fetcher"))?;
-            let mut broker = pipe::stream(main_broker.into()).map_err(wrong("no broker"))?;
-            pipe::send(&mut broker, &settings.setup).await.map_err(wrong("no broker"))?;
-            pipe::send(&mut fetcher, &settings.setup).await.map_err(wrong("no fetcher"))?;
-            let (from_fetcher, mut to_fetcher) = fetcher.into_split();
-            let ordering = async {
-                while let Some(order) = ordered.recv().await {
-                    if pipe::send(&mut to_fetcher, &order).await.is_err() {
-                        return;
-                    }
-                }
-            };
             let page = match settings.page {
                 Some(address) => crate::control::page(address, &main).await,
                 None => None,
@@ -299,17 +292,74 @@ pub async fn run(
             }
             tokio::task::spawn_local(crate::control::serve(socket, main.clone()));
             tokio::task::spawn_local(watch(main.clone()));
-            tokio::select! {
-                () = ordering => Err("the fetcher has ended".to_owned()),
-                () = hear(from_fetcher, main.clone()) => Err("the fetcher has ended".to_owned()),
-                ended = turns::contribute(link, main.clone(), &settings.team) => ended,
-                () = stop => Ok(Ending::Finished),
+            let contributing = turns::contribute(link, main.clone(), &settings.team);
+            tokio::pin!(contributing, stop);
+            let mut in_a_row = 0;
+            loop {
+                let began = Instant::now();
+                let (others, fetcher) = begin(&settings).await?;
+                let (from_fetcher, mut to_fetcher) = fetcher.into_split();
+                let ordering = async {
+                    while let Some(order) = ordered.recv().await {
+                        if pipe::send(&mut to_fetcher, &order).await.is_err() {
+                            return;
+                        }
+                    }
+                };
+                tokio::select! {
+                    () = ordering => {}
+                    () = hear(from_fetcher, main.clone()) => {}
+                    ended = &mut contributing => return ended,
+                    () = &mut stop => return Ok(Ending::Finished),
+                }
+                // A page may have been too much for it. What it was to do is not done by the next one.
+                drop(others);
+                while ordered.try_recv().is_ok() {}
+                main.gone();
+                in_a_row = if began.elapsed() > CALM { 1 } else { in_a_row + 1 };
+                if in_a_row > FETCHERS_MAX {
+                    return Err("the fetcher ends again and again".to_owned());
+                }
+                main.note("the fetcher has ended, and is started anew".to_owned());
+                tokio::time::sleep(Duration::from_secs(1 << in_a_row)).await;
             }
         })
         .await;
     keep_used(&main);
     crate::control::gone(&settings.folder);
     ended
+}
+
+/// Starts broker and fetcher, and tells them what the owner allows.
+async fn begin(settings: &Settings) -> Result<(Others, tokio::net::UnixStream), String> {
+    let wrong = |what: &'static str| move |error: io::Error| format!("{what}: {error}");
+    let (fetcher_end, main_end) = std::os::unix::net::UnixStream::pair().map_err(wrong("no sockets"))?;
+    let (broker_main, main_broker) = std::os::unix::net::UnixStream::pair().map_err(wrong("no sockets"))?;
+    let (fetcher_broker, broker_fetcher) = pipe::packets().map_err(wrong("no sockets"))?;
+    let start = |role: &str, input: Stdio, output: Stdio| {
+        let (program, words) = &settings.program;
+        let mut command = Command::new(program);
+        command.args(words).arg(role).env_clear().current_dir("/").stdin(input).stdout(output);
+        command.spawn().map_err(|error| format!("{} cannot be started as {role}: {error}", program.display()))
+    };
+    let broker = start("broker", broker_fetcher.into(), Stdio::from(std::os::fd::OwnedFd::from(broker_main)))?;
+    let mut others = Others { children: vec![broker], broker: None };
+    others.children.push(start(
+        "fetcher",
+        std::os::fd::OwnedFd::from(fetcher_end).into(),
+        Stdio::from(fetcher_broker),
+    )?);
+    let mut fetcher = pipe::stream(main_end.into()).map_err(wrong("no fetcher"))?;
+    let mut broker = pipe::stream(main_broker.into()).map_err(wrong("no broker"))?;
+    pipe::send(&mut broker, &settings.setup).await.map_err(wrong("no broker"))?;
+    pipe::send(&mut fetcher, &settings.setup).await.map_err(wrong("no fetcher"))?;
+    others.broker = Some(broker);
+    Ok((others, fetcher))
+}
+
+/// What was kept over a restart, as far as it can be read.
+fn kept<T: serde::de::DeserializeOwned + Default>(path: &Path) -> T {
+    std::fs::read(path).ok().and_then(|bytes| serde_json::from_slice(&bytes).ok()).unwrap_or_default()
 }
 
 /// What the fetcher says.
@@ -323,7 +373,7 @@ async fn hear(from: tokio::net::unix::OwnedReadHalf, main: Rc<Main>) {
                 main.changed.notify_waiters();
             }
             Told::Fetched(answered) => {
-                if let Some(waiting) = main.waiting.borrow_mut().remove(&answered.ticket) {
+                if let Some((waiting, _)) = main.waiting.borrow_mut().remove(&answered.ticket) {
                     let _gave_up = waiting.send(*answered);
                 }
             }
@@ -346,9 +396,7 @@ async fn grant(bytes: u64, main: &Main) {
                 let _fetcher_is_gone = main.orders.send(Order::Grant { bytes });
                 return;
             }
-            Err(_)
-                if main.meter.borrow().why_not().is_some_and(|why| matches!(why, crate::meter::WhyNot::Month(_))) =>
-            {
+            Err(_) if main.meter.borrow().is_month_over() => {
                 let _fetcher_is_gone = main.orders.send(Order::Grant { bytes: 0 });
                 return;
             }
@@ -362,7 +410,9 @@ fn look(main: &Main) {
     let now = jiff::Zoned::now();
     let utc = now.with_time_zone(jiff::tz::TimeZone::UTC);
     let month = u32::try_from(i32::from(utc.year()) * 12 + i32::from(utc.month())).unwrap_or(0);
+    let day = skep_archive::system_clock().div_euclid(86_400_000);
     let machine = Machine {
+        day: u32::try_from(day).unwrap_or(0),
         hour: now.hour().unsigned_abs(),
         month,
         on_battery: main.meter.borrow().wishes().mains_only && on_battery(Path::new("/sys/class/power_supply")),
@@ -404,8 +454,14 @@ async fn watch(main: Rc<Main>) {
 }
 
 fn keep_used(main: &Main) {
-    let used = serde_json::to_vec(&main.meter.borrow().used()).unwrap_or_default();
+    let meter = main.meter.borrow();
+    let used = serde_json::to_vec(&meter.used()).unwrap_or_default();
     let _tried_again_soon = crate::book::write_whole(&main.folder.join(USED), &used);
+    let asks = meter.asks();
+    if main.asks.replace(asks.clone()) != asks {
+        let asks = serde_json::to_vec(&asks).unwrap_or_default();
+        let _tried_again_soon = crate::book::write_whole(&main.folder.join(ASKS), &asks);
+    }
 }
 
 /// The address that contributors come from, where the owner chose one.

@@ -9,7 +9,8 @@
 use std::collections::{BTreeMap, HashMap, HashSet, VecDeque};
 
 use crate::limits::{
-    BATCH_BYTES_MAX, FAIR_MS, IDLE_ASKS, LEASE_MS_MIN, OFFER_MS, THERE_MS, WAITING_MAX, WAITING_PER_HAND,
+    BATCH_BYTES_MAX, FAIR_MS, HOLDS_MAX, IDLE_ASKS, LEASE_MS_MIN, OFFER_MS, OUT_AT_FIRST, THERE_MS, WAITING_MAX,
+    WAITING_PER_HAND,
 };
 use crate::trust::{Key, Network, Place};
 
@@ -24,6 +25,8 @@ pub struct Offered {
     pub bytes: usize,
     /// How long it may be out.
     pub lease_ms: u64,
+    /// The same with its bodies on their way, however they come.
+    pub out_ms: u64,
     /// Nobody else fetches it: it waits for contributors as long as `wait_ms`.
     pub only: bool,
     /// How long it may wait.
@@ -45,8 +48,8 @@ struct Out {
     with: Key,
     host: String,
     until_ms: u64,
-    /// Its results are here; bodies may still be on their way.
-    back: bool,
+    /// Whatever comes, it is over then.
+    last_ms: u64,
 }
 
 /// A contributor that asks.
@@ -57,6 +60,8 @@ struct Hand {
     place: Place,
     /// How often it asked in vain, in a row.
     in_vain: u32,
+    /// Bundles that it may have at once: more with each that comes back, half as many with each that does not.
+    may_have: usize,
 }
 
 /// Why a bundle is over without results.
@@ -130,13 +135,14 @@ impl Dispatch {
 
     /// A contributor asks for up to so many: their numbers and leases.
     pub fn ask(&mut self, who: Key, network: Network, place: Place, max: usize, now_ms: u64) -> Vec<(u64, u64)> {
-        let in_vain = self.hands.get(&who).map_or(0, |hand| hand.in_vain);
-        self.hands.insert(who, Hand { last_ms: now_ms, network, place, in_vain });
+        let (in_vain, may_have) = self.hands.get(&who).map_or((0, OUT_AT_FIRST), |hand| (hand.in_vain, hand.may_have));
+        self.hands.insert(who, Hand { last_ms: now_ms, network, place, in_vain, may_have });
         if self.hands.len() > 4 * (self.out.len() + 1_024) {
             self.hands.retain(|_, hand| hand.last_ms + THERE_MS > now_ms);
         }
         let (mut given, mut kept) = (Vec::new(), VecDeque::with_capacity(self.waiting.len()));
         let (mut share, mut bytes) = (self.share(&who, now_ms), 0);
+        let max = max.min(may_have.saturating_sub(self.out.values().filter(|out| out.with == who).count()));
         while let Some(waiting) = self.waiting.pop_front() {
             let offered = &waiting.offered;
             if given.len() >= max || bytes + offered.bytes > BATCH_BYTES_MAX && !given.is_empty() {
@@ -154,8 +160,9 @@ impl Dispatch {
             bytes += offered.bytes;
             let lease_ms = offered.lease_ms.max(LEASE_MS_MIN);
             self.hosts.insert(offered.host.clone());
-            let host = offered.host.clone();
-            self.out.insert(offered.id, Out { with: who, host, until_ms: now_ms + lease_ms, back: false });
+            let (host, until_ms) = (offered.host.clone(), now_ms + lease_ms);
+            let last_ms = until_ms.max(now_ms + offered.out_ms);
+            self.out.insert(offered.id, Out { with: who, host, until_ms, last_ms });
             given.push((offered.id, lease_ms));
         }
         while let Some(waiting) = kept.pop_back() {
@@ -184,28 +191,37 @@ impl Dispatch {
         self.out.get(&id).is_some_and(|out| out.with == *who)
     }
 
-    /// Its results are here: it does not lapse while bodies come, as long as they come.
+    /// Its results are here: it does not lapse while bodies come, as long as they come, up to its last moment.
     pub fn came(&mut self, who: &Key, id: u64, now_ms: u64) {
         if let Some(out) = self.out.get_mut(&id).filter(|out| out.with == *who) {
-            out.back = true;
-            out.until_ms = out.until_ms.max(now_ms + LEASE_MS_MIN);
+            out.until_ms = out.until_ms.max(now_ms + LEASE_MS_MIN).min(out.last_ms);
         }
         if let Some(hand) = self.hands.get_mut(who) {
             hand.last_ms = now_ms;
         }
     }
 
-    /// It is over.
+    /// It came back.
     pub fn over(&mut self, id: u64) {
         if let Some(out) = self.out.remove(&id) {
             self.hosts.remove(&out.host);
+            if let Some(hand) = self.hands.get_mut(&out.with) {
+                hand.may_have = (hand.may_have + 1).min(HOLDS_MAX);
+            }
         }
+    }
+
+    /// It came back as something else than was announced.
+    pub fn forged(&mut self, id: u64) {
+        self.overdue_again(id);
     }
 
     /// Whoever offered it does not want it any more.
     pub fn withdraw(&mut self, id: u64) {
         self.waiting.retain(|waiting| waiting.offered.id != id);
-        self.over(id);
+        if let Some(out) = self.out.remove(&id) {
+            self.hosts.remove(&out.host);
+        }
     }
 
     /// A contributor begins anew, or goes: what it had and does not hold is lost.
@@ -222,6 +238,9 @@ impl Dispatch {
         if let Some(out) = self.out.remove(&id) {
             self.hosts.remove(&out.host);
             self.overdue.insert(out.host);
+            if let Some(hand) = self.hands.get_mut(&out.with) {
+                hand.may_have = (hand.may_have / 2).max(1);
+            }
         }
     }
 
@@ -254,8 +273,9 @@ mod tests {
     const B: Key = [2; 32];
 
     fn offered(id: u64, host: &str) -> Offered {
-        let (among, ready_ms) = (Vec::new(), 0);
-        Offered { id, host: host.into(), bytes: 100, lease_ms: 60_000, only: true, wait_ms: 600_000, among, ready_ms }
+        let (among, ready_ms, wait_ms) = (Vec::new(), 0, 600_000);
+        let (lease_ms, out_ms) = (60_000, 120_000);
+        Offered { id, host: host.into(), bytes: 100, lease_ms, out_ms, only: true, wait_ms, among, ready_ms }
     }
 
     const HERE: Place = Place([0, 0]);
@@ -348,6 +368,34 @@ mod tests {
         dispatch.came(&A, 2, 59_000);
         assert_eq!(dispatch.lapse(60_000), [], "bodies are coming");
         assert_eq!(dispatch.lapse(59_000 + LEASE_MS_MIN), [Lapsed::Overdue(2)]);
+    }
+
+    #[test]
+    fn no_bundle_is_held_for_ever_by_saying_its_results_again() {
+        let mut dispatch = Dispatch::default();
+        dispatch.offer(offered(1, "a"), 0);
+        dispatch.ask(A, 1, HERE, 1, 0);
+        let mut now_ms = 50_000;
+        while dispatch.lapse(now_ms).is_empty() {
+            dispatch.came(&A, 1, now_ms);
+            now_ms += LEASE_MS_MIN - 1;
+            assert!(now_ms < 200_000, "never");
+        }
+        assert!(now_ms >= 120_000);
+    }
+
+    #[test]
+    fn one_has_so_many_at_once_and_fewer_when_it_does_not_bring_them_back() {
+        let mut dispatch = Dispatch::default();
+        assert!((1..=2 * OUT_AT_FIRST as u64).all(|id| dispatch.offer(offered(id, &id.to_string()), 0)));
+        let given = ids(dispatch.ask(A, 1, HERE, 100, 0));
+        assert_eq!(given.len(), OUT_AT_FIRST);
+        assert!(dispatch.ask(A, 1, HERE, 100, 0).is_empty());
+        dispatch.over(given[0]);
+        assert_eq!(dispatch.ask(A, 1, HERE, 100, 0).len(), 2, "for the one that came back, and one more");
+        assert_eq!(dispatch.lapse(60_000).len(), OUT_AT_FIRST + 1);
+        assert_eq!(dispatch.ask(A, 1, HERE, 100, 60_000).len(), 1, "those that did not count against it");
+        assert_eq!(dispatch.ask(B, 2, HERE, 100, 60_000).len(), OUT_AT_FIRST - 3);
     }
 
     #[test]

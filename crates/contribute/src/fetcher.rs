@@ -5,8 +5,9 @@ use std::cell::RefCell;
 use std::collections::HashMap;
 use std::rc::Rc;
 use std::sync::{Arc, Mutex, PoisonError};
+use std::time::Duration;
 
-use skep_fetch::{Ask, Class, Dns, Exchange, Fetcher, Limits, Promise, Session};
+use skep_fetch::{Ask, Class, Dns, Exchange, Fault, Fetcher, Limits, Promise, Session, Stage};
 use skep_url::robots::{Answer as RobotsAnswer, Policy};
 use skep_url::{Part, Suffixes, Url};
 use tokio::sync::{Notify, mpsc};
@@ -15,6 +16,7 @@ use tokio::task::LocalSet;
 use crate::broker::{self, Asking};
 use crate::envelope;
 use crate::limits::{ANSWER_BYTES_MAX, GRANT_BYTES, ROBOTS_BYTES_MAX};
+use crate::message::Fetched;
 use crate::pipe::{self, Answered, Errand, Order, Packets, Ruled, Setup, Told};
 use crate::seen;
 
@@ -171,12 +173,16 @@ async fn fetch(errand: Errand, parts: &Parts) -> Answered {
         body_bytes_max: errand.decide.is_some().then_some(ROBOTS_BYTES_MAX),
         ..Ask::new(&url)
     };
-    let exchange = session.get(&ask).await;
     let site = url.site(&parts.suffixes, Part::Whole).to_owned();
+    // Whoever is cut off closes its connection.
+    let Ok(exchange) = tokio::time::timeout(Duration::from_millis(errand.most_ms.into()), session.get(&ask)).await
+    else {
+        return cut_off(errand, site, cpu_ms().saturating_sub(before_ms));
+    };
     let mut fetched = seen::fetched(errand.number, &url, &exchange, &errand.how);
     let mut answered = Answered {
         ticket: errand.ticket,
-        wire_bytes: exchange.response.len() + exchange.request.len() as u64,
+        beside_bytes: beside_bytes(&exchange),
         site,
         stop: is_enough(&exchange),
         refused: exchange.fault.as_ref().is_some_and(|fault| fault.class() == Class::Refused),
@@ -201,6 +207,34 @@ async fn fetch(errand: Errand, parts: &Parts) -> Answered {
     }
     answered.cpu_ms = cpu_ms().saturating_sub(before_ms);
     answered
+}
+
+/// The answer did not come within the lease. A page is for the node itself then, which has more time; of rules it is as if there was nobody.
+fn cut_off(errand: Errand, site: String, cpu_ms: u64) -> Answered {
+    let rules = errand.decide.as_ref().map(|urls| Ruled { allowed: vec![false; urls.len()], crawl_delay_ms: None });
+    let fetched = Fetched {
+        number: errand.number,
+        url: if errand.decide.is_some() { errand.url } else { String::new() },
+        fault: Fault::Timeout(Stage::Total).id().to_owned(),
+        took_ms: errand.most_ms,
+        too_large: errand.decide.is_none(),
+        ..Fetched::default()
+    };
+    Answered { ticket: errand.ticket, fetched, site, cpu_ms, stop: true, rules, ..Answered::default() }
+}
+
+/// What it takes both sides to agree on keys, beside the certificates.
+const HANDSHAKE_BYTES: u64 = 2_000;
+/// What is added to each piece of an answer that is encrypted, and how long that is.
+const SEALED_BYTES: u64 = 22;
+const PIECE_BYTES: u64 = 16 << 10;
+
+/// Bytes that go over the line beside the answer.
+fn beside_bytes(exchange: &Exchange) -> u64 {
+    let request = exchange.request.len() as u64;
+    let Some(tls) = &exchange.tls else { return request };
+    let handshake = if exchange.reused { 0 } else { HANDSHAKE_BYTES + tls.chain_bytes as u64 };
+    request + handshake + SEALED_BYTES * (1 + exchange.response.len().div_ceil(PIECE_BYTES))
 }
 
 /// The host is in trouble, or wants to be left alone.

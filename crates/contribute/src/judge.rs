@@ -19,11 +19,11 @@ use tokio::sync::oneshot;
 use crate::case::{Hand, Said};
 use crate::coming::{Held, Purpose};
 use crate::fetcher::origin;
-use crate::limits::{ANSWER_BYTES_MAX, BUNDLE_URLS_MAX, SLOT_MS};
+use crate::limits::{ALONE_MAX, ALONE_OF_PLACE_MAX, ANSWER_BYTES_MAX, BUNDLE_URLS_MAX, SLOT_MS};
 use crate::message::{self, Digest, Fetched, How};
 use crate::node::{Node, State, hash};
 use crate::seen;
-use crate::trust::{Likeness, NODE, View, Work, Wrong};
+use crate::trust::{Likeness, NODE, View, Work, Wrong, is_turned_away};
 
 /// The case of one bundle.
 pub struct Case {
@@ -61,6 +61,8 @@ pub struct Case {
     pub(crate) seen_elsewhere: BTreeSet<String>,
     /// What differs by place, by URL.
     pub(crate) vantages: BTreeMap<String, Vec<String>>,
+    /// URLs at which the first one was turned away and the node was not, of so many that the node looked at.
+    pub(crate) turned_away: (usize, usize),
     /// Fewer came back than went out, or too late to be checked.
     pub(crate) is_partial: bool,
     pub(crate) urls: u64,
@@ -164,8 +166,8 @@ impl Case {
         let (seen, digest) = seen::look(url, exchange, &How::THOROUGH);
         let known = self.said.get(url.as_str()).and_then(|said| said.known).filter(|_| seen.status == 304);
         match known {
-            Some(known) => View { status: 200, digest: Digest::Plain(known), text: 0, links: 0 },
-            None => View { status: seen.status, digest, text: seen.text, links: seen.links },
+            Some(known) => View { status: 200, digest: Digest::Plain(known), ..View::default() },
+            None => View { status: seen.status, digest, text: seen.text, links: seen.links, head: seen.head },
         }
     }
 
@@ -213,6 +215,7 @@ impl Case {
                 }
                 Likeness::Nothing => {}
                 Likeness::Place => {
+                    self.turned_away.0 += usize::from(is_turned_away(said.view.status));
                     self.vantages.entry(url.clone()).or_default().push(self.first.saw(&said.view));
                     replaced.insert(url.clone(), exchange);
                 }
@@ -229,6 +232,7 @@ impl Case {
             }
         }
         drop(state);
+        self.turned_away.1 = looked.len();
         // Two differ and the node did not get to look: nobody is believed.
         let undecided = |url: &str| self.seconds.contains_key(url) && !looked.contains(url);
         theirs.retain(|(url, _)| !undecided(url.as_str()));
@@ -276,22 +280,25 @@ impl Case {
             }
         }
         let mut again = Vec::new();
-        if let Some(second) = self.second.as_ref().filter(|_| !second_alone.is_empty()) {
+        if let Some(second) = self.second.clone().filter(|_| !second_alone.is_empty()) {
             if second.place.is_known() {
                 // It may look like that from there; and whoever only checks cannot alter anything.
                 for (url, view) in second_alone {
                     self.vantages.entry(url).or_default().push(second.saw(&view));
                 }
-            } else {
-                again = node.lied(&mut state, &second.key);
+            } else if state.trust.alone(&second.key, ALONE_MAX) {
+                (state, again) = node.lied(state, &second.key);
             }
+            state.book.touch();
         }
         if alone.is_empty() {
             return Round::Over(self.over(state, theirs, again));
         }
+        if alone.iter().any(|url| self.said.get(url).is_some_and(|said| said.is_known_page)) {
+            return Round::Over(self.alone(state, theirs, again, 0));
+        }
         if !self.first.place.is_known() {
-            again.extend(node.lied(&mut state, &self.first.key));
-            return Round::Over(self.disbelieved(state, theirs, again));
+            return Round::Over(self.alone(state, theirs, again, ALONE_MAX));
         }
         // The table says where it is: perhaps it looks like that from there.
         let (bundle, keyed) = self.bundle_of(&alone);
@@ -303,8 +310,9 @@ impl Case {
             && let Purpose::Opinion(opinion) = held.purpose
         {
             let Opinion { case, theirs, .. } = *opinion;
-            return Round::Over(case.doubted(state, theirs, again));
+            return Round::Over(case.alone(state, theirs, again, ALONE_OF_PLACE_MAX));
         }
+        drop(state);
         Round::Later(Box::pin(async move {
             match told.await {
                 Ok(Round::Over(Believed { exchanges, again: more })) => {
@@ -318,28 +326,19 @@ impl Case {
         }))
     }
 
-    /// Nobody of its place can speak for it.
-    fn doubted(
+    /// The first one was alone with what it saw; if that happened so often, it has lied.
+    fn alone(
         &self,
         mut state: MutexGuard<'_, State>,
         theirs: Vec<(Url, Exchange)>,
-        again: Vec<String>,
+        mut again: Vec<String>,
+        most: u32,
     ) -> Believed<Exchange> {
-        state.trust.doubted(&self.first.key);
         state.book.touch();
-        self.disbelieved(state, theirs, again)
-    }
-
-    /// Of a liar only what the node saw itself is kept.
-    fn disbelieved(
-        &self,
-        state: MutexGuard<'_, State>,
-        mut theirs: Vec<(Url, Exchange)>,
-        again: Vec<String>,
-    ) -> Believed<Exchange> {
-        drop(state);
-        theirs.retain(|(_, exchange)| exchange.brought.is_none());
-        Believed { exchanges: theirs, again }
+        if state.trust.alone(&self.first.key, most) {
+            again.extend(self.node.lied(state, &self.first.key).1);
+        }
+        disbelieved(theirs, again)
     }
 
     /// Nobody lied, as far as anybody looked: what it came to is counted.
@@ -350,6 +349,14 @@ impl Case {
         again: Vec<String>,
     ) -> Believed<Exchange> {
         let now_ms = self.node.now_ms();
+        // It was found to lie while this was looked at: what only it saw is fetched again, and so is this.
+        if state.trust.is_suspended(&self.first.key, now_ms) {
+            return disbelieved(theirs, again);
+        }
+        if self.second.as_ref().is_some_and(|second| state.trust.is_suspended(&second.key, now_ms)) {
+            self.confirmed.retain(|url| self.by_node.contains(url));
+            self.seen_elsewhere.retain(|url| self.by_node.contains(url));
+        }
         let mut work = Work { urls: self.urls, bytes: self.bytes, ..Work::default() };
         work.by_place = self.vantages.len() as u64;
         let mut checked = Work::default();
@@ -377,9 +384,14 @@ impl Case {
                 state.note_unconfirmed(&self.first.key, url.as_str(), now_ms);
             }
         }
-        match self.is_partial {
+        // Whoever does not look and says that he was turned away earns no trust by it.
+        let (turned_away, looked) = self.turned_away;
+        match self.is_partial || turned_away > 0 {
             true => state.trust.partly(&self.first.key, work),
             false => state.trust.good(&self.first.key, work),
+        }
+        if turned_away * 2 > looked {
+            state.trust.doubted(&self.first.key);
         }
         if let Some(second) = &self.second {
             let looked = second.looked;
@@ -404,7 +416,7 @@ impl Opinion {
         }
         let Opinion { mut case, theirs, alone, tell } = *self;
         let node = case.node.clone();
-        let mut state = node.lock();
+        let state = node.lock();
         let (mut by_place, mut lied) = (true, false);
         for (number, url) in alone.iter().enumerate() {
             let one = u16::try_from(number).ok().and_then(|number| fetched.get(&number));
@@ -426,12 +438,9 @@ impl Opinion {
                 case.vantages.entry(url.clone()).or_default().extend(lines);
             }
             Box::new(case).over(state, theirs, Vec::new())
-        } else if lied {
-            let again = node.lied(&mut state, &case.first.key);
-            case.disbelieved(state, theirs, again)
         } else {
-            // Three looks and three pages: nothing is proven.
-            case.doubted(state, theirs, Vec::new())
+            // Three looks and three pages prove less.
+            case.alone(state, theirs, Vec::new(), if lied { ALONE_MAX } else { ALONE_OF_PLACE_MAX })
         };
         // A crawl that has ended wants nothing any more.
         let _ended = tell.send(Round::Over(believed));
@@ -441,6 +450,12 @@ impl Opinion {
     pub(crate) fn unanswered(self: Box<Opinion>) {
         let Opinion { case, theirs, tell, .. } = *self;
         let node = case.node.clone();
-        let _ended = tell.send(Round::Over(case.doubted(node.lock(), theirs, Vec::new())));
+        let _ended = tell.send(Round::Over(case.alone(node.lock(), theirs, Vec::new(), ALONE_OF_PLACE_MAX)));
     }
+}
+
+/// Only what the node saw itself is kept.
+fn disbelieved(mut theirs: Vec<(Url, Exchange)>, again: Vec<String>) -> Believed<Exchange> {
+    theirs.retain(|(_, exchange)| exchange.brought.is_none());
+    Believed { exchanges: theirs, again }
 }

@@ -32,6 +32,7 @@ pub mod message;
 pub mod meter;
 pub mod networks;
 pub mod node;
+mod own_network;
 pub mod pipe;
 pub mod sandbox;
 pub mod seen;

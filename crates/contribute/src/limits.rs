@@ -29,7 +29,9 @@ pub const ROBOTS_HOPS_MAX: usize = 6;
 /// A robots.txt.
 pub const ROBOTS_BYTES_MAX: u64 = 512 << 10;
 /// How far clocks may be apart.
-pub const CLOCK_MS_MAX: i64 = 600_000;
+pub const CLOCK_MS_MAX: u64 = 600_000;
+/// Bundles that one contributor has, in hand or on its disk: what a greeting can name.
+pub const HOLDS_MAX: usize = 400;
 
 // --- the node -------------------------------------------------------------------------------------------------------
 
@@ -75,6 +77,10 @@ pub const LATER_SECONDS_BUSY: u32 = 12;
 pub const LEASE_USED_PERCENT: u64 = 80;
 /// Bodies on their way from one contributor.
 pub const COMING_BYTES_MAX: u64 = 256 << 20;
+/// Bodies on their way from all of them.
+pub const COMING_ALL_BYTES_MAX: u64 = 1 << 30;
+/// Bundles that one who has just come may have at once; one more for each that comes back, half as many for each that does not.
+pub const OUT_AT_FIRST: usize = 32;
 /// URLs that the node fetches itself because contributors could not.
 pub const OURS_MAX: usize = 100_000;
 /// Contributors known to a node.
@@ -86,6 +92,11 @@ pub const CONTRIBUTORS_MAX: usize = 1_000_000;
 pub const GOOD_BUNDLES: u32 = 10;
 /// The share of URLs that is always checked, in thousandths.
 pub const FLOOR_PERMILLE: u64 = 20;
+/// So often alone with what it saw before ten bundles in a row were good, it has lied: once or twice a page may have changed between two
+/// looks, or look like that from its network.
+pub const ALONE_MAX: u32 = 3;
+/// The same for one whose place is known, and of which nobody else is there to speak for it.
+pub const ALONE_OF_PLACE_MAX: u32 = 10;
 /// What nobody else saw for so long is fetched again when its source has lied.
 pub const UNCONFIRMED_MS: i64 = 86_400_000;
 /// A first suspension; each further one takes twice as long.
@@ -106,6 +117,8 @@ pub const WORK_BITS: u8 = 18;
 pub const KEYS_PER_BIT: u32 = 2;
 /// New keys of a subnet within a day; further ones wait.
 pub const KEYS_PER_SUBNET_MAX: u32 = 16;
+/// Bits of work that a contributor does for a node, at the most.
+pub const WORK_BITS_MAX: u8 = 28;
 /// The same small body from so many hosts of one bundle batch is nobody's page.
 pub const ALIKE_HOSTS: usize = 4;
 
@@ -121,8 +134,15 @@ pub const HOST_BUNDLES_MAX: usize = 1;
 pub const SITES_MAX: usize = 100_000;
 /// Bundles in hand for each connection.
 pub const IN_HAND_PER_CONNECTION: usize = 2;
-/// A contributor that is to finish asks a node that does not answer so many times.
+/// A contributor that is to finish asks a node that does not answer so many times; so does one at a node it was sent to, if it has results
+/// for it.
 pub const FINISH_TRIES: u32 = 3;
+/// Bytes of exchanges after which nothing more is fetched for a bundle: what is brought has to be carried in time.
+pub const BUNDLE_BYTES_MAX: u64 = 64 << 20;
+/// Where a rate is bounded, a bundle holds no more than goes over the line in so many seconds.
+pub const CARRY_SECONDS: u64 = 60;
+/// Results for a node that is not spoken to any more are kept so long: it has given them to others since.
+pub const WORK_KEPT_MS: u64 = 3_600_000;
 /// Ports that are connected to, unless the owner allows private networks.
 pub const PORTS: [u16; 2] = [80, 443];
 /// Open files of the fetcher.
@@ -140,4 +160,8 @@ const _: () = assert!(ANSWER_BYTES_MAX < WHOLE_BYTES_MAX && WHOLE_BYTES_MAX <= F
 const _: () = assert!(PIECE_BYTES_MAX < MESSAGE_BYTES_MAX && MESSAGE_BYTES_MAX <= UNPACKED_BYTES_MAX);
 const _: () = assert!(BUNDLE_URLS_MAX + ROBOTS_HOPS_MAX < u16::MAX as usize);
 const _: () = assert!(LEASE_USED_PERCENT < 100);
+const _: () = assert!(BATCH_BUNDLES_MAX <= HOLDS_MAX && OUT_AT_FIRST <= HOLDS_MAX);
+const _: () = assert!(BUNDLE_BYTES_MAX + WHOLE_BYTES_MAX < COMING_BYTES_MAX && COMING_BYTES_MAX < COMING_ALL_BYTES_MAX);
+const _: () = assert!(CARRY_SECONDS * 1_000 < LEASE_MS_MAX);
+const _: () = assert!(WORK_BITS as u32 + KEYS_PER_SUBNET_MAX / KEYS_PER_BIT <= WORK_BITS_MAX as u32);
 const _: () = assert!(LEASE_MS_MAX + CHECK_TAKEN_MS + CHECK_MS_MAX < SLOT_MS); // a check is within the slot of what it checks

@@ -19,10 +19,13 @@ use skep_url::Url;
 use tokio::net::{TcpSocket, TcpStream};
 use tokio::time::timeout;
 
+use crate::broker::is_refused_at;
 use crate::envelope;
 use crate::key;
-use crate::limits::MESSAGE_BYTES_MAX;
+use crate::limits::{MESSAGE_BYTES_MAX, PORTS};
 use crate::message::{Answer, Refusal, Request};
+use crate::pipe::Setup;
+use crate::work::Whose;
 
 /// Where a node takes messages.
 pub const PATH: &str = "/contribute";
@@ -42,6 +45,10 @@ pub enum NoAnswer {
 pub struct Link {
     /// The node.
     pub node: Url,
+    /// The one that the owner named: it may be anywhere.
+    home: Url,
+    /// The owner lets private addresses and other ports be reached, also where the node advises it.
+    allow_private: bool,
     folder: PathBuf,
     identity: Identity,
     pinned: Option<[u8; 32]>,
@@ -53,14 +60,14 @@ pub struct Link {
 }
 
 impl Link {
-    /// To this node, with the key in this folder. `roots_pem`: further authorities to trust.
-    pub fn new(node: &Url, folder: PathBuf, from: Option<IpAddr>, roots_pem: Option<&[u8]>) -> Result<Link, String> {
+    /// To this node, with the key in this folder, by the owner's rules.
+    pub fn new(node: &Url, folder: PathBuf, setup: &Setup) -> Result<Link, String> {
         check(node)?;
         let identity = key::own(&folder)?;
         let pinned = key::pinned(&folder, node.as_str())?;
         let mut roots = RootCertStore::empty();
         roots.add_parsable_certificates(rustls_native_certs::load_native_certs().certs);
-        if let Some(pem) = roots_pem {
+        if let Some(pem) = &setup.roots_pem {
             let given = CertificateDer::pem_slice_iter(pem).filter_map(Result::ok);
             roots.add_parsable_certificates(given);
         }
@@ -70,8 +77,18 @@ impl Link {
             .map_err(|error| error.to_string())?
             .with_root_certificates(roots)
             .with_no_client_auth();
-        let node = node.clone();
-        Ok(Link { node, folder, identity, pinned, offset_ms: 0, from, tls: Arc::new(tls), connection: None })
+        Ok(Link {
+            node: node.clone(),
+            home: node.clone(),
+            allow_private: setup.allow_private,
+            folder,
+            identity,
+            pinned,
+            offset_ms: 0,
+            from: setup.from,
+            tls: Arc::new(tls),
+            connection: None,
+        })
     }
 
     /// Our public key.
@@ -79,10 +96,38 @@ impl Link {
         self.identity.public()
     }
 
-    /// Goes to another node, as this one advised.
+    /// By what results for this node are known; zeros before it has answered.
+    pub fn whose(&self) -> Whose {
+        self.pinned.as_ref().map_or([0; 8], crate::message::first)
+    }
+
+    /// Is it at the node that the owner named?
+    pub fn is_home(&self) -> bool {
+        self.node.as_str() == self.home.as_str()
+    }
+
+    /// Back to the node that the owner named.
+    pub fn go_home(&mut self) -> Result<(), String> {
+        self.to(self.home.clone())
+    }
+
+    /// Goes to another node, as this one advised. What holds for sites holds for it: no node leads into its owner's network.
     pub fn go(&mut self, address: &str) -> Result<(), String> {
         let node = Url::parse(address).map_err(|_| format!("{address:?} is no URL"))?;
         check(&node)?;
+        let ports = [PORTS[0], PORTS[1], self.home.port()];
+        let of_owner = node.address().is_some_and(|ip| !self.admits(ip));
+        if of_owner || is_refused_at(&node, &ports, self.allow_private).is_some() {
+            return Err(format!("{node} is refused by its owner's rules"));
+        }
+        self.to(node)
+    }
+
+    fn admits(&self, ip: IpAddr) -> bool {
+        self.allow_private || skep_url::address::class(ip) == skep_url::address::Class::Public
+    }
+
+    fn to(&mut self, node: Url) -> Result<(), String> {
         self.pinned = key::pinned(&self.folder, node.as_str())?;
         (self.node, self.connection) = (node, None);
         Ok(())
@@ -113,7 +158,7 @@ impl Link {
 
     async fn once(&mut self, requests: &[Request], now_ms: &impl Fn() -> i64) -> Result<(Vec<Answer>, u64), NoAnswer> {
         let node = self.pinned.unwrap_or([0; 32]);
-        let sealed = envelope::seal_requests(requests, &node, &self.identity, now_ms() + self.offset_ms);
+        let sealed = envelope::seal_requests(requests, &node, &self.identity, now_ms().saturating_add(self.offset_ms));
         let signature = envelope::signature_of(&sealed);
         let sent = sealed.len() as u64;
         let bytes = match timeout(PATIENCE, self.post(sealed)).await {
@@ -144,7 +189,7 @@ impl Link {
             }
             Some(_) => {}
         }
-        self.offset_ms = opened.time_ms - now_ms();
+        self.offset_ms = opened.time_ms.saturating_sub(now_ms());
         Ok((opened.message, sent + bytes.len() as u64))
     }
 
@@ -192,6 +237,10 @@ impl Link {
         };
         let mut last = io::Error::from(io::ErrorKind::NotFound);
         for address in found {
+            if !self.is_home() && !self.admits(address.ip()) {
+                last = io::Error::other("its address is refused by its owner's rules");
+                continue;
+            }
             // What is not protected by TLS stays on this machine, whatever a name resolves to.
             if !self.node.is_https() && !address.ip().is_loopback() {
                 last = io::Error::other("plain HTTP is for this machine only");
@@ -241,5 +290,68 @@ pub fn check(node: &Url) -> Result<(), String> {
     match node.is_https() || here {
         true => Ok(()),
         false => Err(format!("{node} is not https, and not on this machine")),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn link(allow_private: bool) -> (tempfile::TempDir, Link) {
+        let folder = tempfile::tempdir().unwrap();
+        let home = Url::parse("http://127.0.0.1:7070/").unwrap();
+        let setup = Setup { allow_private, ..Setup::default() };
+        let link = Link::new(&home, folder.path().to_path_buf(), &setup).unwrap();
+        (folder, link)
+    }
+
+    #[test]
+    fn a_node_leads_nobody_into_his_own_network() {
+        let (_folder, mut link) = link(false);
+        for address in [
+            "https://192.168.1.1/",
+            "https://192.168.1.1:22/",
+            "https://[fd00::1]/",
+            "https://169.254.169.254/",
+            "http://127.0.0.1:631/",
+            "https://127.0.0.1:7070/",
+            "https://router/",
+            "https://printer.local/",
+            "https://example.org:22/",
+            "http://example.org/",
+            "ftp://example.org/",
+            "nonsense",
+        ] {
+            assert!(link.go(address).is_err(), "{address}");
+            assert!(link.is_home(), "{address}");
+        }
+        for address in ["https://example.org/", "https://example.org:7070/"] {
+            link.go(address).unwrap();
+            assert!(!link.is_home(), "{address}");
+        }
+        link.go_home().unwrap();
+        assert!(link.is_home());
+    }
+
+    #[test]
+    fn a_name_that_leads_there_is_not_followed() {
+        let (_folder, mut link) = link(false);
+        let listener = std::net::TcpListener::bind("127.0.0.1:0").unwrap();
+        let port = listener.local_addr().unwrap().port();
+        // As if a name with a dot had resolved to it.
+        link.node = Url::parse(&format!("https://localhost:{port}/")).unwrap();
+        let tried = crate::block_on(async { Ok(link.connect().await.err().map(|error| error.to_string())) }).unwrap();
+        assert!(tried.is_some_and(|why| why.contains("owner's rules")));
+        listener.set_nonblocking(true).unwrap();
+        assert!(listener.accept().is_err(), "nobody came");
+    }
+
+    #[test]
+    fn whose_owner_allows_it_goes_anywhere_but_in_the_clear_only_on_his_machine() {
+        let (_folder, mut link) = link(true);
+        for address in ["https://192.168.1.1:8443/", "http://127.0.0.1:7071/"] {
+            link.go(address).unwrap();
+        }
+        assert!(link.go("http://192.168.1.1/").is_err());
     }
 }

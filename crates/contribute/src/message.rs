@@ -18,11 +18,12 @@ use skep_schedule::Pace;
 pub use skep_schedule::hands::Rules;
 
 use crate::limits::{
-    BATCH_BUNDLES_MAX, BUNDLE_URLS_MAX, PIECE_BYTES_MAX, ROBOTS_HOPS_MAX, TEXT_BYTES_MAX, TOGETHER_MAX, URL_BYTES_MAX,
+    BATCH_BUNDLES_MAX, BUNDLE_URLS_MAX, HOLDS_MAX, PIECE_BYTES_MAX, ROBOTS_HOPS_MAX, TEXT_BYTES_MAX, TOGETHER_MAX,
+    URL_BYTES_MAX, WHOLE_BYTES_MAX, WORK_BITS_MAX,
 };
 
 /// The version of everything here.
-pub const VERSION: u16 = 1;
+pub const VERSION: u16 = 2;
 /// A contributor's number of a file on the way to robots.txt is this and more.
 pub const ROBOTS: u16 = BUNDLE_URLS_MAX as u16;
 
@@ -194,7 +195,7 @@ pub struct Task {
     pub last_modified: Option<Vec<u8>>,
     /// Its digest is to be that of the bytes under the nonce.
     pub keyed: bool,
-    /// Text and links are to be told as well: the node compares more than bytes.
+    /// Headers, text and links are to be told as well: the node compares more than bytes.
     pub thorough: bool,
 }
 
@@ -237,11 +238,13 @@ pub struct Fetched {
     pub text: u64,
     /// Digest of the set of links; 0 where it is not to be told.
     pub links: u64,
+    /// Digest of the headers that matter; 0 where it is not to be told.
+    pub head: u64,
     /// The media type.
     pub mime: String,
     /// Where it was.
     pub address: Option<IpAddr>,
-    /// Larger than the contributor takes: for the node itself.
+    /// Larger than the contributor takes, or slower than its lease: for the node itself.
     pub too_large: bool,
 }
 
@@ -405,7 +408,7 @@ impl Message for Together<Answer> {
 impl Message for Request {
     fn is_bounded(&self) -> bool {
         match self {
-            Request::Hello { holds, team, .. } => holds.len() <= 4 * BATCH_BUNDLES_MAX && team.len() <= 64,
+            Request::Hello { holds, team, .. } => holds.len() <= HOLDS_MAX && team.len() <= 64,
             Request::Ask { bundles } => usize::from(*bundles) <= BATCH_BUNDLES_MAX,
             Request::Results { results, .. } => {
                 let mut seen = [false; BUNDLE_URLS_MAX + ROBOTS_HOPS_MAX];
@@ -414,6 +417,7 @@ impl Message for Request {
                         let bounded = fetched.url.len() <= URL_BYTES_MAX
                             && fits(&fetched.mime)
                             && fits(&fetched.fault)
+                            && fetched.length <= WHOLE_BYTES_MAX
                             && fetched.status < 1000;
                         let first = seen.get_mut(usize::from(fetched.number));
                         bounded && first.is_some_and(|seen| !std::mem::replace(seen, true))
@@ -422,7 +426,7 @@ impl Message for Request {
             Request::Body { number, offset, total, bytes, .. } => {
                 usize::from(*number) < BUNDLE_URLS_MAX + ROBOTS_HOPS_MAX
                     && bytes.len() <= PIECE_BYTES_MAX
-                    && *total <= crate::limits::WHOLE_BYTES_MAX
+                    && *total <= WHOLE_BYTES_MAX
                     && offset.checked_add(bytes.len() as u64).is_some_and(|end| end <= *total)
             }
             Request::Leave => true,
@@ -439,7 +443,7 @@ impl Message for Answer {
             | Answer::Later { why: text, .. }
             | Answer::Stop { why: text }
             | Answer::Elsewhere { address: text } => fits(text),
-            Answer::Work { bits, .. } => *bits <= 40,
+            Answer::Work { bits, .. } => *bits <= WORK_BITS_MAX,
             Answer::Taken { .. } | Answer::Done { .. } | Answer::Refused { .. } => true,
         }
     }
@@ -505,7 +509,12 @@ pub fn worth(seed: &[u8; 16], key: &[u8; 32], proof: u64) -> u8 {
 
 /// The proof of work for a key, and how long that takes depends on chance alone.
 pub fn prove(seed: &[u8; 16], key: &[u8; 32], bits: u8) -> u64 {
-    (1..).find(|proof| worth(seed, key, *proof) >= bits).unwrap_or(0)
+    prove_among(seed, key, bits, 1..u64::MAX).unwrap_or(0)
+}
+
+/// The same, if it is one of these numbers.
+pub fn prove_among(seed: &[u8; 16], key: &[u8; 32], bits: u8, mut among: std::ops::Range<u64>) -> Option<u64> {
+    among.find(|proof| worth(seed, key, *proof) >= bits)
 }
 
 #[cfg(test)]
@@ -520,6 +529,11 @@ mod tests {
         assert!(!results(vec![fetched(106)]).is_bounded(), "no such number");
         assert!(!results(vec![fetched(1), fetched(1)]).is_bounded(), "twice");
         assert!(!results(vec![Fetched { url: "x".repeat(URL_BYTES_MAX + 1), ..fetched(0) }]).is_bounded());
+        assert!(!results(vec![Fetched { length: 1 << 63, ..fetched(0) }]).is_bounded(), "longer than can be brought");
+        let hello = |holds| Request::Hello { version: VERSION, proof: 0, holds: vec![7; holds], team: String::new() };
+        assert!(hello(HOLDS_MAX).is_bounded() && !hello(HOLDS_MAX + 1).is_bounded());
+        let work = |bits| Answer::Work { bits, seed: [0; 16] };
+        assert!(work(WORK_BITS_MAX).is_bounded() && !work(WORK_BITS_MAX + 1).is_bounded());
         let body = |offset, total, bytes| Request::Body { bundle: 1, number: 0, offset, total, bytes };
         assert!(body(5, 10, vec![0; 5]).is_bounded() && !body(6, 10, vec![0; 5]).is_bounded());
         assert!(!body(u64::MAX, u64::MAX, vec![0; 5]).is_bounded());
@@ -567,5 +581,7 @@ mod tests {
     fn proofs_of_work() {
         let proof = prove(&[1; 16], &[2; 32], 8);
         assert!(worth(&[1; 16], &[2; 32], proof) >= 8 && worth(&[1; 16], &[3; 32], proof) < 30);
+        assert_eq!(prove_among(&[1; 16], &[2; 32], 8, proof..proof + 5), Some(proof));
+        assert_eq!(prove_among(&[1; 16], &[2; 32], 8, 1..proof), None);
     }
 }

@@ -3,7 +3,7 @@
 //! Every byte that the contributor reads from sites or exchanges with nodes passes here, and every request. What is not allowed now
 //! has a reason that can be shown, and a time at which to look again.
 
-use std::collections::{HashMap, VecDeque};
+use std::collections::{BTreeMap, HashMap, VecDeque};
 use std::fmt;
 
 use serde::{Deserialize, Serialize};
@@ -89,6 +89,8 @@ pub struct Machine {
     pub hour: u8,
     /// Months since 1970 (UTC).
     pub month: u32,
+    /// Days since 1970 (UTC).
+    pub day: u32,
     /// It runs on battery.
     pub on_battery: bool,
     /// Bytes of results on disk.
@@ -108,6 +110,18 @@ pub struct Used {
     pub requests: u64,
 }
 
+/// Requests of a day to sites that were asked often, over a restart.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Asks {
+    /// Which day: days since 1970 (UTC).
+    pub day: u32,
+    /// By site.
+    pub sites: BTreeMap<String, u32>,
+}
+
+/// A site that was asked less often today may be forgotten over a restart.
+const ASKS_KEPT_MIN: u32 = 50;
+
 /// Holds the wishes against what is done.
 #[derive(Clone, Debug)]
 pub struct Meter {
@@ -118,6 +132,8 @@ pub struct Meter {
     pub paused: bool,
     /// See [`WhyNot::Finishing`].
     pub finishing: bool,
+    /// This month no more is fetched.
+    month_over: bool,
     /// When bytes may next be taken, in microseconds: what was granted is paid for before more is.
     paid_until_us: u64,
     cpu_free_at_ms: u64,
@@ -128,7 +144,7 @@ pub struct Meter {
 #[derive(Clone, Copy, Debug, Default)]
 struct Site {
     next_ms: u64,
-    day: u64,
+    day: u32,
     asked: u32,
 }
 
@@ -144,6 +160,7 @@ impl Meter {
             machine: Machine::default(),
             paused: false,
             finishing: false,
+            month_over: false,
             paid_until_us: 0,
             cpu_free_at_ms: 0,
             open: 0,
@@ -169,9 +186,39 @@ impl Meter {
     /// The machine is like this now.
     pub fn look(&mut self, machine: Machine) {
         if machine.month != self.used.month {
-            (self.used.month, self.used.month_bytes) = (machine.month, 0);
+            (self.used.month, self.used.month_bytes, self.month_over) = (machine.month, 0, false);
         }
         self.machine = machine;
+        self.look_at_month();
+    }
+
+    /// What was fetched has to go over the line once more: when no more than that is left, nothing else is fetched in this month.
+    fn look_at_month(&mut self) {
+        self.month_over |= self.month_left() <= self.machine.disk_bytes && self.wishes.month_bytes > 0;
+    }
+
+    /// Is no more fetched in this month?
+    pub fn is_month_over(&self) -> bool {
+        self.month_over
+    }
+
+    /// Is not a byte of the month left, also not for the node?
+    pub fn is_month_used(&self) -> bool {
+        self.month_left() == 0
+    }
+
+    /// What is to be remembered of today.
+    pub fn asks(&self) -> Asks {
+        let day = self.machine.day;
+        let often = self.sites.iter().filter(|(_, site)| site.day == day && site.asked >= ASKS_KEPT_MIN);
+        Asks { day, sites: often.map(|(name, site)| (name.clone(), site.asked)).collect() }
+    }
+
+    /// What was remembered of a day.
+    pub fn remember(&mut self, asks: Asks) {
+        let day = asks.day;
+        let sites = asks.sites.into_iter().take(SITES_MAX);
+        self.sites.extend(sites.map(|(name, asked)| (name, Site { next_ms: 0, day, asked })));
     }
 
     /// Why nothing at all may go to sites now; nothing if it may.
@@ -182,7 +229,7 @@ impl Meter {
         if let Some((from, to)) = self.wishes.hours.filter(|(from, to)| !is_within(*from, *to, self.machine.hour)) {
             return Some(WhyNot::Hours(from, to));
         }
-        if self.month_left() == 0 {
+        if self.month_over {
             return Some(WhyNot::Month(self.wishes.month_bytes));
         }
         (self.wishes.mains_only && self.machine.on_battery).then_some(WhyNot::Battery)
@@ -204,11 +251,12 @@ impl Meter {
         }
     }
 
-    /// So many of `bytes` may be taken now; or none, and when to ask again. What is granted counts as used.
+    /// So many of `bytes` of sites may be taken now; or none, and when to ask again. What is granted counts as used.
     pub fn take(&mut self, bytes: u64, now_us: u64) -> Result<u64, u64> {
         // Bytes of an answer under way are taken also outside the hours; those beyond the quota are not.
-        let left = self.month_left();
-        if left == 0 || self.paused {
+        self.look_at_month();
+        let left = self.month_left().saturating_sub(self.machine.disk_bytes);
+        if self.month_over || self.paused {
             return Err(now_us + 1_000_000);
         }
         let granted = match self.wishes.rate {
@@ -228,6 +276,14 @@ impl Meter {
         Ok(granted)
     }
 
+    /// So many bytes have gone over the line, to nodes or beside what was granted. Returns when they are paid for.
+    pub fn spent(&mut self, bytes: u64, now_us: u64) -> u64 {
+        self.count(bytes);
+        let us = bytes.saturating_mul(1_000_000).checked_div(self.wishes.rate).unwrap_or(0);
+        self.paid_until_us = self.paid_until_us.max(now_us).saturating_add(us);
+        self.paid_until_us
+    }
+
     /// Granted, but not taken.
     pub fn back(&mut self, bytes: u64) {
         self.used.bytes = self.used.bytes.saturating_sub(bytes);
@@ -237,8 +293,8 @@ impl Meter {
     }
 
     fn count(&mut self, bytes: u64) {
-        self.used.bytes += bytes;
-        self.used.month_bytes += bytes;
+        self.used.bytes = self.used.bytes.saturating_add(bytes);
+        self.used.month_bytes = self.used.month_bytes.saturating_add(bytes);
     }
 
     /// A connection may be opened for a bundle.
@@ -271,7 +327,7 @@ impl Meter {
         if self.cpu_free_at_ms > now_ms {
             return Err(Asked::NotNow(WhyNot::Processor(self.wishes.cpu_percent), self.cpu_free_at_ms));
         }
-        let day = now_ms / 86_400_000;
+        let day = self.machine.day;
         if self.sites.len() >= SITES_MAX && !self.sites.contains_key(site) {
             self.sites.retain(|_, site| site.next_ms > now_ms || (site.day == day && site.asked > 1));
         }
@@ -404,11 +460,31 @@ mod tests {
         assert_eq!(meter.take(700, 0), Ok(700));
         assert_eq!(meter.take(700, 0), Ok(300));
         assert!(meter.take(1, 0).is_err());
+        assert!(meter.is_month_used());
         assert_eq!(meter.why_not(), Some(WhyNot::Month(1_000)));
         assert_eq!(meter.connect(), Err(WhyNot::Month(1_000)));
         meter.look(Machine { month: 601, ..Machine::default() });
         assert_eq!((meter.why_not(), meter.take(10, 0)), (None, Ok(10)));
         assert_eq!(meter.used().bytes, 1_010);
+    }
+
+    #[test]
+    fn what_goes_to_the_node_is_counted_and_room_is_left_for_it() {
+        let mut meter = meter(Wishes { month_bytes: 1_000, rate: 100, ..Wishes::default() });
+        let on_disk = |disk_bytes| Machine { month: 600, disk_bytes, ..Machine::default() };
+        meter.look(on_disk(0));
+        assert_eq!(meter.spent(300, 0), 3_000_000, "three seconds at that rate");
+        assert_eq!(meter.take(1, 2_999_999), Err(3_000_000));
+        meter.look(on_disk(690));
+        assert_eq!(meter.take(700, 3_000_000), Ok(5), "a part of a second");
+        meter.look(on_disk(695));
+        assert_eq!(meter.why_not(), Some(WhyNot::Month(1_000)), "the rest is for what was fetched");
+        assert!(!meter.is_month_used());
+        meter.spent(695, 4_000_000);
+        meter.look(on_disk(0));
+        assert!(meter.is_month_used() && meter.why_not().is_some());
+        meter.spent(400, 4_000_000);
+        assert_eq!(meter.used().month_bytes, 1_400, "what has gone has gone");
     }
 
     #[test]
@@ -434,6 +510,7 @@ mod tests {
     #[test]
     fn a_site_is_asked_at_our_own_gap_whatever_the_bundle_says_and_not_for_ever() {
         let mut meter = meter(Wishes::default());
+        meter.look(Machine { day: 20_000, ..Machine::default() });
         let mut now_ms = 86_400_000;
         assert_eq!(meter.ask("a.test", now_ms), Ok(()));
         assert!(matches!(meter.ask("a.test", now_ms + 1), Err(Asked::Wait(_))), "the answer is not here");
@@ -446,7 +523,16 @@ mod tests {
             meter.answered("a.test", 1, 0, now_ms);
         }
         assert_eq!(meter.ask("a.test", now_ms + 500), Err(Asked::Enough));
-        assert_eq!(meter.ask("a.test", 2 * 86_400_000), Ok(()), "tomorrow again");
+        // Who begins anew has not forgotten it.
+        let mut after = Meter::new(Wishes::default(), Used::default());
+        after.look(Machine { day: 20_000, ..Machine::default() });
+        after.remember(serde_json::from_slice(&serde_json::to_vec(&meter.asks()).unwrap()).unwrap());
+        assert_eq!(after.ask("a.test", 0), Err(Asked::Enough));
+        assert_eq!(after.ask("b.test", 0), Ok(()));
+        for mut meter in [meter, after] {
+            meter.look(Machine { day: 20_001, ..Machine::default() });
+            assert_eq!(meter.ask("a.test", now_ms + 500), Ok(()), "tomorrow again");
+        }
     }
 
     #[test]

@@ -21,8 +21,9 @@ use crate::coming::{Coming, Held, Purpose};
 use crate::dispatch::{Dispatch, Lapsed, Offered};
 use crate::envelope;
 use crate::limits::{
-    BUNDLE_URLS_MAX, CHECK_MS_MAX, CHECK_TAKEN_MS, CHECKERS, CLOCK_MS_MAX, KNOWN_PAGE_ONE_IN, LATER_SECONDS,
-    LEASE_MS_MAX, LEASE_MS_MIN, OWN_CHECK_ONE_IN, OWN_CHECK_ONE_IN_FEW, OWN_GAP_MS, URL_MS,
+    BUNDLE_URLS_MAX, CHECK_MS_MAX, CHECK_TAKEN_MS, CHECKERS, CLOCK_MS_MAX, COMING_ALL_BYTES_MAX, COMING_BYTES_MAX,
+    KNOWN_PAGE_ONE_IN, LATER_SECONDS, LEASE_MS_MAX, LEASE_MS_MIN, OWN_CHECK_ONE_IN, OWN_CHECK_ONE_IN_FEW, OWN_GAP_MS,
+    URL_MS,
 };
 use crate::message::{self, Answer, Bundle, Refusal, Request, Task, VERSION};
 use crate::tables::Tables;
@@ -56,7 +57,8 @@ pub(crate) struct State {
     next: u64,
     seed: [u8; 16],
     chance: u64,
-    coming_bytes: u64,
+    /// Bytes of bodies that are held, by whose they are.
+    coming: HashMap<Key, u64>,
     /// Bodies seen lately and where: a portal shows the same everywhere.
     pub alike: HashMap<[u8; 20], HashSet<String>>,
 }
@@ -66,6 +68,31 @@ impl State {
     pub fn note_unconfirmed(&mut self, key: &Key, url: &str, now_ms: i64) {
         // On a full disk what is not noted is believed a little too long.
         let _not_noted = self.unconfirmed.note(key, url, now_ms);
+    }
+
+    /// How many bytes of bodies this one may send besides.
+    fn room(&self, key: &Key) -> u64 {
+        let all: u64 = self.coming.values().sum();
+        let theirs = self.coming.get(key).copied().unwrap_or(0);
+        COMING_BYTES_MAX.saturating_sub(theirs).min(COMING_ALL_BYTES_MAX.saturating_sub(all))
+    }
+
+    /// A bundle of this one holds other bytes than before.
+    fn holds(&mut self, key: &Key, before: u64, now: u64) {
+        let held = self.coming.entry(*key).or_default();
+        *held = (*held + now).saturating_sub(before);
+        if *held == 0 {
+            self.coming.remove(key);
+        }
+    }
+
+    /// A bundle is not held any more.
+    fn take_held(&mut self, id: u64) -> Option<Held> {
+        let held = self.held.remove(&id)?;
+        if let Some(key) = held.with {
+            self.holds(&key, held.coming_bytes(), 0);
+        }
+        Some(held)
     }
 
     /// A random number; what is drawn need not be secret, only unforeseen.
@@ -97,7 +124,7 @@ impl Node {
             next: u64::from_le_bytes(secret[16..24].try_into().unwrap_or_default()) >> 16,
             seed,
             chance: u64::from_le_bytes(secret[24..].try_into().unwrap_or_default()),
-            coming_bytes: 0,
+            coming: HashMap::new(),
             alike: HashMap::new(),
         };
         let open = std::sync::atomic::AtomicBool::new(false);
@@ -175,7 +202,9 @@ impl Node {
         let (id, host) = (state.next, offer.bundle.host.clone());
         let (only, wait_ms) = (offer.only, most_ms / 4);
         let bytes = bytes_of(&offer.bundle.urls);
-        let offered = Offered { id, host, bytes, lease_ms, only, wait_ms, among: Vec::new(), ready_ms: 0 };
+        // Bodies may take as long as fetching may: then the bundle is over, whatever comes.
+        let out_ms = most_ms / 2;
+        let offered = Offered { id, host, bytes, lease_ms, out_ms, only, wait_ms, among: Vec::new(), ready_ms: 0 };
         if !state.dispatch.offer(offered, now_ms) {
             return Err(offer);
         }
@@ -248,7 +277,7 @@ impl Node {
         let lease_ms = needed_ms(held.bundle.urls.len(), rest_ms).min(most_ms);
         let (ready_ms, wait_ms) = (now_ms + rest_ms, CHECK_TAKEN_MS.min(case_ms / 8));
         let bytes = bytes_of(&held.bundle.urls);
-        let offered = Offered { id, host, bytes, lease_ms, only: false, wait_ms, among, ready_ms };
+        let offered = Offered { id, host, bytes, lease_ms, out_ms: lease_ms, only: false, wait_ms, among, ready_ms };
         if !state.dispatch.offer(offered, now_ms) {
             return Err(held);
         }
@@ -257,14 +286,21 @@ impl Node {
         Ok(())
     }
 
-    /// One proven lie. Returns what nobody else has seen of the last day.
-    pub(crate) fn lied(&self, state: &mut State, key: &Key) -> Vec<String> {
+    /// One proven lie. Returns what nobody else has seen of the last day. That takes a while to read, and nobody else waits for it.
+    pub(crate) fn lied<'n>(
+        &'n self,
+        mut state: MutexGuard<'n, State>,
+        key: &Key,
+    ) -> (MutexGuard<'n, State>, Vec<String>) {
         let now_ms = self.now_ms();
         state.trust.lied(key, now_ms);
         state.book.touch();
-        let mut urls = state.unconfirmed.of(key, now_ms);
+        let noted = state.unconfirmed.noted(now_ms);
+        drop(state);
+        let mut urls = noted.of(key);
+        let state = self.lock();
         urls.retain(|url| state.trust.witnesses(hash(url)) < 2);
-        urls
+        (state, urls)
     }
 
     /// Answers one message of a contributor, from this address: one answer for each of its requests.
@@ -273,7 +309,7 @@ impl Node {
         let refused = |why| vec![Answer::Refused { why }];
         let (answers, about) = match envelope::open_requests(bytes, &self.identity.public()) {
             Err(_) => (refused(Refusal::Nonsense), envelope::signature_of(bytes)),
-            Ok(opened) if (opened.time_ms - now_ms).abs() > CLOCK_MS_MAX => (refused(Refusal::Clock), opened.signature),
+            Ok(opened) if opened.time_ms.abs_diff(now_ms) > CLOCK_MS_MAX => (refused(Refusal::Clock), opened.signature),
             Ok(opened) => {
                 let answer = |request| self.answer(peer, &opened.key, request, now_ms);
                 (opened.message.into_iter().map(answer).collect(), opened.signature)
@@ -318,7 +354,7 @@ impl Node {
                 Answer::Done { bundle }
             }
             Request::Body { bundle, number, offset, total, bytes } => {
-                let room = crate::limits::COMING_BYTES_MAX.saturating_sub(state.coming_bytes);
+                let room = state.room(key);
                 let Some(held) = mine(&mut state, key, bundle) else {
                     return Answer::Refused { why: Refusal::NotYours };
                 };
@@ -327,11 +363,11 @@ impl Node {
                 }
                 let before = held.coming_bytes();
                 let came = held.body(number, offset, total, &bytes);
-                let more = held.coming_bytes().saturating_sub(before);
+                let now = held.coming_bytes();
+                state.holds(key, before, now);
                 let elapsed_ms = self.elapsed_ms();
                 match came {
                     Coming::So(offset) => {
-                        state.coming_bytes += more;
                         state.dispatch.came(key, bundle, elapsed_ms);
                         let missing = state.held.get(&bundle).is_some_and(|held| !held.wanted().is_empty());
                         if missing || offset < total {
@@ -402,7 +438,7 @@ impl Node {
         let wall_ms = self.now_ms();
         let bundles = given.into_iter().filter_map(|(id, lease_ms)| {
             let held = state.held.get_mut(&id)?;
-            held.given_ms = wall_ms;
+            (held.with, held.given_ms) = (Some(*key), wall_ms);
             let urls = held.bundle.urls.iter().zip(held.keyed.iter().zip(&held.thorough));
             Some(Bundle {
                 id,
@@ -437,14 +473,13 @@ impl Node {
     /// Everything that was wanted is there.
     fn finish(&self, mut state: MutexGuard<'_, State>, key: &Key, from: (Network, Place), bundle: u64) {
         state.dispatch.over(bundle);
-        let Some(held) = state.held.remove(&bundle) else { return };
-        state.coming_bytes = state.coming_bytes.saturating_sub(held.coming_bytes());
+        let Some(held) = state.take_held(bundle) else { return };
         if state.alike.len() > ALIKE_MAX {
             state.alike.clear();
         }
         drop(state);
         let Some(me) = self.me.upgrade() else { return };
-        let bytes = held.fetched.values().map(|fetched| fetched.length).sum();
+        let bytes = held.fetched.values().fold(0u64, |sum, fetched| sum.saturating_add(fetched.length));
         let by = Hand { key: *key, network: from.0, place: from.1, looked: (held.fetched.len() as u64, bytes) };
         match held.purpose {
             Purpose::Check(case) => case.checked(by, &held.fetched),
@@ -472,7 +507,7 @@ impl Node {
 
     /// A contributor sent what it had not announced: nothing of the bundle counts.
     fn lose(&self, mut state: MutexGuard<'_, State>, bundle: u64) {
-        state.dispatch.over(bundle);
+        state.dispatch.forged(bundle);
         over(state, &[bundle]);
     }
 
@@ -519,15 +554,16 @@ fn mine<'s>(state: &'s mut State, key: &Key, bundle: u64) -> Option<&'s mut Held
 pub(crate) fn over(mut state: MutexGuard<'_, State>, ids: &[u64]) {
     let mut gone = Vec::new();
     for id in ids {
-        if let Some(held) = state.held.remove(id) {
-            state.coming_bytes = state.coming_bytes.saturating_sub(held.coming_bytes());
-            gone.push(held.purpose);
+        if let Some(held) = state.take_held(*id) {
+            gone.push((held.purpose, held.with.is_some()));
         }
     }
     drop(state);
     // Whoever hears of it may offer something at once.
-    for purpose in gone {
+    for (purpose, was_out) in gone {
         match purpose {
+            // Whoever had it may have asked the site just now.
+            Purpose::Work(done) if was_out => done(Back::Lost),
             Purpose::Work(done) => done(Back::Nobody),
             Purpose::Check(case) => case.hand_over(),
             Purpose::Opinion(opinion) => opinion.unanswered(),

@@ -70,6 +70,8 @@ pub struct Errand {
     pub etag: Option<Vec<u8>>,
     /// To be sent as `If-Modified-Since`.
     pub last_modified: Option<Vec<u8>>,
+    /// It is cut off after so long.
+    pub most_ms: u32,
     /// How it is told.
     pub how: How,
     /// It is a robots.txt: which of these URLs does it allow?
@@ -102,8 +104,8 @@ pub struct Answered {
     /// The exchange, as it will be packed if the node wants it; empty where nothing came.
     #[serde(with = "crate::message::blob")]
     pub whole: Vec<u8>,
-    /// Bytes that went over the line, about.
-    pub wire_bytes: u64,
+    /// Bytes that went over the line beside those that were granted, about: the request, and what it takes to agree on keys.
+    pub beside_bytes: u64,
     /// What it cost, in milliseconds of the processor.
     pub cpu_ms: u64,
     /// The site, as politeness counts.

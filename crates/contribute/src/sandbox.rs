@@ -10,9 +10,20 @@ use seccompiler::{BpfProgram, SeccompAction, SeccompFilter};
 
 use crate::limits::{FETCHER_FILES_MAX, FETCHER_MEMORY_MIN};
 
-/// Lets others go first.
+/// Lets others go first, at the processor and at the disk.
 pub fn be_nice() {
     let _as_it_was = rustix::process::nice(19);
+    be_idle_at_disk();
+}
+
+const IOPRIO_WHO_PROCESS: libc::c_int = 1;
+/// The class of those who get what nobody else wants.
+const IOPRIO_IDLE: libc::c_int = 3 << 13;
+
+#[expect(unsafe_code, reason = "the system's libraries have no function for it")]
+fn be_idle_at_disk() {
+    // SAFETY: three numbers, and no memory of ours.
+    let _as_it_was = unsafe { libc::syscall(libc::SYS_ioprio_set, IOPRIO_WHO_PROCESS, 0, IOPRIO_IDLE) };
 }
 
 /// Locks this process in, for good. Says what holds and what does not.
@@ -157,4 +168,18 @@ pub fn try_everything() -> Vec<(String, bool, String)> {
         },
     );
     tried
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    #[expect(unsafe_code, reason = "as above")]
+    fn others_go_first_at_the_disk() {
+        be_idle_at_disk();
+        // SAFETY: two numbers, and no memory of ours.
+        let class = unsafe { libc::syscall(libc::SYS_ioprio_get, IOPRIO_WHO_PROCESS, 0) };
+        assert_eq!(class, libc::c_long::from(IOPRIO_IDLE));
+    }
 }

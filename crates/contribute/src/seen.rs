@@ -30,6 +30,8 @@ pub struct Seen {
     pub text: u64,
     /// Digest of the set of links; 0 where there are none, or nobody asks.
     pub links: u64,
+    /// Digest of the headers that matter; 0 where there is no head, or nobody asks.
+    pub head: u64,
 }
 
 /// Text and links are read from this much of a page, decoded.
@@ -56,6 +58,9 @@ pub fn sha1(bytes: &[u8]) -> [u8; 20] {
 /// What an exchange comes to.
 pub fn look(url: &Url, exchange: &Exchange, how: &How) -> (Seen, Digest) {
     let mut seen = Seen { status: exchange.status().unwrap_or(0), ..Seen::default() };
+    if let Some(head) = exchange.head.as_ref().filter(|_| how.thorough && seen.status != 304) {
+        seen.head = headers(head);
+    }
     let bytes = exchange.response.bytes(0, ANSWER_BYTES_MAX + (1 << 20)).unwrap_or_default();
     if bytes.is_empty() || seen.status == 304 {
         return (seen, Digest::None);
@@ -81,6 +86,27 @@ pub fn look(url: &Url, exchange: &Exchange, how: &How) -> (Seen, Digest) {
         seen.links = page.links.iter().fold(0u64, |sum, link| sum.wrapping_add(xxh3_64(link.url.as_bytes())));
     }
     (seen, digest)
+}
+
+/// What decides what a page means beside its bytes: where it leads, how it is read, who may show it.
+const HEADERS: [&str; 6] = ["location", "content-type", "content-encoding", "x-robots-tag", "refresh", "link"];
+
+/// Digest of the headers that matter, never 0. Two who saw the same page were told the same of it.
+pub fn headers(head: &Head) -> u64 {
+    let mut text = Vec::new();
+    for (number, name) in HEADERS.iter().enumerate() {
+        for value in head.headers(name) {
+            text.push(number as u8);
+            text.extend_from_slice(value.trim_ascii());
+            text.push(b'\n');
+        }
+    }
+    u64::from_le_bytes(message::first(blake3::hash(&text).as_bytes())).max(1)
+}
+
+/// Does a head say anything of that?
+pub fn has_headers(head: &Head) -> bool {
+    HEADERS.iter().any(|name| head.header(name).is_some())
 }
 
 /// Charikar's simhash of the words of a text, in pairs: texts that are nearly the same differ in few bits. Numbers are passed over.
@@ -165,6 +191,7 @@ pub fn fetched(number: u16, url: &Url, exchange: &Exchange, how: &How) -> Fetche
         digest,
         text: seen.text,
         links: seen.links,
+        head: seen.head,
         mime: exchange.head.as_ref().and_then(Head::mime).unwrap_or_default().chars().take(100).collect(),
         address: exchange.address.map(|address| address.ip()),
         too_large,

@@ -93,9 +93,10 @@ fn teams<'s>(standings: impl Iterator<Item = &'s Standing>, now_ms: i64) -> Vec<
         let team = teams.entry(&known.team).or_default();
         team.members += 1;
         team.there += u64::from(is_there(known, now_ms));
-        team.urls += known.urls;
-        team.bytes += known.bytes;
-        team.credit += known.credit;
+        // What was written before figures were bounded is shown as it is.
+        team.urls = team.urls.saturating_add(known.urls);
+        team.bytes = team.bytes.saturating_add(known.bytes);
+        team.credit = team.credit.saturating_add(known.credit);
     }
     let mut ordered: Vec<(&str, Team)> = teams.into_iter().collect();
     ordered.sort_by_key(|(_, team)| std::cmp::Reverse(team.credit));

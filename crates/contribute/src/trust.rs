@@ -6,8 +6,9 @@
 //!                                                     └──── one proven lie: suspended, n = 0, what nobody else saw is fetched again
 //! ```
 //! A check is a second fetch in the same slot of ten minutes, by a contributor of another network or by the node. Two views that differ are no
-//! proof: the node looks, and looks again, which tells who was wrong, or that the page is never twice the same. Where the table of networks
-//! says where somebody is, one more of that place is asked before he is called a liar: what differs by place is kept as such.
+//! proof: the node looks, and looks again, which tells who was alone, or that the page is never twice the same. Where the table of networks
+//! says where somebody is, one more of that place is asked: what differs by place is kept as such. A page may have changed between two looks:
+//! whoever was alone once is checked in full from then on, and has lied if it happens again and again. A known page proves a lie at once.
 
 use std::collections::{BTreeMap, HashMap, VecDeque};
 
@@ -17,7 +18,7 @@ use crate::limits::{
     CLASSES_MAX, CONTRIBUTORS_MAX, FLOOR_PERMILLE, GOOD_BUNDLES, KEYS_PER_BIT, KEYS_PER_SUBNET_MAX, NOISE_BITS,
     SUSPENDED_MS, UNCONFIRMED_MS, WITNESSED_MAX, WORK_BITS,
 };
-use crate::message::Digest;
+use crate::message::{Digest, Fetched};
 
 /// The public key of a contributor.
 pub type Key = [u8; 32];
@@ -57,6 +58,16 @@ pub struct View {
     pub text: u64,
     /// Digest of the set of links.
     pub links: u64,
+    /// Digest of the headers that matter; 0 where nobody said what they are.
+    pub head: u64,
+}
+
+impl View {
+    /// As somebody told it.
+    pub fn of(told: &Fetched) -> View {
+        let Fetched { status, digest, text, links, head, .. } = *told;
+        View { status, digest, text, links, head }
+    }
 }
 
 /// How a URL behaves when it is fetched twice in a row.
@@ -77,6 +88,7 @@ struct History {
     other_bytes: u8,
     other_text: u8,
     other_links: u8,
+    other_head: u8,
 }
 
 /// How two views compare.
@@ -103,6 +115,11 @@ pub enum Wrong {
     Second,
     /// Both, each in another way or in the same.
     Both,
+}
+
+/// An answer that turns somebody away, which may be by place; 0: none at all.
+pub fn is_turned_away(status: u16) -> bool {
+    matches!(status, 0 | 401 | 403 | 406 | 407 | 429 | 451 | 503 | 511)
 }
 
 /// What is known of a contributor.
@@ -141,9 +158,12 @@ pub struct Standing {
     /// A person trusts it: only the floor is checked.
     #[serde(default)]
     pub vouched: bool,
-    /// Differences that nobody of its place was there to speak about.
+    /// How often it was alone with what it saw.
     #[serde(default)]
     pub doubts: u32,
+    /// The same since ten bundles in a row were good.
+    #[serde(default)]
+    pub alone: u32,
     /// URLs that it fetched a second time, to check what others brought.
     #[serde(default)]
     pub checks: u64,
@@ -268,6 +288,9 @@ impl Trust {
         }
         let history = self.classes.entry(url).or_default();
         let more = |count: &mut u8| *count = count.saturating_add(1);
+        if one.head != two.head {
+            more(&mut history.other_head);
+        }
         if one.digest == two.digest {
             return more(&mut history.alike);
         }
@@ -282,14 +305,20 @@ impl Trust {
 
     /// How two views of a URL, in one slot of time, compare.
     pub fn compare(&self, url: UrlHash, one: &View, two: &View) -> Likeness {
-        let by_place = |status: u16| matches!(status, 0 | 401 | 403 | 406 | 407 | 429 | 451 | 503 | 511);
         if one.status != two.status {
-            return if by_place(one.status) || by_place(two.status) { Likeness::Place } else { Likeness::Differ };
+            return match is_turned_away(one.status) || is_turned_away(two.status) {
+                true => Likeness::Place,
+                false => Likeness::Differ,
+            };
+        }
+        let history = self.classes.get(&url).copied().unwrap_or_default();
+        // The same bytes under another `Location` or `Content-Type` are another page.
+        if one.head != 0 && two.head != 0 && one.head != two.head {
+            return if history.other_head > 0 { Likeness::Nothing } else { Likeness::Differ };
         }
         if one.digest == two.digest {
             return Likeness::Same;
         }
-        let history = self.classes.get(&url).copied().unwrap_or_default();
         match self.class(url) {
             Some(Class::Volatile) => Likeness::Nothing,
             // Whoever was told that nothing changed has seen no text: of a page with other bytes each time that says nothing.
@@ -352,6 +381,9 @@ impl Trust {
     pub fn good(&mut self, key: &Key, work: Work) {
         if let Some(known) = self.standings.get_mut(key) {
             known.good = known.good.saturating_add(1);
+            if known.good >= GOOD_BUNDLES {
+                known.alone = 0;
+            }
             known.count(work);
         }
     }
@@ -363,20 +395,33 @@ impl Trust {
         }
     }
 
-    /// It was alone with what it saw, and nobody of its place was there to speak for it: that is no proof, but it is believed as little as
-    /// one who has just come.
+    /// It was alone with what it saw. Once, that is no proof: the page may have changed meanwhile, or look like that from there; but it is
+    /// believed as little as one who has just come. Says whether it happened so often that it has lied.
+    pub fn alone(&mut self, key: &Key, most: u32) -> bool {
+        self.standings.get_mut(key).is_some_and(|known| {
+            (known.good, known.vouched) = (0, false);
+            (known.doubts, known.alone) = (known.doubts.saturating_add(1), known.alone.saturating_add(1));
+            known.alone >= most
+        })
+    }
+
+    /// Others were not turned away where it says it was, again and again: all that it brings is looked at.
     pub fn doubted(&mut self, key: &Key) {
         if let Some(known) = self.standings.get_mut(key) {
             (known.good, known.vouched) = (0, false);
-            known.doubts += 1;
         }
+    }
+
+    /// Is nothing given to it now?
+    pub fn is_suspended(&self, key: &Key, now_ms: i64) -> bool {
+        self.standings.get(key).is_some_and(|known| known.suspended_until_ms > now_ms)
     }
 
     /// One proven lie. Returns what nobody else has seen of the last day: it is fetched again.
     pub fn lied(&mut self, key: &Key, now_ms: i64) -> Vec<UrlHash> {
         if let Some(known) = self.standings.get_mut(key) {
-            known.lies += 1;
-            (known.good, known.vouched) = (0, false);
+            known.lies = known.lies.saturating_add(1);
+            (known.good, known.vouched, known.alone) = (0, false, 0);
             let times = 1i64 << known.lies.saturating_sub(1).min(12);
             known.suspended_until_ms = known.suspended_until_ms.max(now_ms.saturating_add(SUSPENDED_MS * times));
         }
@@ -413,22 +458,24 @@ pub struct Work {
 
 impl Standing {
     fn count(&mut self, work: Work) {
-        self.bundles += 1;
-        self.urls += work.urls;
-        self.bytes += work.bytes;
-        self.confirmed += work.confirmed;
-        self.by_place += work.by_place;
-        self.checks += work.checks;
-        self.credit += work.confirmed + work.wanted_bytes / 1_024;
+        let more = |count: &mut u64, by: u64| *count = count.saturating_add(by);
+        more(&mut self.bundles, 1);
+        more(&mut self.urls, work.urls);
+        more(&mut self.bytes, work.bytes);
+        more(&mut self.confirmed, work.confirmed);
+        more(&mut self.by_place, work.by_place);
+        more(&mut self.checks, work.checks);
+        more(&mut self.credit, work.confirmed.saturating_add(work.wanted_bytes / 1_024));
     }
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::limits::ALONE_MAX;
 
     fn view(n: u8, text: u64) -> View {
-        View { status: 200, digest: Digest::Plain([n; 20]), text, links: 7 }
+        View { status: 200, digest: Digest::Plain([n; 20]), text, links: 7, head: 9 }
     }
 
     fn known(trust: &mut Trust, key: u8, network: Network) -> Key {
@@ -515,6 +562,43 @@ mod tests {
         assert_eq!(trust.compare(2, &view(8, 5), &view(9, 0xffff_ffff)), Likeness::Differ);
         assert_eq!(trust.compare(2, &view(8, 5), &View { links: 8, ..view(9, 5) }), Likeness::Differ);
         assert_eq!(trust.compare(2, &view(8, 5), &View { links: 0, ..view(9, 0) }), Likeness::Nothing, "a 304");
+    }
+
+    #[test]
+    fn the_same_bytes_under_other_headers_are_another_page() {
+        let mut trust = Trust::default();
+        let truth = view(1, 5);
+        let forged = View { head: 10, ..truth };
+        assert_eq!(trust.compare(1, &forged, &truth), Likeness::Differ);
+        assert_eq!(trust.compare(1, &View { head: 0, ..truth }, &truth), Likeness::Same, "nobody said what they are");
+        assert_eq!(trust.decide(1, &forged, &truth, &[truth, truth]), Wrong::First);
+        // A page whose headers are never twice the same makes nobody a liar, and confirms nobody.
+        let ours = [View { head: 11, ..truth }, View { head: 12, ..truth }];
+        assert_eq!(trust.decide(2, &forged, &truth, &ours), Wrong::Nobody);
+        assert_eq!(trust.compare(2, &forged, &truth), Likeness::Nothing);
+    }
+
+    #[test]
+    fn once_alone_is_checked_in_full_and_again_and_again_is_a_lie() {
+        let mut trust = Trust::default();
+        let key = known(&mut trust, 1, 1);
+        let good = |trust: &mut Trust| (0..GOOD_BUNDLES).for_each(|_| trust.good(&key, Work::default()));
+        good(&mut trust);
+        assert!(!trust.alone(&key, ALONE_MAX), "the page may have changed meanwhile");
+        assert_eq!(trust.checks(&key, 5, &mut || 999).len(), 5, "everything is checked");
+        assert!(!trust.alone(&key, ALONE_MAX));
+        good(&mut trust);
+        assert!(!trust.alone(&key, ALONE_MAX) && !trust.alone(&key, ALONE_MAX), "counted anew after good work");
+        assert!(trust.alone(&key, ALONE_MAX));
+    }
+
+    #[test]
+    fn no_figure_runs_over() {
+        let mut trust = Trust::default();
+        let key = known(&mut trust, 1, 1);
+        let work = Work { bytes: u64::MAX, confirmed: u64::MAX, wanted_bytes: u64::MAX, ..Work::default() };
+        (0..2).for_each(|_| trust.good(&key, work));
+        assert_eq!((trust.standings()[&key].bytes, trust.standings()[&key].credit), (u64::MAX, u64::MAX));
     }
 
     #[test]

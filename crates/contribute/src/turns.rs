@@ -6,18 +6,20 @@ use std::time::{Duration, Instant};
 use crate::carry;
 use crate::contributor::{Ending, Main};
 use crate::give_back::{self, Heard};
-use crate::limits::{BATCH_BUNDLES_MAX, FINISH_TRIES, HOST_BUNDLES_MAX, IN_HAND_PER_CONNECTION, LATER_SECONDS_BUSY};
+use crate::limits::{
+    BATCH_BUNDLES_MAX, FINISH_TRIES, HOLDS_MAX, HOST_BUNDLES_MAX, IN_HAND_PER_CONNECTION, LATER_SECONDS_BUSY,
+};
 use crate::link::{Link, NoAnswer};
 use crate::message::{self, Answer, Bundle, Refusal, Request, VERSION};
-use crate::work::Ready;
+use crate::work::{Ready, Whose};
 
 /// When something is said to the node.
 struct Turns {
     greeted: bool,
-    /// The node that its owner named.
-    home: String,
     /// What a new key's proof of work came to.
     proof: u64,
+    /// How often one was wanted.
+    proofs: u32,
     /// Not before then is more asked for.
     ask_at: Instant,
     /// How often there was nothing to do, in a row.
@@ -50,21 +52,31 @@ pub(crate) async fn contribute(mut link: Link, main: Rc<Main>, team: &str) -> Re
         main.changed.notified().await;
     }
     let (ask_at, wait) = (Instant::now(), Duration::from_secs(1));
-    let home = link.node.as_str().to_owned();
-    let mut turns = Turns { greeted: false, home, proof: 0, ask_at, laters: 0, wait, in_vain: 0, alone: false };
+    let (greeted, proof, proofs, laters) = (false, 0, 0, 0);
+    let mut turns = Turns { greeted, proof, proofs, ask_at, laters, wait, in_vain: 0, alone: false };
     let now_ms = skep_archive::system_clock;
     loop {
         // What is finished is on disk and returned at the next start: a node that is gone keeps nobody here.
         if main.meter.borrow().finishing && main.hand.borrow().is_empty() && turns.in_vain >= FINISH_TRIES {
             return Ok(Ending::Unreturned(main.work.ready().len()));
         }
-        if main.meter.borrow().paused {
-            main.changed.notified().await;
+        // What is used up is used up, also for the node.
+        if main.meter.borrow().paused || main.meter.borrow().is_month_used() {
+            if main.meter.borrow().finishing && main.hand.borrow().is_empty() {
+                let left = main.work.ready().len();
+                return Ok(if left == 0 { Ending::Finished } else { Ending::Unreturned(left) });
+            }
+            tokio::select! {
+                () = main.changed.notified() => {}
+                () = main.over.notified() => {}
+            }
             continue;
         }
         let (mut requests, mut ready) = (Vec::new(), Vec::new());
         if !turns.greeted {
-            let (holds, proof) = (main.work.ready(), turns.proof);
+            main.work.is_for(link.whose()).map_err(|error| format!("results cannot be removed: {error}"))?;
+            let (mut holds, proof) = (main.work.ready(), turns.proof);
+            holds.truncate(HOLDS_MAX);
             requests.push(Request::Hello { version: VERSION, proof, holds, team: team.to_owned() });
         } else {
             if gathered(&main) {
@@ -76,7 +88,8 @@ pub(crate) async fn contribute(mut link: Link, main: Rc<Main>, team: &str) -> Re
                 let _it_notices_anyway = link.say(&[Request::Leave], now_ms).await;
                 return Ok(Ending::Finished);
             }
-            let room = main.meter.borrow().wishes().connections.max(1) * IN_HAND_PER_CONNECTION;
+            let room = main.meter.borrow().wishes().connections.max(1).saturating_mul(IN_HAND_PER_CONNECTION);
+            let room = room.min(HOLDS_MAX.saturating_sub(main.work.ready().len()));
             let is_time = Instant::now() >= turns.ask_at && (ready.is_empty() || !turns.alone);
             if is_time && in_hand < room && main.meter.borrow().why_no_more().is_none() {
                 requests.push(Request::Ask { bundles: (room - in_hand).min(BATCH_BUNDLES_MAX) as u16 });
@@ -141,13 +154,15 @@ fn gathered(main: &Main) -> bool {
 
 /// Nobody answered, or nothing that makes sense.
 async fn unanswered(broken: NoAnswer, link: &mut Link, main: &Main, turns: &mut Turns) -> Result<(), String> {
-    // Where it was sent to it does not stay without an answer.
-    if link.node.as_str() != turns.home {
+    // Where it was sent to it does not stay without an answer, once it has tried to return what it has for it.
+    let owes = !main.work.is_empty() || !main.hand.borrow().is_empty();
+    let tries_again = matches!(broken, NoAnswer::Broken(_)) && owes && turns.in_vain + 1 < FINISH_TRIES;
+    if !link.is_home() && !tries_again {
         let (NoAnswer::Never(why) | NoAnswer::Broken(why)) = broken;
-        main.note(format!("back to {}: {why}", turns.home));
-        link.go(&turns.home)?;
-        main.node.replace(turns.home.clone());
-        turns.greeted = false;
+        link.go_home()?;
+        main.note(format!("back to {}: {why}", link.node));
+        main.node.replace(link.node.to_string());
+        (turns.greeted, turns.in_vain, turns.proof, turns.proofs) = (false, 0, 0, 0);
         return Ok(());
     }
     match broken {
@@ -171,7 +186,8 @@ async fn heard(
 ) -> Result<Option<Ending>, String> {
     match answer {
         Answer::Welcome { pseudonym } => {
-            turns.greeted = true;
+            (turns.greeted, turns.proofs) = (true, 0);
+            main.work.is_for(link.whose()).map_err(|error| format!("results cannot be removed: {error}"))?;
             if *main.name.borrow() != pseudonym {
                 main.note(format!("welcome at {} as {pseudonym}", link.node));
                 main.name.replace(pseudonym);
@@ -179,12 +195,16 @@ async fn heard(
         }
         Answer::Work { bits, seed } => {
             main.note(format!("a new key proves that it means it: {bits} bits of work"));
-            let key = link.key();
-            let proving = tokio::task::spawn_blocking(move || message::prove(&seed, &key, bits));
-            turns.proof = proving.await.map_err(|error| error.to_string())?;
+            // A node that is never content gets less and less of it.
+            if turns.proofs > 0 {
+                let mut wait = Duration::from_secs(1 << turns.proofs.min(9));
+                trouble(main, "the node wants another proof of work", &mut wait).await;
+            }
+            turns.proofs += 1;
+            turns.proof = proven(seed, link.key(), bits, main).await?;
         }
         Answer::Bundles(bundles) => {
-            take(bundles, asked, main);
+            take(bundles, link.whose(), asked, main);
             (turns.ask_at, turns.laters) = (Instant::now() + ASK_GAP, 0);
         }
         Answer::Later { seconds, why } => {
@@ -196,13 +216,18 @@ async fn heard(
             turns.laters = turns.laters.saturating_add(1);
             turns.ask_at = Instant::now() + Duration::from_secs(u64::from(seconds));
         }
-        Answer::Elsewhere { address } => {
-            main.note(format!("sent on to {address}"));
-            link.go(&address)?;
-            main.node.replace(address);
-            (turns.greeted, turns.proof, turns.laters) = (false, 0, 0);
-            turns.ask_at = Instant::now();
-        }
+        Answer::Elsewhere { address } => match link.go(&address) {
+            Ok(()) => {
+                main.note(format!("sent on to {}", link.node));
+                main.node.replace(link.node.to_string());
+                (turns.greeted, turns.proof, turns.proofs, turns.laters) = (false, 0, 0, 0);
+                turns.ask_at = Instant::now() + ASK_GAP;
+            }
+            Err(why) => {
+                main.note(format!("not sent on: {why}"));
+                turns.ask_at = Instant::now() + Duration::from_secs(LATER_SECONDS_BUSY.into());
+            }
+        },
         Answer::Stop { why } => return Ok(Some(Ending::Stopped(why))),
         Answer::Refused { why: Refusal::Unknown } => turns.greeted = false,
         Answer::Refused { why } => trouble(main, why.text(), &mut turns.wait).await,
@@ -211,6 +236,27 @@ async fn heard(
         }
     }
     Ok(None)
+}
+
+/// Numbers tried between two looks at what the owner wishes.
+const PROVED_AT_ONCE: u64 = 1 << 16;
+
+/// A proof of work, within the owner's share of the processor, and not while he lets it rest.
+async fn proven(seed: [u8; 16], key: [u8; 32], bits: u8, main: &Main) -> Result<u64, String> {
+    let mut from = 1u64;
+    loop {
+        while main.meter.borrow().why_not().is_some() && !main.meter.borrow().finishing {
+            main.changed.notified().await;
+        }
+        let (began, among) = (Instant::now(), from..from + PROVED_AT_ONCE);
+        from = among.end;
+        let proving = tokio::task::spawn_blocking(move || message::prove_among(&seed, &key, bits, among));
+        if let Some(proof) = proving.await.map_err(|error| error.to_string())? {
+            return Ok(proof);
+        }
+        let percent = main.meter.borrow().wishes().cpu_percent.clamp(1, 100);
+        tokio::time::sleep(began.elapsed() * (100 - percent) / percent).await;
+    }
 }
 
 /// Says what is wrong, and waits longer each time.
@@ -228,7 +274,7 @@ async fn trouble(main: &Main, why: &str, wait: &mut Duration) {
 }
 
 /// Begins with bundles, as far as they are sensible: a node that sends a thousand of one host gets one of them fetched.
-fn take(bundles: Vec<Bundle>, asked: Instant, main: &Rc<Main>) {
+fn take(bundles: Vec<Bundle>, whose: Whose, asked: Instant, main: &Rc<Main>) {
     for bundle in bundles {
         let same = main.hand.borrow().values().filter(|(host, _)| *host == bundle.host).count();
         if same >= HOST_BUNDLES_MAX || main.hand.borrow().contains_key(&bundle.id) {
@@ -239,7 +285,7 @@ fn take(bundles: Vec<Bundle>, asked: Instant, main: &Rc<Main>) {
         let main = main.clone();
         tokio::task::spawn_local(async move {
             let id = bundle.id;
-            if let Err(why) = carry::carry(bundle, asked, &main).await {
+            if let Err(why) = carry::carry(bundle, whose, asked, &main).await {
                 main.note(why);
             }
             main.hand.borrow_mut().remove(&id);

@@ -63,29 +63,11 @@ impl Unconfirmed {
         let _noted_again_when_seen_again = self.open.as_mut().map(|open| open.file.flush());
     }
 
-    /// What only this contributor had seen when it brought it, of the last day, each once.
-    pub fn of(&mut self, key: &Key, now_ms: i64) -> Vec<String> {
+    /// What was noted of the last day, to be read when there is time for it.
+    pub fn noted(&mut self, now_ms: i64) -> Noted {
         self.flush();
-        let mut urls = std::collections::BTreeSet::new();
-        for (since_ms, path, _) in self.files() {
-            let bytes = match fs::read(&path) {
-                Ok(bytes) if now_ms - since_ms <= UNCONFIRMED_MS + FILE_MS => bytes,
-                _ => continue,
-            };
-            let mut rest = &bytes[..];
-            while let Some((head, more)) = rest.split_at_checked(HEAD) {
-                let length = usize::from(u16::from_le_bytes([head[0], head[1]]));
-                let Some((url, more)) = more.split_at_checked(length) else { break };
-                rest = more;
-                if head[2..] == key[..8]
-                    && urls.len() < UNCONFIRMED_URLS_MAX
-                    && let Ok(url) = std::str::from_utf8(url)
-                {
-                    urls.insert(url.to_owned());
-                }
-            }
-        }
-        urls.into_iter().collect()
+        let of_the_day = |(since_ms, ..): &(i64, PathBuf, u64)| now_ms - since_ms <= UNCONFIRMED_MS + FILE_MS;
+        Noted(self.files().into_iter().filter(of_the_day).map(|(_, path, _)| path).collect())
     }
 
     /// Oldest first: since when, where, how many bytes.
@@ -113,6 +95,33 @@ impl Unconfirmed {
     }
 }
 
+/// Files of the last day.
+pub struct Noted(Vec<PathBuf>);
+
+impl Noted {
+    /// What only this contributor had seen when it brought it, each once.
+    pub fn of(self, key: &Key) -> Vec<String> {
+        let mut urls = std::collections::BTreeSet::new();
+        for path in self.0 {
+            // A file that is gone was too old.
+            let Ok(bytes) = fs::read(&path) else { continue };
+            let mut rest = &bytes[..];
+            while let Some((head, more)) = rest.split_at_checked(HEAD) {
+                let length = usize::from(u16::from_le_bytes([head[0], head[1]]));
+                let Some((url, more)) = more.split_at_checked(length) else { break };
+                rest = more;
+                if head[2..] == key[..8]
+                    && urls.len() < UNCONFIRMED_URLS_MAX
+                    && let Ok(url) = std::str::from_utf8(url)
+                {
+                    urls.insert(url.to_owned());
+                }
+            }
+        }
+        urls.into_iter().collect()
+    }
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -133,9 +142,9 @@ mod tests {
         bytes.extend_from_slice(&[200, 0, 1, 1, 1]);
         fs::write(&torn, bytes).unwrap();
         let mut noted = Unconfirmed::open(folder.path());
-        assert_eq!(noted.of(&liar, 2 * day_ms + 1), ["http://a.test/1"]);
-        assert_eq!(noted.of(&other, 2 * day_ms + 1), ["http://a.test/2"]);
-        assert!(noted.of(&[3; 32], 2 * day_ms).is_empty());
+        assert_eq!(noted.noted(2 * day_ms + 1).of(&liar), ["http://a.test/1"]);
+        assert_eq!(noted.noted(2 * day_ms + 1).of(&other), ["http://a.test/2"]);
+        assert!(noted.noted(2 * day_ms).of(&[3; 32]).is_empty());
         assert_eq!(noted.files().len(), 1, "what is older than a day is gone");
     }
 }

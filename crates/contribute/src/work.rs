@@ -1,10 +1,12 @@
 //! Finished work, on disk until the node has acknowledged it.
 //!
 //! ```text
-//! work/<bundle>.part    while it is made;  work/<bundle>.done    ready to be returned
+//! work/<node>-<bundle>.part    while it is made;  work/<node>-<bundle>.done    ready to be returned
+//!   node  | the first 8 bytes of its key, as 16 hexadecimal digits
 //!   frame | length 4 | line (postcard) | length 4 | exchange (postcard) |   one for each URL, in the order of fetching
 //! ```
-//! A process that is killed leaves whole files or parts; parts are thrown away, for the node gives their URLs out again.
+//! A process that is killed leaves whole files or parts; parts are thrown away, for the node gives their URLs out again. What was fetched for
+//! one node is told to no other.
 
 use std::cell::{Cell, RefCell};
 use std::fs::{self, File};
@@ -14,21 +16,28 @@ use std::path::{Path, PathBuf};
 use std::rc::Rc;
 use std::time::{Duration, Instant};
 
-use crate::limits::{BUNDLE_URLS_MAX, FRAME_BYTES_MAX, ROBOTS_HOPS_MAX};
+use crate::limits::{BUNDLE_URLS_MAX, FRAME_BYTES_MAX, ROBOTS_HOPS_MAX, WORK_KEPT_MS};
 use crate::message::{Fetched, Request};
+use crate::node::hex;
+
+/// For which node: the first bytes of its key.
+pub type Whose = [u8; 8];
 
 /// The folder.
 #[derive(Debug)]
 pub struct Work {
     folder: PathBuf,
     /// Bundles that are ready, in the order in which they became so.
-    ready: RefCell<Vec<(u64, Instant)>>,
+    ready: RefCell<Vec<(Whose, u64, Instant)>>,
+    /// The node that is spoken to.
+    whose: Cell<Whose>,
     /// Bytes of all of it, ready or not.
     bytes: Rc<Cell<u64>>,
 }
 
 /// A bundle that is being made.
 pub struct Part {
+    whose: Whose,
     id: u64,
     file: BufWriter<File>,
     path: PathBuf,
@@ -43,6 +52,7 @@ const LINE_BYTES: usize = 256;
 
 /// A bundle that is ready: what goes to the node first, and where the exchanges are.
 pub struct Ready {
+    whose: Whose,
     /// Its number.
     pub id: u64,
     file: File,
@@ -56,38 +66,59 @@ impl Work {
     pub fn open(folder: &Path) -> io::Result<Work> {
         let folder = folder.join("work");
         fs::create_dir_all(&folder)?;
-        let (mut ids, mut bytes): (Vec<u64>, u64) = (Vec::new(), 0);
+        let (mut ids, mut bytes): (Vec<(Whose, u64)>, u64) = (Vec::new(), 0);
         for entry in fs::read_dir(&folder)? {
             let entry = entry?;
             let path = entry.path();
-            let number: Option<u64> = path.file_stem().and_then(|stem| stem.to_str()?.parse().ok());
-            match path.extension().and_then(|extension| extension.to_str()) {
-                Some("part") => fs::remove_file(path)?,
-                Some("done") => {
-                    ids.extend(number);
+            let known = path.file_stem().and_then(|stem| named(stem.to_str()?));
+            match (path.extension().and_then(|extension| extension.to_str()), known) {
+                (Some("done"), Some(known)) => {
+                    ids.push(known);
                     bytes += entry.metadata()?.len();
                 }
+                (Some("part" | "done"), _) => fs::remove_file(path)?,
                 _ => {}
             }
         }
         ids.sort_unstable();
-        let ready = ids.into_iter().map(|id| (id, Instant::now())).collect();
-        Ok(Work { folder, ready: RefCell::new(ready), bytes: Rc::new(Cell::new(bytes)) })
+        let ready = ids.into_iter().map(|(whose, id)| (whose, id, Instant::now())).collect();
+        let (ready, whose) = (RefCell::new(ready), Cell::default());
+        Ok(Work { folder, ready, whose, bytes: Rc::new(Cell::new(bytes)) })
     }
 
-    /// Bundles that are ready.
+    /// This node is spoken to now. What is for others is forgotten when it is so old that they do not wait for it.
+    pub fn is_for(&self, whose: Whose) -> io::Result<()> {
+        self.whose.set(whose);
+        let others: Vec<_> = self.ready.borrow().iter().filter(|(other, ..)| *other != whose).copied().collect();
+        for (other, id, _) in others {
+            let age = fs::metadata(self.done(other, id)).and_then(|file| file.modified()).map(|made| made.elapsed());
+            // A clock that was put back says nothing of its age.
+            if age.is_ok_and(|age| age.is_ok_and(|age| age >= Duration::from_millis(WORK_KEPT_MS))) {
+                self.remove(other, id)?;
+            }
+        }
+        Ok(())
+    }
+
+    fn ready_for(&self) -> Vec<(u64, Instant)> {
+        let ready = self.ready.borrow();
+        let these = ready.iter().filter(|(whose, ..)| *whose == self.whose.get());
+        these.map(|(_, id, since)| (*id, *since)).collect()
+    }
+
+    /// Bundles that are ready for the node that is spoken to.
     pub fn ready(&self) -> Vec<u64> {
-        self.ready.borrow().iter().map(|(id, _)| *id).collect()
+        self.ready_for().into_iter().map(|(id, _)| id).collect()
     }
 
-    /// Is nothing ready?
+    /// Is nothing ready for it?
     pub fn is_empty(&self) -> bool {
-        self.ready.borrow().is_empty()
+        self.ready_for().is_empty()
     }
 
     /// How long the oldest of them has been waiting.
     pub fn waits_for(&self) -> Option<Duration> {
-        self.ready.borrow().first().map(|(_, since)| since.elapsed())
+        self.ready_for().first().map(|(_, since)| since.elapsed())
     }
 
     /// Bytes of all of it.
@@ -95,42 +126,43 @@ impl Work {
         self.bytes.get()
     }
 
-    fn done(&self, id: u64) -> PathBuf {
-        self.folder.join(format!("{id}.done"))
+    fn done(&self, whose: Whose, id: u64) -> PathBuf {
+        self.folder.join(format!("{}-{id}.done", hex(&whose)))
     }
 
-    /// Begins a bundle.
-    pub fn begin(&self, id: u64) -> io::Result<Part> {
-        let path = self.folder.join(format!("{id}.part"));
+    /// Begins a bundle of this node.
+    pub fn begin(&self, whose: Whose, id: u64) -> io::Result<Part> {
+        let path = self.done(whose, id).with_extension("part");
         let file = BufWriter::with_capacity(GATHERED_BYTES, File::create(&path)?);
-        Ok(Part { id, file, path, bytes: 0, all_bytes: self.bytes.clone() })
+        Ok(Part { whose, id, file, path, bytes: 0, all_bytes: self.bytes.clone() })
     }
 
     /// A bundle is ready, and stays so when this process is killed.
     pub fn finish(&self, mut part: Part) -> io::Result<()> {
         part.file.flush()?;
         part.file.get_ref().sync_data()?;
-        fs::rename(&part.path, self.done(part.id))?;
-        self.ready.borrow_mut().push((part.id, Instant::now()));
+        fs::rename(&part.path, self.done(part.whose, part.id))?;
+        self.ready.borrow_mut().push((part.whose, part.id, Instant::now()));
         Ok(())
     }
 
     /// Opens a bundle that is ready; `None` if it is damaged, and then it is gone.
     pub fn load(&self, id: u64) -> io::Result<Option<Ready>> {
-        match Ready::read(id, File::open(self.done(id))?) {
+        let whose = self.whose.get();
+        match Ready::read(whose, id, File::open(self.done(whose, id))?) {
             Ok(ready) => Ok(Some(ready)),
-            Err(_damaged) => self.remove(id).map(|()| None),
+            Err(_damaged) => self.remove(whose, id).map(|()| None),
         }
     }
 
     /// The node has it, or does not want it.
     pub fn forget(&self, ready: Ready) -> io::Result<()> {
-        self.remove(ready.id)
+        self.remove(ready.whose, ready.id)
     }
 
-    fn remove(&self, id: u64) -> io::Result<()> {
-        self.ready.borrow_mut().retain(|(ready, _)| *ready != id);
-        let path = self.done(id);
+    fn remove(&self, whose: Whose, id: u64) -> io::Result<()> {
+        self.ready.borrow_mut().retain(|(of, ready, _)| (*of, *ready) != (whose, id));
+        let path = self.done(whose, id);
         let bytes = fs::metadata(&path).map_or(0, |metadata| metadata.len());
         fs::remove_file(path)?;
         self.bytes.set(self.bytes.get().saturating_sub(bytes));
@@ -161,10 +193,15 @@ impl Part {
     pub fn is_empty(&self) -> bool {
         self.bytes == 0
     }
+
+    /// Bytes of what has been added.
+    pub fn bytes(&self) -> u64 {
+        self.bytes
+    }
 }
 
 impl Ready {
-    fn read(id: u64, file: File) -> io::Result<Ready> {
+    fn read(whose: Whose, id: u64, file: File) -> io::Result<Ready> {
         let length = file.metadata()?.len();
         let (mut at, mut fetched, mut places) = (0, Vec::new(), Vec::new());
         while at < length && fetched.len() < BUNDLE_URLS_MAX + ROBOTS_HOPS_MAX {
@@ -183,7 +220,7 @@ impl Ready {
             fetched.push(postcard::from_bytes(&bytes[4..4 + line_bytes]).map_err(io::Error::other)?);
             places.push((begin, size));
         }
-        Ok(Ready { id, file, fetched, places })
+        Ok(Ready { whose, id, file, fetched, places })
     }
 
     /// What goes to the node first.
@@ -200,6 +237,13 @@ impl Ready {
         self.file.read_exact_at(&mut bytes, begin + offset).ok()?;
         Some((size as u64, bytes))
     }
+}
+
+/// For which node, and which bundle.
+fn named(stem: &str) -> Option<(Whose, u64)> {
+    let (whose, id) = stem.split_once('-')?;
+    let whose = u64::from_str_radix(whose, 16).ok().filter(|_| whose.len() == 16)?;
+    Some((whose.to_be_bytes(), id.parse().ok()?))
 }
 
 /// Bytes of a file from a place on, so many or as many as there are.
@@ -219,19 +263,26 @@ fn size(bytes: &[u8], at: usize) -> io::Result<usize> {
 mod tests {
     use super::*;
 
+    const A: Whose = [1; 8];
+
     #[test]
     fn what_is_finished_survives_and_what_is_not_does_not() {
         let folder = tempfile::tempdir().unwrap();
-        let work = Work::open(folder.path()).unwrap();
+        let open = || {
+            let work = Work::open(folder.path()).unwrap();
+            work.is_for(A).unwrap();
+            work
+        };
+        let work = open();
         let fetched = |number| Fetched { number, status: 200, ..Fetched::default() };
-        let mut part = work.begin(7).unwrap();
+        let mut part = work.begin(A, 7).unwrap();
         part.add(&fetched(0), b"first").unwrap();
         part.add(&fetched(3), b"").unwrap();
         assert!(work.is_empty() && work.waits_for().is_none());
         work.finish(part).unwrap();
         assert_eq!(work.ready(), [7]);
-        work.begin(8).unwrap().add(&fetched(0), b"lost").unwrap();
-        let work = Work::open(folder.path()).unwrap();
+        work.begin(A, 8).unwrap().add(&fetched(0), b"lost").unwrap();
+        let work = open();
         assert_eq!(work.ready(), [7]);
         let ready = work.load(7).unwrap().unwrap();
         assert_eq!(ready.results(), Request::Results { bundle: 7, results: vec![fetched(0), fetched(3)] });
@@ -245,7 +296,7 @@ mod tests {
                 .sum::<u64>()
         };
         assert_eq!(work.bytes(), on_disk());
-        let mut long = work.begin(10).unwrap();
+        let mut long = work.begin(A, 10).unwrap();
         let line = Fetched { url: "http://a.test/".repeat(100), ..fetched(1) };
         long.add(&line, &[b'x'; 3 * GATHERED_BYTES]).unwrap();
         work.finish(long).unwrap();
@@ -253,12 +304,34 @@ mod tests {
         let long = work.load(10).unwrap().unwrap();
         assert_eq!((&long.fetched[0], long.piece(1, 7, 2)), (&line, Some((3 * GATHERED_BYTES as u64, b"xx".to_vec()))));
         work.forget(long).unwrap();
-        work.begin(11).unwrap().abandon();
+        work.begin(A, 11).unwrap().abandon();
         work.forget(ready).unwrap();
         assert_eq!(work.bytes(), 0);
-        assert!(work.is_empty() && Work::open(folder.path()).unwrap().is_empty());
-        fs::write(folder.path().join("work/9.done"), b"\xff\xff\xff\xff damage").unwrap();
-        let work = Work::open(folder.path()).unwrap();
+        assert!(work.is_empty() && open().is_empty());
+        fs::write(folder.path().join("work/0101010101010101-9.done"), b"\xff\xff\xff\xff damage").unwrap();
+        let work = open();
         assert!(work.load(9).unwrap().is_none() && work.is_empty());
+    }
+    #[test]
+    fn what_was_fetched_for_one_node_is_told_to_no_other() {
+        let folder = tempfile::tempdir().unwrap();
+        let work = Work::open(folder.path()).unwrap();
+        work.is_for(A).unwrap();
+        for whose in [A, [2; 8]] {
+            let mut part = work.begin(whose, 7).unwrap();
+            part.add(&Fetched { status: u16::from(whose[0]), ..Fetched::default() }, b"").unwrap();
+            work.finish(part).unwrap();
+        }
+        assert_eq!((work.ready(), work.load(7).unwrap().unwrap().fetched[0].status), (vec![7], 1));
+        work.forget(work.load(7).unwrap().unwrap()).unwrap();
+        assert!(work.is_empty());
+        let work = Work::open(folder.path()).unwrap();
+        work.is_for([2; 8]).unwrap();
+        assert_eq!((work.ready(), work.load(7).unwrap().unwrap().fetched[0].status), (vec![7], 2));
+        // What nobody waits for any more goes.
+        let file = File::options().write(true).open(work.done([2; 8], 7)).unwrap();
+        file.set_modified(std::time::SystemTime::now() - Duration::from_millis(WORK_KEPT_MS)).unwrap();
+        work.is_for(A).unwrap();
+        assert_eq!(work.bytes(), 0);
     }
 }

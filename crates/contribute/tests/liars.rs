@@ -1,6 +1,6 @@
 //! Liars among contributors, in virtual time: the real trust, a web that is known, and volunteers of every kind.
 
-use skep_contribute::limits::{FLOOR_PERMILLE, GOOD_BUNDLES, OWN_CHECK_ONE_IN};
+use skep_contribute::limits::{ALONE_MAX, ALONE_OF_PLACE_MAX, FLOOR_PERMILLE, GOOD_BUNDLES, OWN_CHECK_ONE_IN};
 use skep_contribute::message::Digest;
 use skep_contribute::trust::{Greeting, Key, Likeness, NODE, Network, Place, Trust, View, Work, Wrong};
 use std::collections::{BTreeSet, HashMap};
@@ -17,14 +17,16 @@ enum Kind {
     Links,
     /// Another body.
     Bodies,
+    /// The body as it is, under headers that lead elsewhere.
+    Headers,
     /// What it saw itself some time ago; where a digest is keyed and an old one is worthless, it looks.
     Replays,
     /// Two of them, who tell the same tale.
     Pair(u64),
 }
 
-const LIARS: [Kind; 6] =
-    [Kind::NeverFetches, Kind::Unchanged, Kind::Links, Kind::Bodies, Kind::Replays, Kind::Pair(77)];
+const LIARS: [Kind; 7] =
+    [Kind::NeverFetches, Kind::Unchanged, Kind::Links, Kind::Bodies, Kind::Headers, Kind::Replays, Kind::Pair(77)];
 
 /// Of the volunteers a quarter is of each; the table of networks does not know the last.
 const PLACES: [Place; 4] = [Place(*b"FR"), Place(*b"DE"), Place(*b"US"), Place([0, 0])];
@@ -77,12 +79,16 @@ struct World {
     next_key: u64,
     wronged: u64,
     by_place: u64,
+    /// Honest ones who were alone with what they saw, for the page had changed.
+    alone: u64,
 }
 
 /// Where the node is.
 const HERE: Place = Place(*b"US");
 const URLS: u64 = 40_000;
 const BUNDLE: usize = 100;
+/// Of so many checks one finds that the page has changed since.
+const CHANGES_ONE_IN: u64 = 50_000;
 
 fn digest(url: u64, version: u64, salt: u64) -> Digest {
     let mut bytes = [0; 20];
@@ -104,10 +110,11 @@ impl World {
             next_key: 1,
             wronged: 0,
             by_place: 0,
+            alone: 0,
         };
-        // Twelve liars: two of each kind.
-        for number in 0..120 {
-            let kind = if number < 12 { LIARS[number % 6] } else { Kind::Honest };
+        // Fourteen liars: two of each kind.
+        for number in 0..140 {
+            let kind = if number < 14 { LIARS[number % 7] } else { Kind::Honest };
             world.join(kind, 1_000 + number as u64);
         }
         world
@@ -133,7 +140,8 @@ impl World {
             1 | 2 => (self.chance.next(), url.wrapping_mul(31) ^ version.wrapping_mul(0x5bd1_e995_7b17_0a3d)),
             _ => (0, url.wrapping_mul(31) ^ version.wrapping_mul(0x5bd1_e995_7b17_0a3d)),
         };
-        View { status: 200, digest: digest(url, version, noise), text, links: url ^ version }
+        let head = 1 + (url.wrapping_mul(7) ^ version);
+        View { status: 200, digest: digest(url, version, noise), text, links: url ^ version, head }
     }
 
     /// What a volunteer says, and whether that is a lie.
@@ -152,6 +160,7 @@ impl World {
                 View { digest: digest(url, version.wrapping_sub(1), 0), text: truth.text.rotate_left(7), ..truth }
             }
             Kind::Links => View { digest: digest(url, version, 9), links: truth.links ^ 1, ..truth },
+            Kind::Headers => View { head: truth.head ^ 0xff00, ..truth },
             Kind::Bodies => View { digest: digest(url, version, 10), text: !truth.text, ..truth },
             Kind::Replays if url % 10 == 3 => truth,
             Kind::Replays => {
@@ -183,9 +192,14 @@ impl World {
         if said.iter().any(|(.., lie)| *lie) {
             self.volunteers[who].falsified += said.iter().filter(|(url, ..)| url % 20 != 0).count() as u64;
         }
-        let (mut lied, mut confirmed) = (false, BTreeSet::new());
+        let (mut alone, mut confirmed) = (None, BTreeSet::new());
         for at in checks {
-            let (url, view, lie) = said[at];
+            let (url, view, _) = said[at];
+            // Between two looks a page may change.
+            if self.chance.one_in(CHANGES_ONE_IN) {
+                self.versions[url as usize] += 1;
+                self.archive.remove(&url);
+            }
             // By one of another network who knows his trade, nearly always; he may be of the same pair.
             let other = (self.chance.next() % self.volunteers.len() as u64) as usize;
             let by_other = !self.chance.one_in(OWN_CHECK_ONE_IN)
@@ -201,19 +215,20 @@ impl World {
                 Likeness::Differ => {
                     let ours = [self.truth(url, HERE), self.truth(url, HERE)];
                     let wrong = self.trust.decide(url, &view, &second, &ours);
-                    if matches!(wrong, Wrong::First | Wrong::Both) && self.is_lie(who, url, &view, &ours[0]) {
-                        lied = true;
-                        self.wronged += u64::from(!lie);
+                    if matches!(wrong, Wrong::First | Wrong::Both)
+                        && let Some(most) = self.most(who, url, &view, &ours[0])
+                    {
+                        alone = Some(alone.map_or(most, |known: u32| known.min(most)));
                     }
                     // Whoever only checks cannot alter anything: where he may be right from his place, he is left alone.
                     if wrong == Wrong::Second && by_other && !self.volunteers[other].place.is_known() {
-                        self.catch(other);
+                        self.is_alone(other, ALONE_MAX);
                     }
                 }
             }
         }
-        if lied {
-            self.catch(who);
+        if let Some(most) = alone {
+            self.is_alone(who, most);
             return;
         }
         let mut work = Work { urls: BUNDLE as u64, ..Work::default() };
@@ -232,12 +247,21 @@ impl World {
         self.trust.good(&key, work);
     }
 
-    /// Before somebody is called a liar, another one of his place is asked, where the table says where that is. He is one if it looks from
-    /// there as it looks to the node; if neither is so, nothing is proven.
-    fn is_lie(&mut self, who: usize, url: u64, view: &View, ours: &View) -> bool {
+    /// Who was alone with what he saw is not believed, and has lied if that happens again and again.
+    fn is_alone(&mut self, who: usize, most: u32) {
+        let key = self.volunteers[who].key;
+        self.alone += u64::from(self.volunteers[who].kind == Kind::Honest);
+        if self.trust.alone(&key, most) {
+            self.catch(who);
+        }
+    }
+
+    /// Before anything is held against somebody, another one of his place is asked, where the table says where that is. How often may he be alone,
+    /// if he is? Less often if it looks from there as it looks to the node; if neither is so, less is proven.
+    fn most(&mut self, who: usize, url: u64, view: &View, ours: &View) -> Option<u32> {
         let (place, network) = (self.volunteers[who].place, self.volunteers[who].network);
         if !place.is_known() {
-            return true;
+            return Some(ALONE_MAX);
         }
         let others: Vec<usize> = (0..self.volunteers.len())
             .filter(|other| {
@@ -249,13 +273,10 @@ impl World {
         let said = self.says(asked, url).0;
         if self.trust.compare(url, view, &said) == Likeness::Same {
             self.by_place += 1;
-            return false;
+            return None;
         }
         let lie = self.trust.compare(url, &said, ours) == Likeness::Same;
-        if !lie {
-            self.trust.doubted(&self.volunteers[who].key);
-        }
-        lie
+        Some(if lie { ALONE_MAX } else { ALONE_OF_PLACE_MAX })
     }
 
     fn catch(&mut self, who: usize) {
@@ -299,8 +320,9 @@ impl World {
 }
 
 /// What all worlds came to.
-fn worlds(seeds: std::ops::Range<u64>) -> (usize, usize, f64, u64, u64, u64) {
-    let (mut caught, mut liars, mut worst, mut altered, mut wronged, mut by_place) = (0, 0, 1.0f64, 0, 0, 0);
+fn worlds(seeds: std::ops::Range<u64>) -> (usize, usize, f64, u64, u64, u64, u64) {
+    let (mut caught, mut liars, mut worst, mut altered, mut wronged) = (0, 0, 1.0f64, 0, 0);
+    let (mut by_place, mut alone) = (0, 0);
     for seed in seeds {
         let mut world = World::new(seed);
         world.run(500);
@@ -317,20 +339,22 @@ fn worlds(seeds: std::ops::Range<u64>) -> (usize, usize, f64, u64, u64, u64) {
         altered += world.archive.values().filter(|kept| !kept.true_one && kept.confirmed).count() as u64;
         wronged += world.wronged;
         by_place += world.by_place;
+        alone += world.alone;
     }
-    (caught, liars, worst, altered, wronged, by_place)
+    (caught, liars, worst, altered, wronged, by_place, alone)
 }
 
 #[test]
 fn liars_are_caught_honest_work_is_confirmed_and_nothing_altered_is() {
     assert_eq!(FLOOR_PERMILLE, 20);
     let seeds: u64 = std::env::var("SKEP_SEEDS").ok().and_then(|seeds| seeds.parse().ok()).unwrap_or(2);
-    let (caught, liars, confirmed, altered, wronged, by_place) = worlds(1..seeds + 1);
+    let (caught, liars, confirmed, altered, wronged, by_place, alone) = worlds(1..seeds + 1);
     println!(
         "{caught} of {liars} liars caught within 1000 URLs, {confirmed:.3} of honest bodies confirmed, {altered} altered; \
-         {by_place} differences by place, {wronged} honest ones called liars"
+         {by_place} differences by place, {alone} times an honest one was alone, {wronged} called liars"
     );
-    assert!(liars >= 12 * seeds as usize, "{liars}");
+    assert!(liars >= 14 * seeds as usize, "{liars}");
+    assert!(alone > 0, "pages that change between two looks");
     assert!(by_place > 0, "pages that look otherwise from one place");
     assert!(caught as f64 > 0.85 * liars as f64, "{caught} of {liars} caught within a thousand URLs");
     assert!(confirmed >= 0.9, "{confirmed} of honest bodies confirmed");

@@ -8,6 +8,7 @@ use std::time::{Duration, Instant};
 
 use skep_archive::Identity;
 use skep_contribute::Node;
+use skep_contribute::limits::{ALONE_MAX, PIECE_BYTES_MAX};
 use skep_contribute::message::{self, Answer, Bundle, Fetched, Request, VERSION, Whole};
 use skep_contribute::{envelope, known_pages, seen};
 use skep_fetch::Exchange;
@@ -25,6 +26,8 @@ struct World {
     folder: tempfile::TempDir,
     node: Arc<Node>,
     truth: Pages,
+    /// Rules that contributors are told; else they ask for them.
+    robots: Option<Rules>,
 }
 
 fn url(name: &str) -> String {
@@ -39,7 +42,7 @@ impl World {
         }
         let node = Node::start(folder.path(), Identity::from_secret([9; 32]), Arc::new(|| NOW_MS)).expect("a node");
         let truth = (0..8).map(|n| (url(&n.to_string()), format!("<p>This is page {n}"))).collect();
-        World { folder, node, truth }
+        World { folder, node, truth, robots: Some(Rules::default()) }
     }
 
     /// Offers these pages. `known`: the archive has them as they are.
@@ -64,7 +67,7 @@ impl World {
                 deadline_ms: 0,
             },
             nonce: [3; 16],
-            robots: Some(Rules::default()),
+            robots: self.robots,
             lease: Duration::from_secs(540),
             only: true,
             is_wanted: Box::new(|| true),
@@ -79,6 +82,7 @@ impl World {
             node: self.node.clone(),
             identity: Identity::from_secret([number; 32]),
             address: address.parse().expect("an address"),
+            header: "",
         };
         let mut proof = 0;
         loop {
@@ -134,12 +138,17 @@ fn exchange(pages: &Pages, url: &str) -> Exchange {
 }
 
 fn whole(pages: &Pages, url: &str) -> Whole {
+    whole_with(pages, url, "")
+}
+
+fn whole_with(pages: &Pages, url: &str, header: &str) -> Whole {
     let (status, body) = match pages.get(url).map(String::as_str) {
         Some("") => ("451 No", ""),
         Some(body) => ("200 OK", body),
         None => ("404 Not Found", "<p>Nothing"),
     };
-    let head = format!("HTTP/1.1 {status}\r\nContent-Type: text/html\r\nContent-Length: {}\r\n\r\n", body.len());
+    let head =
+        format!("HTTP/1.1 {status}\r\nContent-Type: text/html\r\n{header}Content-Length: {}\r\n\r\n", body.len());
     let response = format!("{head}{body}").into_bytes();
     Whole { response, head_bytes: head.len() as u32, ..Whole::default() }
 }
@@ -148,6 +157,8 @@ struct Volunteer {
     node: Arc<Node>,
     identity: Identity,
     address: IpAddr,
+    /// A line that it puts into each answer.
+    header: &'static str,
 }
 
 impl Volunteer {
@@ -182,25 +193,29 @@ impl Volunteer {
 
     /// Fetches a bundle from a web of its own, and returns it.
     fn bring(&self, bundle: &Bundle, pages: &Pages) {
-        let wholes: Vec<Whole> = bundle.urls.iter().map(|task| whole(pages, &task.url)).collect();
-        let tasks = bundle.urls.iter().zip(&wholes).enumerate();
-        let results: Vec<Fetched> = tasks
-            .map(|(number, (task, whole))| {
-                let url = Url::parse(&task.url).expect("a URL");
-                let made = seen::exchange(whole).expect("an exchange");
-                let how = bundle.how(number as u16);
-                Fetched { time_ms: NOW_MS, ..seen::fetched(number as u16, &url, &made, &how) }
-            })
-            .collect();
+        let robots = bundle.robots.is_none().then(|| (message::ROBOTS, url("robots.txt")));
+        let tasks = bundle.urls.iter().enumerate().map(|(number, task)| (number as u16, task.url.clone()));
+        let (mut results, mut wholes) = (Vec::new(), BTreeMap::new());
+        for (number, text) in tasks.chain(robots) {
+            let whole = whole_with(pages, &text, self.header);
+            let made = seen::exchange(&whole).expect("an exchange");
+            let told = seen::fetched(number, &Url::parse(&text).expect("a URL"), &made, &bundle.how(number));
+            let text = if number < message::ROBOTS { String::new() } else { text };
+            results.push(Fetched { time_ms: NOW_MS, url: text, ..told });
+            wholes.insert(number, whole);
+        }
+        self.give_back(bundle.id, &results, &wholes);
+    }
+
+    fn give_back(&self, bundle: u64, results: &[Fetched], wholes: &BTreeMap<u16, Whole>) {
         loop {
-            match self.say(&Request::Results { bundle: bundle.id, results: results.clone() }) {
+            match self.say(&Request::Results { bundle, results: results.to_vec() }) {
                 Answer::Done { .. } => return,
                 Answer::Want { bodies, .. } => {
                     for (number, offset) in bodies {
-                        let bytes = envelope::plain(&wholes[usize::from(number)]);
+                        let bytes = envelope::plain(&wholes[&number]);
                         let total = bytes.len() as u64;
-                        let body = Request::Body { bundle: bundle.id, number, offset, total, bytes };
-                        match self.say(&body) {
+                        match self.say(&Request::Body { bundle, number, offset, total, bytes }) {
                             Answer::Taken { offset } => assert_eq!(offset, total),
                             Answer::Done { .. } => return,
                             other => panic!("{other:?}"),
@@ -216,7 +231,7 @@ impl Volunteer {
 fn brought(came: &Receiver<Back<Exchange>>) -> Brought<Exchange> {
     match came.recv_timeout(PATIENCE).expect("something comes back") {
         Back::Brought(brought) => brought,
-        Back::Nobody => panic!("somebody came back"),
+        Back::Nobody | Back::Lost => panic!("somebody came back"),
     }
 }
 
@@ -262,8 +277,28 @@ fn checked_once(
             world.judged(ours);
             None
         }
-        Err(Back::Nobody) => panic!("somebody came back"),
+        Err(Back::Nobody | Back::Lost) => panic!("somebody came back"),
     }
+}
+
+/// The same, whoever looks: what is believed in the end, and what the node looked at.
+fn settled(
+    world: &World,
+    (first, theirs): (&Volunteer, &Pages),
+    (second, seconds): (&Volunteer, &Pages),
+    names: &[&str],
+) -> (Believed<Exchange>, Vec<String>) {
+    let came = world.offer(names, false);
+    first.bring(&first.ask().expect("a bundle"), theirs);
+    let brought = match second.wait(&came) {
+        Ok(check) => {
+            second.bring(&check, seconds);
+            brought(&came)
+        }
+        Err(Back::Brought(ours)) => ours,
+        Err(Back::Nobody | Back::Lost) => panic!("somebody came back"),
+    };
+    world.judged(brought)
 }
 
 #[test]
@@ -299,9 +334,10 @@ fn one_of_the_same_network_and_a_newcomer_check_nobody() {
 }
 
 #[test]
-fn one_lie_suspends_and_sends_for_what_nobody_else_saw() {
-    // Where the node happens to look itself the liar is caught at once: begun anew until another looks.
-    let (world, liar, second, unchecked, brought) = loop {
+fn alone_again_and_again_is_a_lie_that_suspends_and_sends_for_what_nobody_else_saw() {
+    // Where the node happens to look itself nobody is asked besides: begun anew until another looks.
+    let pages = ["0", "1", "2"];
+    let (world, liar, second, altered, unchecked, brought) = loop {
         let world = World::new(&[]);
         let liar = world.proven(1, "198.51.100.1");
         // What it brought before, of pages that the archive has, was checked by nobody: at 2 % of URLs that is nearly always so.
@@ -318,18 +354,27 @@ fn one_lie_suspends_and_sends_for_what_nobody_else_saw() {
         let second = world.proven(2, "192.0.2.1");
         let mut altered = world.truth.clone();
         altered.insert(url("1"), "<p>Buy this".into());
-        let pages = ["0", "1", "2"];
         if let Some(brought) = checked_once(&world, (&liar, &altered), (&second, &world.truth), &pages) {
-            break (world, liar, second, unchecked, brought);
+            break (world, liar, second, altered, unchecked, brought);
         }
     };
     assert_eq!(brought.again.iter().map(|ask| ask.url.clone()).collect::<Vec<_>>(), [url("1")], "where they differ");
-    let (believed, looked) = world.judged(brought);
+    let (mut believed, looked) = world.judged(brought);
     assert_eq!(looked, [url("1"), url("1")], "the node looks, and looks again");
+    // Once, the page may have changed meanwhile: it is not believed, and checked in full from then on.
+    let mut times = 1;
+    while world.standing(&liar, "lies") == 0 {
+        assert!(believed.again.is_empty() && times < ALONE_MAX, "{times} times");
+        assert_eq!(world.standing(&liar, "trust"), "new");
+        let kept: Vec<&str> = believed.exchanges.iter().map(|(url, _)| url.as_str()).collect();
+        assert!(kept.contains(&url("1").as_str()), "what the node saw is kept: {kept:?}");
+        assert!(believed.exchanges.iter().all(|(_, exchange)| exchange.brought.is_none()), "and nothing else");
+        believed = settled(&world, (&liar, &altered), (&second, &world.truth), &pages).0;
+        times += 1;
+    }
+    assert_eq!(times, ALONE_MAX);
     assert_eq!(believed.again, unchecked, "what nobody else saw is fetched again");
-    let kept: Vec<&str> = believed.exchanges.iter().map(|(url, _)| url.as_str()).collect();
-    assert_eq!(kept, [url("1")], "of a liar only what the node saw is kept");
-    assert!(believed.exchanges[0].1.brought.is_none());
+    assert!(believed.exchanges.iter().all(|(_, exchange)| exchange.brought.is_none()));
     assert_eq!(world.standing(&liar, "trust"), "suspended");
     assert_eq!((world.standing(&liar, "lies"), world.standing(&second, "lies")), (1.into(), 0.into()));
     assert!(matches!(liar.say(&Request::Ask { bundles: 1 }), Answer::Stop { .. }));
@@ -337,7 +382,7 @@ fn one_lie_suspends_and_sends_for_what_nobody_else_saw() {
 }
 
 #[test]
-fn one_who_checks_and_lies_is_found() {
+fn one_who_checks_and_is_alone_checks_nobody_any_more() {
     // Where the node happens to look itself this one is caught before it can speak against another: begun anew until it does.
     let (world, first, second, brought) = loop {
         let world = World::new(&[]);
@@ -351,8 +396,118 @@ fn one_who_checks_and_lies_is_found() {
     };
     let (believed, _) = world.judged(brought);
     assert_eq!(believed.exchanges.len(), 2, "the first one was right");
-    assert_eq!(world.standing(&second, "trust"), "suspended");
-    assert_eq!(world.standing(&first, "lies"), 0);
+    assert_eq!((world.standing(&second, "trust"), world.standing(&first, "lies")), ("new".into(), 0.into()));
+    let came = world.offer(&["2"], false);
+    first.bring(&first.ask().expect("a bundle"), &world.truth);
+    assert_eq!(self::brought(&came).again.len(), 1, "the node looks itself");
+    assert!(second.ask().is_none());
+}
+
+#[test]
+fn honest_bytes_under_forged_headers_are_confirmed_by_nobody() {
+    let world = World::new(&[]);
+    let second = world.proven(2, "192.0.2.1");
+    for header in
+        ["X-Robots-Tag: noindex\r\n", "Location: http://evil.test/\r\n", "Refresh: 0; url=http://evil.test/\r\n"]
+    {
+        let first = Volunteer { header, ..world.volunteer(header.len() as u8, "198.51.100.1") };
+        let (believed, looked) = settled(&world, (&first, &world.truth), (&second, &world.truth), &["0", "1"]);
+        assert_eq!(looked.len(), 4, "the node looks twice where they differ: {looked:?}");
+        assert_eq!(believed.exchanges.len(), 2);
+        for (url, exchange) in &believed.exchanges {
+            assert!(exchange.brought.is_none(), "{url}: what the node saw is kept");
+        }
+    }
+}
+
+#[test]
+fn whoever_says_that_he_was_turned_away_earns_no_trust_by_it() {
+    let world = World::new(&[]);
+    let lazy = world.proven(1, "198.51.100.1");
+    let nothing: Pages = world.truth.keys().map(|url| (url.clone(), String::new())).collect();
+    let came = world.offer(&["0", "1", "2"], true);
+    lazy.bring(&lazy.ask().expect("a bundle"), &nothing);
+    let (believed, looked) = world.judged(brought(&came));
+    assert_eq!(looked.len(), 3, "all of it is looked at, whoever says so");
+    assert!(believed.exchanges.iter().all(|(_, exchange)| exchange.brought.is_none() && exchange.vantages.len() == 1));
+    assert_eq!((world.standing(&lazy, "trust"), world.standing(&lazy, "good")), ("new".into(), 0.into()));
+}
+
+#[test]
+fn rules_of_a_host_are_looked_at_whoever_brings_them() {
+    let mut world = World::new(&[]);
+    world.robots = None;
+    world.truth.insert(url("robots.txt"), "User-agent: *\nDisallow: /\n".into());
+    let first = world.proven(1, "198.51.100.1");
+    let mut open = world.truth.clone();
+    open.remove(&url("robots.txt"));
+    let came = world.offer(&["0"], true);
+    first.bring(&first.ask().expect("a bundle"), &open);
+    let (believed, looked) = world.judged(brought(&came));
+    assert!(looked.contains(&url("robots.txt")), "{looked:?}");
+    let kept = believed.exchanges.iter().find(|(found, _)| found.as_str() == url("robots.txt")).expect("kept");
+    assert_eq!((kept.1.status(), kept.1.brought.is_none()), (Some(200), true));
+}
+
+#[test]
+fn what_is_judged_when_its_source_is_found_to_lie_is_not_believed() {
+    let world = World::new(&[]);
+    let liar = world.proven(1, "198.51.100.1");
+    let came = world.offer(&["0", "1"], true);
+    liar.bring(&liar.ask().expect("a bundle"), &world.truth);
+    let brought = brought(&came);
+    world.node.decide(&hex(&liar.identity.public()), false).expect("known");
+    let (believed, _) = world.judged(brought);
+    assert!(believed.exchanges.iter().all(|(_, exchange)| exchange.brought.is_none()));
+    assert_eq!(world.standing(&liar, "bundles"), 0, "nothing of it counts");
+}
+
+#[test]
+fn bodies_that_are_begun_anew_or_forged_leave_nothing_behind() {
+    let world = World::new(&[]);
+    let one = world.volunteer(1, "198.51.100.1");
+    let results = [Fetched { status: 200, digest: message::Digest::Short([7; 8]), ..Fetched::default() }];
+    for round in 0..3 {
+        let came = world.offer(&["0"], false);
+        let bundle = one.ask().expect("a bundle").id;
+        let wants = one.say(&Request::Results { bundle, results: results.to_vec() });
+        assert!(matches!(wants, Answer::Want { .. }), "{wants:?}");
+        // Each piece is of another whole than the one before; at last one is whole, and is not what was announced.
+        let piece = |total: u64, offset: u64| {
+            let bytes = vec![0; (total - offset).min(PIECE_BYTES_MAX as u64) as usize];
+            one.say(&Request::Body { bundle, number: 0, offset, total, bytes })
+        };
+        for total in 0..200 {
+            let total = (2 * PIECE_BYTES_MAX + total) as u64;
+            let taken = piece(total, 0);
+            assert!(matches!(taken, Answer::Taken { .. }), "round {round}: {taken:?}");
+        }
+        let (whole, half) = (2 * PIECE_BYTES_MAX as u64, PIECE_BYTES_MAX as u64);
+        piece(whole, 0);
+        piece(whole, 0);
+        let forged = piece(whole, half);
+        assert_eq!(forged, Answer::Refused { why: message::Refusal::Forged });
+        assert!(matches!(came.recv_timeout(PATIENCE), Ok(Back::Lost)), "the site may have been asked just now");
+    }
+}
+
+#[test]
+fn who_begins_anew_has_lost_what_it_had_and_no_clock_ends_anything() {
+    let world = World::new(&[]);
+    let one = world.volunteer(1, "198.51.100.1");
+    let came = world.offer(&["0"], false);
+    let bundle = one.ask().expect("a bundle");
+    for time_ms in [i64::MIN, i64::MAX, NOW_MS - 86_400_000] {
+        let sealed = envelope::seal_requests(&[Request::Leave], &world.node.key(), &one.identity, time_ms);
+        let answer = world.node.handle(one.address, &sealed);
+        let opened = envelope::open_answers(&answer, &envelope::signature_of(&sealed)).expect("an answer");
+        assert_eq!(opened.message, [Answer::Refused { why: message::Refusal::Clock }]);
+    }
+    let long = Fetched { status: 200, length: 1 << 63, digest: message::Digest::Short([7; 8]), ..Fetched::default() };
+    let refused = one.say(&Request::Results { bundle: bundle.id, results: vec![long] });
+    assert_eq!(refused, Answer::Refused { why: message::Refusal::Nonsense });
+    one.say(&Request::Hello { version: VERSION, proof: 0, holds: Vec::new(), team: String::new() });
+    assert!(matches!(came.recv_timeout(PATIENCE), Ok(Back::Lost)));
 }
 
 #[test]
@@ -450,7 +605,7 @@ fn whoever_does_not_look_does_not_know_a_known_page() {
             let brought = loop {
                 match came.recv_timeout(Duration::from_millis(10)) {
                     Ok(Back::Brought(brought)) => break brought,
-                    Ok(Back::Nobody) => panic!("somebody came back"),
+                    Ok(Back::Nobody | Back::Lost) => panic!("somebody came back"),
                     Err(_) => {
                         for checker in [&honest, &liar] {
                             checker.ask().into_iter().for_each(|check| checker.bring(&check, &world.truth));

@@ -67,6 +67,7 @@ fn kept() -> Vec<(&'static str, Vec<u8>, Together<Request>)> {
         digest: Digest::Plain([1; 20]),
         text: 3,
         links: 4,
+        head: 5,
         mime: "text/plain".into(),
         address: Some("2001:db8::1".parse().unwrap()),
         too_large: true,

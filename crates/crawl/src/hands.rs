@@ -6,6 +6,7 @@
 //! ```
 //! While others have a site, its clock is held here; and no site is asked again before its gap has passed since they came back.
 
+use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::atomic::Ordering;
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
@@ -56,25 +57,37 @@ pub(crate) async fn offer(bundle: &Bundle, first: &Url, parts: &Parts) -> Result
     let offer = make(bundle, first, policy.as_ref(), left_ms - RESERVE_MS.min(left_ms / 3), others.only, back, parts);
     let mut delay_ms = offer.robots.and_then(|rules| rules.crawl_delay_ms);
     let given = others.hands.give(offer);
+    let ourselves = if others.only { Who::Nobody } else { Who::We };
+    let deadline = parts.zero + Duration::from_millis(bundle.deadline_ms);
+    let (mut asked, mut answer_ms) = (true, 0);
     let who = match given {
-        Err(_refused) => Who::We,
+        Err(_refused) => {
+            asked = false;
+            Who::We
+        }
         Ok(()) => tokio::select! {
             back = brought => match back {
                 Ok(Back::Brought(brought)) => {
                     let robots = brought.exchanges.iter().filter(|(url, _)| url.as_str().ends_with("/robots.txt"));
                     delay_ms = delay_ms.or(robots.filter_map(|(_, exchange)| robots::delay_in(exchange)).max());
-                    Who::Others(believed(brought, bundle, delay_ms, parts).await, policy)
+                    answer_ms = brought.exchanges.iter().map(|(_, exchange)| exchange.timings.total_ms).max().unwrap_or(0);
+                    Who::Others(believed(brought, bundle, answer_ms.into(), delay_ms, parts).await, policy)
                 }
-                Ok(Back::Nobody) | Err(_) if others.only => Who::Nobody,
-                Ok(Back::Nobody) | Err(_) => Who::We,
+                Ok(Back::Nobody) => {
+                    asked = false;
+                    ourselves
+                }
+                Ok(Back::Lost) | Err(_) => ourselves,
             },
+            // Whatever others do, the lease ends.
+            () = tokio::time::sleep_until(deadline) => Who::Nobody,
             () = parts.clocks.ended() => Who::Nobody,
         },
     };
-    match who {
+    match asked {
+        true => parts.answered(first, bundle.pace, answer_ms.into(), delay_ms),
         // Nobody asked it anything: the turn is free again at once.
-        Who::We => parts.clocks.answered(parts.site(first), Duration::ZERO),
-        Who::Others(..) | Who::Nobody => parts.answered(first, bundle.pace, 0, delay_ms),
+        false => parts.clocks.answered(parts.site(first), Duration::ZERO),
     }
     Ok(who)
 }
@@ -153,12 +166,16 @@ fn key(nonce: &[u8; 16]) -> [u8; 32] {
 async fn believed(
     mut brought: Brought<Exchange>,
     bundle: &Bundle,
+    answer_ms: u64,
     delay_ms: Option<u64>,
     parts: &Parts,
 ) -> Vec<(Url, Exchange)> {
     loop {
-        let ours = look(&brought.again, bundle, delay_ms, parts).await;
-        let mut round = (brought.judge)(brought.exchanges, ours);
+        let ours = look(&brought.again, bundle, answer_ms, delay_ms, parts).await;
+        let Brought { exchanges, judge, .. } = brought;
+        // Whatever others brought, one bundle of it ends no crawl: a judge that breaks off believes nothing.
+        let judged = catch_unwind(AssertUnwindSafe(|| judge(exchanges, ours)));
+        let Ok(mut round) = judged else { return Vec::new() };
         while let Round::Later(later) = round {
             round = later.await;
         }
@@ -175,7 +192,13 @@ async fn believed(
     }
 }
 
-async fn look(again: &[BundleUrl], bundle: &Bundle, delay_ms: Option<u64>, parts: &Parts) -> Vec<(Url, Exchange)> {
+async fn look(
+    again: &[BundleUrl],
+    bundle: &Bundle,
+    mut answer_ms: u64,
+    delay_ms: Option<u64>,
+    parts: &Parts,
+) -> Vec<(Url, Exchange)> {
     let mut ours = Vec::with_capacity(again.len());
     let mut session = None;
     for wanted in again {
@@ -184,7 +207,7 @@ async fn look(again: &[BundleUrl], bundle: &Bundle, delay_ms: Option<u64>, parts
             break;
         }
         // They asked the site last: its gap begins now, or after our own last answer.
-        parts.answered(&url, bundle.pace, 0, delay_ms);
+        parts.answered(&url, bundle.pace, answer_ms, delay_ms);
         if parts.turn(&url, bundle.pace, bundle.deadline_ms).await.is_err() {
             break;
         }
@@ -192,8 +215,14 @@ async fn look(again: &[BundleUrl], bundle: &Bundle, delay_ms: Option<u64>, parts
         let ask =
             Ask { etag: wanted.etag.as_deref(), last_modified: wanted.last_modified.as_deref(), ..Ask::new(&url) };
         let exchange = session.get(&ask).await;
-        parts.answered(&url, bundle.pace, exchange.timings.total_ms.into(), delay_ms);
+        answer_ms = exchange.timings.total_ms.into();
+        parts.answered(&url, bundle.pace, answer_ms, delay_ms);
+        let is_enough = matches!(exchange.status(), Some(429 | 503));
         ours.push((url, exchange));
+        // The site wants to be left alone, also by those who check.
+        if is_enough {
+            break;
+        }
     }
     ours
 }

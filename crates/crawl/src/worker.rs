@@ -179,7 +179,11 @@ async fn serve(parts: Rc<Parts>, mut bundles: mpsc::UnboundedReceiver<Errand>) {
             bundle = bundles.recv() => match bundle {
                 Some(Errand::Bundle(bundle, urls)) => {
                     let parts = parts.clone();
-                    running.spawn_local(async move { bundle::run(bundle, urls, &parts).await });
+                    let unended = Unended::new(&bundle, &parts);
+                    running.spawn_local(async move {
+                        bundle::run(bundle, urls, &parts).await;
+                        unended.over();
+                    });
                 }
                 Some(Errand::Locate(host, url)) => {
                     let parts = parts.clone();
@@ -195,6 +199,36 @@ async fn serve(parts: Rc<Parts>, mut bundles: mpsc::UnboundedReceiver<Errand>) {
         }
     }
     while running.join_next().await.is_some() {}
+}
+
+/// A bundle whose visit breaks off in the middle ends all the same: the engine waits for it.
+struct Unended {
+    lease: LeaseId,
+    entries: Vec<u64>,
+    say: Sender<Said>,
+    ended: bool,
+}
+
+impl Unended {
+    fn new(bundle: &Bundle, parts: &Parts) -> Unended {
+        let entries = bundle.urls.iter().map(|ask| ask.entry).collect();
+        Unended { lease: bundle.lease, entries, say: parts.say.clone(), ended: false }
+    }
+
+    /// It has ended as it should.
+    fn over(mut self) {
+        self.ended = true;
+    }
+}
+
+impl Drop for Unended {
+    fn drop(&mut self) {
+        if !self.ended {
+            let (report, left) = (skep_schedule::BundleReport::default(), std::mem::take(&mut self.entries));
+            let ended = bundle::Ended { lease: self.lease, report, left, trouble: None, crawl_delay_ms: None };
+            let _given_up = self.say.send(Said::Ended(ended));
+        }
+    }
 }
 
 impl Parts {

@@ -8,12 +8,13 @@ use skep_crawl::{Control, Ending, Event, Run, run};
 use skep_fetch::{Brought as Source, Exchange, Spool};
 use skep_schedule::Hands;
 use skep_schedule::hands::{Back, Believed, Brought, Offer, Round};
-use skep_testweb::{HostPlan, Plan, Settings as WebSettings, Shape, Web, World};
+use skep_testweb::{HostPlan, Offence, Plan, Policy, Settings as WebSettings, Shape, Web, World};
 use skep_url::Url;
 use skep_warc::http::{Head, Parsed};
 use std::collections::BTreeMap;
 use std::io::{Read, Write};
 use std::net::TcpStream;
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex};
 
 /// Fetches what it is offered at once; `judged` says what may be believed of it.
@@ -57,18 +58,31 @@ impl Hands<Offer<Exchange>> for Theirs {
     }
 }
 
+fn started(pages: u32) -> Arc<Web> {
+    let host = HostPlan::generated("bees.test", Shape::pages(pages).frozen());
+    let world = World::build(Plan::new(5).host(host)).expect("a world");
+    let settings = WebSettings { policy: Policy::polite(), ..WebSettings::default() };
+    Arc::new(Web::start(world, settings).expect("a web"))
+}
+
 fn crawled(
     judged: impl Fn(Vec<(Url, Exchange)>) -> Believed<Exchange> + Send + Sync + 'static,
 ) -> (tempfile::TempDir, Arc<skep_archive::Archive>, BTreeMap<String, usize>) {
-    let host = HostPlan::generated("bees.test", Shape::pages(12).frozen());
-    let world = World::build(Plan::new(5).host(host)).expect("a world");
-    let theirs = Arc::new(Web::start(world, WebSettings::default()).expect("a web"));
+    let theirs = started(12);
+    let hands = Arc::new(Theirs { web: theirs.clone(), judged: Box::new(judged) });
+    crawled_by(&theirs, web::hurried(&theirs), Others { hands, only: true })
+}
+
+fn crawled_by(
+    theirs: &Web,
+    settings: skep_crawl::Settings,
+    others: Others,
+) -> (tempfile::TempDir, Arc<skep_archive::Archive>, BTreeMap<String, usize>) {
     let folder = tempfile::tempdir().expect("a folder");
     let archive = web::archive(folder.path());
-    let others = Others { hands: Arc::new(Theirs { web: theirs.clone(), judged: Box::new(judged) }), only: true };
     let run_of = Run {
-        settings: web::hurried(&theirs),
-        fetch: web::fetch(&theirs),
+        settings,
+        fetch: web::fetch(theirs),
         cookies: Default::default(),
         workers: 1,
         patience: Default::default(),
@@ -136,4 +150,55 @@ fn what_only_a_liar_has_seen_is_fetched_again_once() {
     assert_eq!(visits[&doubted], 2, "{visits:?}");
     let pages = visits.iter().filter(|(url, _)| !url.ends_with("/robots.txt"));
     assert!(pages.filter(|(url, _)| **url != doubted).all(|(_, count)| *count == 1), "{visits:?}");
+}
+
+/// Breaks off in the middle of the first judgement.
+struct Breaking {
+    theirs: Theirs,
+    broken: AtomicBool,
+}
+
+impl Hands<Offer<Exchange>> for Breaking {
+    fn give(&self, offer: Offer<Exchange>) -> Result<(), Offer<Exchange>> {
+        if self.broken.swap(true, Ordering::Relaxed) {
+            return self.theirs.give(offer);
+        }
+        let judge = Box::new(|_, _| panic!("a judge that breaks off"));
+        (offer.done)(Back::Brought(Brought { exchanges: Vec::new(), again: Vec::new(), judge }));
+        Ok(())
+    }
+}
+
+#[test]
+fn a_judge_that_breaks_off_ends_its_bundle_and_not_the_crawl() {
+    let theirs = started(5);
+    let judged = Box::new(|exchanges| Believed { exchanges, again: Vec::new() });
+    let hands = Breaking { theirs: Theirs { web: theirs.clone(), judged }, broken: AtomicBool::new(false) };
+    let (_folder, _archive, visits) =
+        crawled_by(&theirs, web::polite(&theirs), Others { hands: Arc::new(hands), only: true });
+    assert!(visits.len() >= 5 && visits.values().all(|count| *count == 1), "{visits:?}");
+}
+
+/// Asks a site for the first page of each bundle, and never comes back with it.
+struct Losing(Theirs);
+
+impl Hands<Offer<Exchange>> for Losing {
+    fn give(&self, offer: Offer<Exchange>) -> Result<(), Offer<Exchange>> {
+        let first = offer.bundle.urls.first().and_then(|ask| Url::parse(&ask.url).ok()).expect("a URL");
+        self.0.fetch(&first);
+        (offer.done)(Back::Lost);
+        Ok(())
+    }
+}
+
+#[test]
+fn a_site_that_was_asked_for_a_bundle_that_is_lost_rests_before_we_ask_it() {
+    let theirs = started(3);
+    let judged = Box::new(|exchanges| Believed { exchanges, again: Vec::new() });
+    let hands = Losing(Theirs { web: theirs.clone(), judged });
+    let (_folder, _archive, visits) =
+        crawled_by(&theirs, web::polite(&theirs), Others { hands: Arc::new(hands), only: false });
+    assert!(visits.len() >= 3, "{visits:?}");
+    let report = theirs.report();
+    assert_eq!(report.count(Offence::SiteRest), 0, "{}", report.table());
 }

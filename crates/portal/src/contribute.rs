@@ -8,7 +8,7 @@ use crate::routes::counted;
 use crate::visit::Connection;
 use axum::body::Body;
 use axum::extract::State;
-use axum::http::{Request, StatusCode};
+use axum::http::{HeaderMap, Request, StatusCode};
 use http_body_util::{BodyExt, Limited};
 use skep_contribute::limits::MESSAGE_BYTES_MAX;
 use std::net::{IpAddr, Ipv4Addr};
@@ -23,6 +23,7 @@ pub async fn take(State(portal): State<Arc<Portal>>, request: Request<Body>) -> 
     };
     let (parts, body) = request.into_parts();
     let peer = parts.extensions.get::<Connection>().map_or(IpAddr::V4(Ipv4Addr::UNSPECIFIED), |known| known.peer);
+    let peer = from(peer, &parts.headers);
     let whole = Limited::new(body, MESSAGE_BYTES_MAX).collect();
     let answer = match tokio::time::timeout(Duration::from_millis(BODY_MS), whole).await {
         Err(_) => answer::text(StatusCode::REQUEST_TIMEOUT, "the message did not come in time"),
@@ -38,4 +39,34 @@ pub async fn take(State(portal): State<Arc<Portal>>, request: Request<Body>) -> 
         }
     };
     counted(answer, Route::Api)
+}
+
+/// Where a message comes from. A server in front, on this machine, says for whom it speaks: the last of its `X-Forwarded-For`. Nobody else is
+/// believed that.
+fn from(peer: IpAddr, headers: &HeaderMap) -> IpAddr {
+    if !peer.to_canonical().is_loopback() {
+        return peer;
+    }
+    let last = headers.get_all("x-forwarded-for").iter().next_back().and_then(|value| value.to_str().ok());
+    last.and_then(|value| value.rsplit(',').next()?.trim().parse().ok()).unwrap_or(peer)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn only_a_server_on_this_machine_speaks_for_others() {
+        let said = |peer: &str, value: &'static str| {
+            let mut headers = HeaderMap::new();
+            headers.append("x-forwarded-for", "192.0.2.9".parse().unwrap());
+            headers.append("x-forwarded-for", value.parse().unwrap());
+            from(peer.parse().unwrap(), &headers).to_string()
+        };
+        assert_eq!(said("127.0.0.1", "198.51.100.1, 203.0.113.7"), "203.0.113.7");
+        assert_eq!(said("::ffff:127.0.0.1", "2001:db8::7"), "2001:db8::7");
+        assert_eq!(said("127.0.0.1", "unknown"), "127.0.0.1");
+        assert_eq!(said("198.51.100.1", "203.0.113.7"), "198.51.100.1");
+        assert_eq!(from("127.0.0.1".parse().unwrap(), &HeaderMap::new()).to_string(), "127.0.0.1");
+    }
 }

@@ -63,8 +63,10 @@ pub struct Known {
 pub enum Back<E> {
     /// Hands came back.
     Brought(Brought<E>),
-    /// Nobody took it, or nobody came back in time.
+    /// Nobody took it.
     Nobody,
+    /// Somebody took it and did not come back in time, or with nothing that counts: the site may have been asked just now.
+    Lost,
 }
 
 /// What hands brought.

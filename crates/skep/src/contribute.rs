@@ -343,6 +343,10 @@ fn install(typed: &Typed, settings: &Settings) -> Result<Exit> {
     word("--from", typed.from.map(|from| from.to_string()));
     typed.avoid.iter().for_each(|avoid| word("--avoid", Some(avoid.clone())));
     typed.dns.iter().for_each(|dns| word("--dns", Some(dns.to_string())));
+    typed.resolve.iter().for_each(|resolve| word("--resolve", Some(resolve.clone())));
+    // The unit runs elsewhere: what was typed beside a folder is not found from there.
+    let ca = typed.ca.as_ref().map(|path| std::path::absolute(path).map_err(|error| Failure::reading(path, error)));
+    word("--ca", ca.transpose()?.map(|path| path.display().to_string()));
     if typed.mains_only {
         command.push("--mains-only".into());
     }

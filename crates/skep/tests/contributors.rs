@@ -11,16 +11,26 @@ mod web;
 use portal::Portal;
 use serde_json::Value;
 use site::Site;
-use skep_testweb::{Content, HostPlan, Plan, Request, Robots, Shape, Web};
-use std::io::{BufRead, BufReader, Write};
+use skep_archive::{Identity, system_clock};
+use skep_contribute::envelope;
+use skep_contribute::message::{Answer, Bundle, Fetched, Request as Asked, Rules, Task};
+use skep_schedule::Pace;
+use skep_testweb::{Content, HostPlan, Plan, Policy, Request, Robots, Settings, Shape, Web, World};
+use std::collections::BTreeMap;
+use std::io::{BufRead, BufReader, Read, Write};
+use std::net::{TcpListener, TcpStream};
 use std::process::Stdio;
+use std::sync::{Arc, Mutex};
 use std::time::{Duration, Instant};
 use volunteers::{Contributor, Ground, crawl, kept, lines, words};
 
 /// Frozen hosts, each a site of its own.
 fn hosts(count: u32, pages: u32) -> Web {
     let host = |number| HostPlan::generated(&format!("bees{number}.test"), Shape::pages(pages).frozen());
-    web::start((0..count).fold(Plan::new(11), |plan, number| plan.host(host(number))))
+    let plan = (0..count).fold(Plan::new(11), |plan, number| plan.host(host(number)));
+    let policy = Policy { agent: Some("skep".into()), ..Policy::polite() };
+    let settings = Settings { policy, ..Settings::default() };
+    Web::start(World::build(plan).expect("a world"), settings).expect("a web")
 }
 
 /// A number of the soaks, or what a test takes.
@@ -69,6 +79,9 @@ fn six_contributors_make_the_archive_that_we_would_have_made_and_killing_them_lo
         "{count} contributors in {where_they_stood}, {killed} SIGKILLs, {visited} visits, at most {longest:.1?} between two"
     );
     assert!(killed > 0);
+    // A bundle that a killed one had goes out again when it comes back, or when its lease is over.
+    let most = Duration::from_millis(2 * skep_contribute::limits::LEASE_MS_MAX);
+    assert!(longest < most, "{longest:?} without a visit");
     assert_eq!(kept(&site, &web), kept(&alone, &ours), "the same archive, whoever's hands");
     let report = web.report();
     assert!(report.polite(), "{}", report.table());
@@ -220,18 +233,32 @@ fn the_unit_is_one_that_systemd_understands() {
         "22-06",
         "--cpu",
         "25%",
+        "--resolve",
+        "bees.test=192.0.2.7",
+        "--ca",
+        "chain.pem",
         "--install",
     ];
+    site.write("chain.pem", "");
     let unit = site.skep(&typed).exits(0).text();
     for line in
         ["IPAddressDeny=10.0.0.0/8", "NoNewPrivileges=yes", "ProtectSystem=strict", "CPUQuota=25%", "DynamicUser=yes"]
     {
         assert!(unit.contains(line), "{line}: {unit}");
     }
+    let ca = site.path("chain.pem").display().to_string();
+    for words in [format!("\"--ca\" \"{ca}\""), "\"--resolve\" \"bees.test=192.0.2.7\"".to_owned()] {
+        assert!(unit.contains(&words), "{words}: {unit}");
+    }
     site.write("skep-contribute.service", &unit);
+    // Of other units of this machine it may have much to say.
     let verified =
-        site.shell("systemd-analyze verify --man=no ./skep-contribute.service 2>&1 | grep skep-contribute || true");
-    assert_eq!(verified.text(), "", "systemd-analyze has nothing to say");
+        site.shell("command -v systemd-analyze && systemd-analyze verify --man=no ./skep-contribute.service 2>&1");
+    let (found, said) =
+        verified.text().split_once('\n').map(|(a, b)| (a.to_owned(), b.to_owned())).expect("it is there");
+    assert!(found.ends_with("systemd-analyze"), "{found}");
+    let of_ours: Vec<&str> = said.lines().filter(|line| line.contains("skep-contribute")).collect();
+    assert!(of_ours.is_empty(), "{of_ours:?}");
 }
 
 #[test]
@@ -264,7 +291,7 @@ fn a_node_refuses_what_makes_no_sense_and_goes_on() {
         stream.write_all(head.as_bytes()).expect("it is sent");
         let _it_may_have_heard_enough = stream.write_all(body);
         let mut bytes = Vec::new();
-        let _cut_off = std::io::Read::read_to_end(&mut stream, &mut bytes);
+        let _cut_off = stream.read_to_end(&mut bytes);
         let status = String::from_utf8_lossy(bytes.get(9..12).unwrap_or_default()).parse().unwrap_or(0);
         (status, bytes)
     };
@@ -356,4 +383,250 @@ fn rate_connections_and_quota_hold_as_seen_from_outside() {
     println!("{total} bytes of {quota}, at most {most} in {span_seconds} s, at most {at_once} connections at once");
     running.kill().expect("it can be killed");
     running.wait().expect("it ends");
+}
+
+/// A node that wishes contributors ill: says whatever it is told to say.
+struct IllNode {
+    address: String,
+    /// What contributors brought, by bundle.
+    brought: Arc<Mutex<BTreeMap<u64, Vec<Fetched>>>>,
+}
+
+/// What it says to a request that comes so often, and at which time it says so.
+type Says = Box<dyn Fn(&Asked, usize) -> (Answer, i64) + Send + Sync>;
+
+impl IllNode {
+    /// `cut`: how many bytes of the first answers are sent.
+    fn begin(cut: &'static [usize], says: Says) -> IllNode {
+        let listener = TcpListener::bind("127.0.0.1:0").expect("a port");
+        let address = listener.local_addr().expect("an address").to_string();
+        let brought: Arc<Mutex<BTreeMap<u64, Vec<Fetched>>>> = Arc::default();
+        let (kept, says) = (brought.clone(), Arc::new(says));
+        let counts: Arc<Mutex<(usize, BTreeMap<&'static str, usize>)>> = Arc::default();
+        std::thread::spawn(move || {
+            for stream in listener.incoming().flatten() {
+                let (kept, says, counts) = (kept.clone(), says.clone(), counts.clone());
+                std::thread::spawn(move || while IllNode::answer(&stream, cut, &kept, &says, &counts).is_some() {});
+            }
+        });
+        IllNode { address, brought }
+    }
+
+    /// One message on a connection; `None` when it is over.
+    fn answer(
+        mut stream: &TcpStream,
+        cut: &[usize],
+        kept: &Mutex<BTreeMap<u64, Vec<Fetched>>>,
+        says: &Says,
+        counts: &Mutex<(usize, BTreeMap<&'static str, usize>)>,
+    ) -> Option<()> {
+        let mut head = Vec::new();
+        while !head.ends_with(b"\r\n\r\n") {
+            let mut byte = [0];
+            stream.read_exact(&mut byte).ok()?;
+            head.push(byte[0]);
+        }
+        let text = String::from_utf8(head).ok()?.to_ascii_lowercase();
+        let length = text.lines().find_map(|line| line.strip_prefix("content-length: ")?.trim().parse().ok())?;
+        let mut body = vec![0; length];
+        stream.read_exact(&mut body).ok()?;
+        let identity = Identity::from_secret([66; 32]);
+        let opened = envelope::open_requests(&body, &identity.public()).ok()?;
+        let (mut answers, mut time_ms) = (Vec::new(), system_clock());
+        for request in &opened.message {
+            let name = match request {
+                Asked::Hello { .. } => "hello",
+                Asked::Ask { .. } => "ask",
+                _ => "other",
+            };
+            if let Asked::Results { bundle, results } = request {
+                kept.lock().expect("no panic").insert(*bundle, results.clone());
+            }
+            let number = {
+                let mut counts = counts.lock().expect("no panic");
+                let number = counts.1.entry(name).or_default();
+                *number += 1;
+                *number
+            };
+            let (answer, at_ms) = says(request, number);
+            answers.push(answer);
+            time_ms = at_ms;
+        }
+        let sealed = envelope::seal_answers(&answers, &opened.signature, &identity, time_ms);
+        let mut answer = format!("HTTP/1.1 200 OK\r\nContent-Length: {}\r\n\r\n", sealed.len()).into_bytes();
+        answer.extend(sealed);
+        let message = {
+            let mut counts = counts.lock().expect("no panic");
+            counts.0 += 1;
+            counts.0 - 1
+        };
+        match cut.get(message) {
+            Some(bytes) => {
+                stream.write_all(&answer[..*bytes]).ok()?;
+                stream.shutdown(std::net::Shutdown::Both).ok()
+            }
+            None => stream.write_all(&answer).ok(),
+        }
+    }
+
+    fn brought(&self) -> BTreeMap<u64, Vec<Fetched>> {
+        self.brought.lock().expect("no panic").clone()
+    }
+}
+
+fn bundle(id: u64, host: &str, urls: &[&str]) -> Bundle {
+    Bundle {
+        id,
+        host: host.to_owned(),
+        urls: urls.iter().map(|url| Task { url: (*url).to_owned(), ..Task::default() }).collect(),
+        pace: Pace::None,
+        robots: Some(Rules::default()),
+        lease_ms: 60_000,
+        nonce: [1; 16],
+    }
+}
+
+#[test]
+fn a_node_leads_no_contributor_into_its_owners_network() {
+    let trap = TcpListener::bind("127.0.0.1:0").expect("a port");
+    trap.set_nonblocking(true).expect("it can be asked whether somebody came");
+    let port = trap.local_addr().expect("an address").port();
+    let welcome = || Answer::Welcome { pseudonym: "prey".into() };
+    let says = move |request: &Asked, number: usize| {
+        let tomorrow_ms = system_clock() + 86_400_000;
+        match (request, number) {
+            // More work than anybody does; an answer from the beginning of time; a clock a day off.
+            (Asked::Hello { .. }, ..=3) => (Answer::Work { bits: 60, seed: [0; 16] }, tomorrow_ms),
+            (Asked::Hello { .. }, 4) => (welcome(), i64::MIN),
+            (Asked::Hello { .. }, _) => (welcome(), tomorrow_ms),
+            (Asked::Ask { .. }, 1) => {
+                (Answer::Elsewhere { address: format!("https://127.0.0.1:{port}/") }, tomorrow_ms)
+            }
+            (Asked::Ask { .. }, 2) => {
+                let bundles = vec![
+                    bundle(1, "127.0.0.1", &[&format!("http://127.0.0.1:{port}/")]),
+                    bundle(2, "192.168.77.1", &["http://192.168.77.1/", "http://192.168.77.1/admin"]),
+                    bundle(3, "a.test", &["http://a.test/", "http://b.test/"]),
+                    bundle(4, "169.254.169.254", &["http://169.254.169.254/latest/meta-data/"]),
+                    bundle(5, "router", &["http://router/"]),
+                    bundle(6, "127.0.0.1", &["nonsense"]),
+                ];
+                (Answer::Bundles(bundles), tomorrow_ms)
+            }
+            (Asked::Ask { .. }, ..=6) => (Answer::Later { seconds: 1, why: String::new() }, tomorrow_ms),
+            (Asked::Ask { .. }, _) => (Answer::Stop { why: "enough".into() }, tomorrow_ms),
+            (Asked::Results { bundle, .. }, _) => (Answer::Done { bundle: *bundle }, tomorrow_ms),
+            _ => (Answer::Later { seconds: 1, why: String::new() }, tomorrow_ms),
+        }
+    };
+    // The first answers break off: in the head, in the body, one byte before the end of the envelope's.
+    let node = IllNode::begin(&[5, 60], Box::new(says));
+    let site = Site::new();
+    let (url, folder) = (format!("http://{}", node.address), site.path("prey").display().to_string());
+    let mut command = site.command(&["contribute", &url, "--dir", &folder, "--page", "no", "--connections", "250"]);
+    let mut child = command.stdout(Stdio::null()).stderr(Stdio::piped()).spawn().expect("skep starts");
+    let said = BufReader::new(child.stderr.take().expect("its talk"));
+    let mut prey = Contributor { child, folder: site.path("prey"), said };
+    let said = prey.until_said("wants no more");
+    assert_eq!(prey.child.wait().expect("it ends").code(), Some(3), "{said}");
+    for words in ["not sent on: ", "holds other hosts", "refused by its owner's rules", "no node of this kind"] {
+        assert!(said.contains(words), "{words}: {said}");
+    }
+    assert!(trap.accept().is_err(), "nobody came: {said}");
+    let brought = node.brought();
+    assert_eq!(brought.keys().copied().collect::<Vec<_>>(), [1, 2, 4, 5], "{said}");
+    for fetched in brought.values().flatten() {
+        assert!(fetched.status == 0 && fetched.fault.ends_with("-refused"), "{fetched:?}");
+    }
+}
+
+#[test]
+fn a_thousand_bundles_of_one_host_are_fetched_one_by_one_at_its_owners_pace() {
+    let web = web::generated(3);
+    let says = |request: &Asked, number: usize| {
+        let answer = match (request, number) {
+            (Asked::Hello { .. }, _) => Answer::Welcome { pseudonym: "prey".into() },
+            (Asked::Ask { .. }, ..=4) => {
+                let many = (0..100).map(|n| bundle(1_000 * number as u64 + n, web::HOST, &[web::HOME, web::HOME]));
+                Answer::Bundles(many.collect())
+            }
+            (Asked::Results { bundle, .. }, _) => Answer::Done { bundle: *bundle },
+            _ => Answer::Stop { why: "enough".into() },
+        };
+        (answer, system_clock())
+    };
+    let node = IllNode::begin(&[], Box::new(says));
+    let site = Site::new();
+    let mut prey = Contributor::begin(&site, 1, &node.address, Some(&web), &[]);
+    prey.until_said("wants no more");
+    assert_eq!(prey.child.wait().expect("it ends").code(), Some(3));
+    let mut asked: Vec<(u64, Option<u64>)> =
+        web.requests().iter().map(|request| (request.start_us, request.end_us)).collect();
+    asked.sort_unstable();
+    assert!(asked.len() >= 4, "{asked:?}");
+    for pair in asked.windows(2) {
+        let ended_us = pair[0].1.expect("an answer");
+        assert!(pair[1].0 >= ended_us + 450_000, "two requests {} us apart", pair[1].0.saturating_sub(ended_us));
+    }
+}
+
+#[test]
+fn a_request_ends_with_its_lease_and_is_left_to_the_node() {
+    // A server that takes a request and says nothing.
+    let listener = TcpListener::bind("127.0.0.1:0").expect("a port");
+    let port = listener.local_addr().expect("an address").port();
+    let (ended, end) = std::sync::mpsc::channel();
+    std::thread::spawn(move || {
+        let (mut stream, _) = listener.accept().expect("somebody comes");
+        let mut all = Vec::new();
+        let _closed_or_reset = stream.read_to_end(&mut all);
+        ended.send(all).expect("somebody waits");
+    });
+    let says = move |request: &Asked, number: usize| {
+        let answer = match (request, number) {
+            (Asked::Hello { .. }, _) => Answer::Welcome { pseudonym: "slow".into() },
+            (Asked::Ask { .. }, 1) => {
+                let slow = bundle(1, "slow.test", &["http://slow.test/", "http://slow.test/next"]);
+                Answer::Bundles(vec![Bundle { lease_ms: 8_000, ..slow }])
+            }
+            (Asked::Results { .. }, _) => Answer::Stop { why: "enough".into() },
+            _ => Answer::Later { seconds: 1, why: String::new() },
+        };
+        (answer, system_clock())
+    };
+    let node = IllNode::begin(&[], Box::new(says));
+    let site = Site::new();
+    let at = format!("slow.test=127.0.0.1:{port}");
+    let mut contributor = Contributor::begin(&site, 1, &node.address, None, &["--resolve", &at]);
+    contributor.until_said("wants no more");
+    let asked = end.recv().expect("the connection is closed");
+    assert!(asked.starts_with(b"GET / HTTP/1.1\r\n"), "{}", String::from_utf8_lossy(&asked));
+    let brought = node.brought();
+    let [fetched] = &brought[&1][..] else { panic!("{brought:?}") };
+    assert!(fetched.too_large && fetched.status == 0 && fetched.fault == "timeout-total", "{fetched:?}");
+}
+
+/// The number of a process that this one started for a role.
+fn in_role(parent: u32, role: &str) -> u32 {
+    let numbers = std::fs::read_dir("/proc").expect("processes").flatten();
+    let mut numbers = numbers.filter_map(|entry| entry.file_name().to_str()?.parse::<u32>().ok());
+    let is_it = |number: &u32| {
+        let read = |name: &str| std::fs::read_to_string(format!("/proc/{number}/{name}")).unwrap_or_default();
+        let above = read("status").lines().find_map(|line| line.strip_prefix("PPid:")?.trim().parse::<u32>().ok());
+        above == Some(parent) && read("cmdline").split('\0').any(|word| word == role)
+    };
+    numbers.find(is_it).expect("it is there")
+}
+
+#[test]
+fn a_fetcher_that_ends_is_started_anew() {
+    let site = Site::new();
+    let mut contributor = Contributor::begin(&site, 1, "127.0.0.1:9", None, &[]);
+    contributor.until_said("seccomp");
+    let first = in_role(contributor.child.id(), "fetcher");
+    site.shell(&format!("kill -9 {first}"));
+    let said = contributor.until_said("is started anew");
+    let again = contributor.until_said("seccomp");
+    assert!(!again.contains("not held"), "{said}{again}");
+    assert_ne!(in_role(contributor.child.id(), "fetcher"), first);
 }
