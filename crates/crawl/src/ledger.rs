@@ -21,6 +21,7 @@ use crate::finding::Finding;
 use crate::heard;
 use crate::hearing::host_key;
 use crate::hops::Hops;
+use crate::links::Turnover;
 use crate::metadata;
 use crate::outcome::Outcome;
 use crate::recorded::{Recorded, Segment, each_record};
@@ -337,7 +338,7 @@ impl Ledger {
             self.mark(position);
             return Ok(());
         }
-        let tells_all = meta.links.since.is_none();
+        let (tells_all, turnover) = (meta.links.since.is_none(), Turnover::read(&meta.links));
         let links = meta.links.links.into_iter().filter_map(|link| {
             let kind = LinkKind::from_code(&link.code)?;
             Some(Link { url: link.url, kind, nofollow: link.nofollow })
@@ -360,6 +361,7 @@ impl Ledger {
             address: None,
             links: links.collect(),
             tells_all,
+            turnover,
             via: meta.via,
             text_digest: answer.digest.as_ref().map_or(0, |digest| xxhash_rust::xxh3::xxh3_64(digest.bytes())),
             follow: !meta.directives.iter().any(|directive| directive == "nofollow")
