@@ -3,7 +3,7 @@
 
 use skep_archive::{Archive, Key, Position};
 use skep_page::Input;
-use skep_page::compare::{Class, Classes, Mask, compare, suspect};
+use skep_page::compare::{Class, Classes, compare, suspect};
 use skep_page::version::Version;
 use skep_url::Url;
 use skep_warc::http::Head;
@@ -33,13 +33,15 @@ pub fn ahead(archive: &Archive, settings: &Settings, answer: &Answer<'_>) -> Res
     let rules = settings.rules(answer.url).0;
     let new = Version::read(&Input { url: answer.url, head: Some(answer.head), body: answer.body }, rules);
     let old = archive.at(answer.before)?.map(|body| body.version_beside(answer.url, settings, &new));
-    if suspect(200, answer.head, answer.body, &new, old.as_ref().map(|old| &old.print)).is_some() {
+    let key = key_of(&Key::of(answer.url.as_str()), answer.url.as_str());
+    let learned = archive.views().get(URLS, &key)?.and_then(|value| State::decode(&value)).unwrap_or_default();
+    if let Some(reason) = suspect(200, answer.head, answer.body, &new, old.as_ref().map(|old| &old.print))
+        && !learned.health.believes(reason, new.print.text)
+    {
         return Ok(None);
     }
     // What was removed cannot be compared; that it is another is all that can be said.
     let Some(old) = old else { return Ok(Some(Classes::of(Class::TextMajor))) };
-    let key = key_of(&Key::of(answer.url.as_str()), answer.url.as_str());
-    let learned = archive.views().get(URLS, &key)?.and_then(|value| State::decode(&value));
-    let mut mask = learned.map_or_else(Mask::default, |state| state.mask);
+    let mut mask = learned.mask;
     Ok(Some(compare(&old, &new, &mut mask).classes))
 }

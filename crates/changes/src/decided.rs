@@ -1,12 +1,15 @@
 //! What people decided, as files of settings say it: read in one way, and about URLs in one way.
 //!
-//! A rule is about URLs that begin like its `match`, or about a host; the longest that fits is the most particular, and counts. One that
-//! names nothing is about everything.
+//! A rule is about URLs that begin like its `match`, about that URL alone where `$` stands behind it, or about a host; the longest that fits is
+//! the most particular, and counts. One that names nothing is about everything.
 
 use serde::de::DeserializeOwned;
 use skep_archive::Archive;
 
 use crate::error::{Error, Result};
+
+/// Behind what a rule is about: nothing follows.
+pub const END: char = '$';
 
 /// The version of these files.
 pub const VERSION: u32 = 1;
@@ -54,7 +57,7 @@ impl<R> Decided<R> {
 
 fn is_about(about: &str, url: &str) -> bool {
     if about.is_empty() || about.contains("://") {
-        return url.starts_with(about);
+        return url.starts_with(about) || about.strip_suffix(END) == Some(url);
     }
     let authority = url.split_once("://").map_or(url, |(_, rest)| rest).split(['/', '?', '#']).next();
     let host = authority.map_or("", |authority| authority.rsplit('@').next().unwrap_or_default());
@@ -81,6 +84,9 @@ mod tests {
         ] {
             assert_eq!(decided.of(url), Some(&about), "{url}");
         }
+        let one = Decided::new(vec![("https://example.org/$".to_owned(), ())], 9).unwrap();
+        assert!(one.of("https://example.org/").is_some() && one.of("https://example.org/a").is_none());
+        assert!(one.of("https://example.org/$a").is_some(), "a URL may have that in it");
         assert!(Decided::new(vec![(String::new(), ()), (String::new(), ())], 1).is_err());
         assert_eq!(Decided::<()>::default().of("http://a/"), None);
     }

@@ -21,7 +21,8 @@ use crate::event::{Details, Event, Kept};
 use crate::hosts::{self, Hosts};
 use crate::judge::{Judge, Told, is_judged};
 use crate::limits::{BATCH_CAPTURES_MAX, BATCH_LINES_MAX, REFOLDED_CAPTURES_MAX};
-use crate::log::{self, Changes, MARKS, Telling, URLS, told};
+use crate::log::{self, AGAIN, Changes, MARKS, THINNED, Telling, URLS, told};
+use crate::retain;
 use crate::settings::Settings;
 use crate::side_by_side::side_by_side;
 use crate::state::State;
@@ -85,6 +86,7 @@ impl Changes {
             marks: Vec::new(),
             commits: 0,
         };
+        following.left_over()?;
         let files = files(archive);
         for (name, sidecar) in &files {
             following.notes(*name, sidecar)?;
@@ -181,7 +183,7 @@ impl Following<'_> {
                             Position { writer: name.id.writer, segment: name.id.number, record: entry.record };
                         lines += self.checked(block, position, &mut hosts, &mut batch)?;
                     }
-                    Note::Removal(block) => self.removed(block)?,
+                    Note::Removal(block) => self.removed(block, &mut batch)?,
                     _ => {}
                 }
             }
@@ -208,7 +210,7 @@ impl Following<'_> {
                     checks::keep(batch, check);
                     let page = u64::from_le_bytes(*check.fingerprint.first_chunk().unwrap_or(&[0; 8]));
                     hosts.alive(&checked.host, check.time_ms, position, page);
-                    self.late(check)?;
+                    self.late(check, batch)?;
                 }
                 Said::Unreachable => hosts.failed(&checked.host, check.time_ms, position),
                 Said::Nothing => {}
@@ -217,8 +219,30 @@ impl Following<'_> {
         Ok(checked.lines.len())
     }
 
+    /// What was to be judged again when somebody was killed.
+    fn left_over(&mut self) -> Result<()> {
+        for item in self.archive.views().keyspace(AGAIN)?.iter() {
+            let (key, value) = item.into_inner().map_err(skep_archive::Error::from)?;
+            match key.split_first() {
+                Some((b'u', row)) => {
+                    let url = String::from_utf8_lossy(&value).into_owned();
+                    self.again.insert(row.to_vec(), (Key::of(&url), url));
+                }
+                Some((b'p', position)) => self.removed.extend(log::position_of(position)),
+                _ => {}
+            }
+        }
+        Ok(())
+    }
+
+    /// A URL is judged again, also if that does not come about now.
+    fn judge_again(&mut self, row: Vec<u8>, key: Key, url: &str, batch: &mut Batch<'_>) {
+        batch.put(AGAIN, &again_row(b"u", &row), url.as_bytes());
+        self.again.insert(row, (key, url.to_owned()));
+    }
+
     /// A check of a page of which a later capture was judged already: it has to be judged again.
-    fn late(&mut self, check: &Check) -> Result<()> {
+    fn late(&mut self, check: &Check, batch: &mut Batch<'_>) -> Result<()> {
         let views = self.archive.views();
         let Some(url) = views.get(NAMES, &check.fingerprint)?.and_then(|url| String::from_utf8(url).ok()) else {
             return Ok(());
@@ -227,21 +251,28 @@ impl Following<'_> {
         let row = key_of(&key, &url);
         let newest = views.get(URLS, &row)?.and_then(|value| State::decode(&value)).and_then(|state| state.newest);
         if newest.is_some_and(|(time_ms, _)| time_ms > check.time_ms) {
-            self.again.insert(row, (key, url));
+            self.judge_again(row, key, &url, batch);
         }
         Ok(())
     }
 
-    /// What comes after a removed capture is judged by what came before it.
-    fn removed(&mut self, block: &[u8]) -> Result<()> {
+    /// What comes after a removed capture is judged by what came before it; what retention took came before what it left.
+    fn removed(&mut self, block: &[u8], batch: &mut Batch<'_>) -> Result<()> {
         let Ok(removal) = Removal::parse(block) else { return Ok(()) };
         for position in removal.positions {
             // The head of a removed record stays.
             let Ok(mut stored) = self.archive.place(position).and_then(|place| Stored::at(&place)) else { continue };
             let Ok(record) = stored.record() else { continue };
             let Some(url) = record.head().target_uri().and_then(|uri| std::str::from_utf8(uri).ok()) else { continue };
-            let key = Key::of(url);
-            self.again.insert(key_of(&key, url), (key, url.to_owned()));
+            let (key, time_ms) = (Key::of(url), record.head().date_ms());
+            let row = key_of(&key, url);
+            if let Some(time_ms) = time_ms.filter(|_| removal.reason == retain::REASON)
+                && thinned(batch, &row)?.is_none_or(|earliest_ms| time_ms < earliest_ms)
+            {
+                batch.put(THINNED, &row, &time_ms.to_be_bytes());
+            }
+            self.judge_again(row, key, url, batch);
+            batch.put(AGAIN, &again_row(b"p", &log::position_key(position)), &[]);
             self.removed.push(position);
         }
         Ok(())
@@ -302,6 +333,7 @@ impl Following<'_> {
         for capture in std::mem::take(&mut self.waiting) {
             urls.entry(key_of(&capture.key, &capture.url)).or_default().0.push(capture);
         }
+        let done_again: Vec<Vec<u8>> = again.keys().map(|row| again_row(b"u", row)).collect();
         for (key, named) in again {
             urls.entry(key).or_default().1 = Some(named);
         }
@@ -311,8 +343,14 @@ impl Following<'_> {
         let work = urls.into_iter().map(|(key, (captures, named))| (key, captures, named)).collect();
         let all = side_by_side(work, |(key, captures, named): Work| judging.url(key, captures, named))?;
         let mut batch = self.archive.views().batch();
+        done_again.iter().for_each(|row| batch.delete(AGAIN, row));
         let (mut hosts, mut events, mut places) = (Hosts::default(), Vec::new(), Vec::new());
-        places.extend(self.removed.drain(..).map(|position| (position, None)));
+        // What was told of a capture that was removed since is not told any more, and takes part in nothing.
+        for position in self.removed.drain(..) {
+            batch.delete(AGAIN, &again_row(b"p", &log::position_key(position)));
+            places.push((position, None));
+            events.extend(taken_back(&batch, position)?);
+        }
         let mut done = Followed::default();
         for judged in all {
             done.captures += judged.captures.len() as u64;
@@ -389,17 +427,16 @@ impl Judging<'_> {
         let mut state = views.get(URLS, &key)?.and_then(|value| State::decode(&value)).unwrap_or_default();
         let late = named.is_some()
             || state.newest.is_some_and(|newest| captures.first().is_some_and(|first| order(first) <= newest));
-        let mut gone = Vec::new();
         if late {
             let named = named.or_else(|| captures.first().map(|first| (first.key.clone(), first.url.clone())));
             (state, captures) = (State::default(), self.all(captures, named)?);
-            // What was told of a capture that was removed since is not told any more, and takes part in nothing.
-            captures.retain(|capture| {
-                let hidden = views.is_hidden(capture.position);
-                gone.extend(hidden.then_some(capture.position));
-                !hidden
-            });
+            captures.retain(|capture| !views.is_hidden(capture.position));
         }
+        // Only what has nothing before it asks.
+        let thinned_ms = match &state.good {
+            None => views.get(THINNED, &key)?.and_then(time_of),
+            Some(_) => None,
+        };
         let url = captures.first().and_then(|first| Url::parse(&first.url).ok());
         let names = captures.first().map(|first| self.checks.names(self.archive, &first.url)).unwrap_or_default();
         let mut judged = Judged {
@@ -409,10 +446,10 @@ impl Judging<'_> {
             host: url.map(|url| url.host().to_string()).unwrap_or_default(),
             captures: Vec::new(),
             told: Vec::new(),
-            silent: gone,
+            silent: Vec::new(),
         };
         let bodies = Known { archive: self.archive, bare: self.bare, hands: self.hands };
-        let judge = Judge { bodies: &bodies, settings: self.settings };
+        let judge = Judge { bodies: &bodies, settings: self.settings, thinned_ms };
         for capture in &captures {
             let checked_ms = match &judged.state.good {
                 Some(good) => checks::last_same(self.archive, &judged.names, good.same_ms, capture.time_ms)?,
@@ -455,6 +492,19 @@ pub(crate) fn key_of(key: &Key, url: &str) -> Vec<u8> {
     bytes.push(0);
     bytes.extend_from_slice(&xxh3_64(url.as_bytes()).to_be_bytes());
     bytes
+}
+
+fn again_row(kind: &[u8], of: &[u8]) -> Vec<u8> {
+    [kind, of].concat()
+}
+
+/// When the earliest capture of a URL was seen that retention took.
+fn thinned(batch: &Batch<'_>, row: &[u8]) -> Result<Option<i64>> {
+    Ok(batch.get(THINNED, row)?.and_then(time_of))
+}
+
+fn time_of(value: Vec<u8>) -> Option<i64> {
+    value.try_into().map(i64::from_be_bytes).ok()
 }
 
 /// What was told of a capture and is no longer so.

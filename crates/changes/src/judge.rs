@@ -5,13 +5,13 @@
 //!   200, other bytes                              content       the ladder of `skep_page::compare`
 //!   200, but no page: a challenge, a shell, what  suspect       told once, never compared, never remembered
 //!        the host shows for what is not there
-//!   301, 308                                      moved
+//!   301, 308                                      moved         suspect where it leads to the start page of its host
 //!   404, 410                                      failed        gone when confirmed
 //!   anything else                                 suspect
 //! ```
 
 use skep_archive::{Capture, CaptureKind, Position};
-use skep_page::compare::{Class, Classes, Difference, NEAR_EMPTY, compare, suspect};
+use skep_page::compare::{Class, Classes, Difference, compare, leads_home, suspect};
 use skep_page::version::{Nature, RULES, Version};
 use skep_url::Url;
 use skep_warc::date;
@@ -20,9 +20,8 @@ use xxhash_rust::xxh3::xxh3_64;
 use crate::bodies::{Bodies, Body, Noted};
 use crate::error::Result;
 use crate::event::{Details, Event, Fact, Hash, Http, Links, Magnitude, Meta, Place, Previous, Text, names};
-use crate::limits::{
-    EMPTY_BELIEVED, EVENT_FACTS_MAX, EVENT_LINKS_MAX, FIVE_FAILURES, GONE_FAILURES, GONE_MS, SNIPPET_BYTES_MAX,
-};
+use crate::limits::{EVENT_FACTS_MAX, EVENT_LINKS_MAX, FIVE_FAILURES, GONE_FAILURES, GONE_MS, SNIPPET_BYTES_MAX};
+use crate::retain;
 use crate::settings::{Death, Settings};
 use crate::state::{Good, Health, State};
 
@@ -36,6 +35,8 @@ pub struct Judge<'j> {
     pub bodies: &'j dyn Bodies,
     /// What people decided.
     pub settings: &'j Settings,
+    /// When the earliest capture of the URL was seen that retention took, in milliseconds since 1970.
+    pub thinned_ms: Option<i64>,
 }
 
 /// What is told of a capture.
@@ -68,12 +69,18 @@ impl Judge<'_> {
     pub fn visit(&self, state: &mut State, capture: &Capture, checked_ms: Option<i64>) -> Result<Option<Told>> {
         if let (Some(good), Some(checked_ms)) = (&mut state.good, checked_ms) {
             good.same_ms = good.same_ms.max(checked_ms);
+            // It was there since it was not: what fails now begins to fail. One that is gone or moved is told to be back by a capture.
+            let since = state.newest.is_none_or(|(newest_ms, _)| checked_ms > newest_ms);
+            if since && matches!(state.health, Health::Failing { .. } | Health::Suspect { .. }) {
+                state.health = Health::Well;
+            }
         }
         let before = state.clone();
         let mut told = self.judged(state, capture)?;
         let Some(Told { event, .. }) = &mut told else { return Ok(None) };
         about_host(event);
-        if event.classes.is_silent() {
+        let thinned = event.details.reason.as_deref() == Some(retain::REASON);
+        if event.classes.is_silent() && !thinned {
             return Ok(told);
         }
         let Noted { verdict, why, est } = self.bodies.noted(capture)?;
@@ -85,7 +92,7 @@ impl Judge<'_> {
             }
             SOFT_MISSING => {
                 *state = State { newest: state.newest, ..before };
-                return Ok(self.suspect(state, capture, "soft-404", 0).map(Told::from));
+                return Ok(self.suspect(state, capture, SOFT_MISSING, 0).map(Told::from));
             }
             _ => (event.details.why, event.details.est) = (why, est),
         }
@@ -98,16 +105,18 @@ impl Judge<'_> {
         // A revisit of another's "not found" page is no page either.
         if capture.kind == CaptureKind::Revisit && matches!(capture.status, 0 | 200..=299 | 304) {
             return match known || capture.digest.is_none() {
-                true => Ok(self.same(state, capture).map(Told::from)),
+                true => Ok(self.same(state, capture)?.map(Told::from)),
                 false => self.content(state, capture),
             };
         }
+        let any_failure = self.settings.death == Death::FiveFailures;
         match capture.status {
-            304 => Ok(self.same(state, capture).map(Told::from)),
-            0 | 200..=205 | 207..=299 if known => Ok(self.same(state, capture).map(Told::from)),
+            304 => Ok(self.same(state, capture)?.map(Told::from)),
+            0 | 200..=205 | 207..=299 if known => Ok(self.same(state, capture)?.map(Told::from)),
             0 | 200..=205 | 207..=299 => self.content(state, capture),
             301 | 308 => Ok(self.moved(state, capture)?.map(Told::from)),
-            404 | 410 => Ok(self.failed(state, capture).map(Told::from)),
+            404 | 410 => Ok(self.failed(state, capture)?.map(Told::from)),
+            400.. if any_failure => Ok(self.failed(state, capture)?.map(Told::from)),
             status => {
                 let reason = match status {
                     206 => "partial",
@@ -122,16 +131,16 @@ impl Judge<'_> {
         }
     }
 
-    fn same(&self, state: &mut State, capture: &Capture) -> Option<Event> {
+    fn same(&self, state: &mut State, capture: &Capture) -> Result<Option<Event>> {
         let returned = returned(state);
-        let good = state.good.as_mut()?;
+        let Some(good) = &mut state.good else { return Ok(None) };
         good.same_ms = good.same_ms.max(capture.time_ms);
         state.mask.same();
-        returned.then(|| {
-            let body = state.good.as_ref().map(|good| good.body);
-            let event = event(capture, Classes::of(Class::Returned), state.good.as_ref());
-            with_text(event, state, body)
-        })
+        if !returned {
+            return Ok(None);
+        }
+        let (event, body) = (self.titled(event(capture, Classes::of(Class::Returned), Some(good)), good)?, good.body);
+        Ok(Some(with_text(event, state, Some(body))))
     }
 
     fn content(&self, state: &mut State, capture: &Capture) -> Result<Option<Told>> {
@@ -150,11 +159,10 @@ impl Judge<'_> {
                 (old, print)
             }
         };
-        if let Some(reason) = suspect(200, &body.head, &body.bytes, &new, print.as_ref()) {
-            let stays = matches!(state.health, Health::Suspect { count, text } if text == new.print.text && count + 1 >= EMPTY_BELIEVED);
-            if reason != NEAR_EMPTY || !stays {
-                return Ok(self.suspect(state, capture, reason, new.print.text).map(Told::from));
-            }
+        if let Some(reason) = suspect(200, &body.head, &body.bytes, &new, print.as_ref())
+            && !state.health.believes(reason, new.print.text)
+        {
+            return Ok(self.suspect(state, capture, reason, new.print.text).map(Told::from));
         }
         let returned = returned(state);
         let now = Good {
@@ -215,12 +223,16 @@ impl Judge<'_> {
         Ok(Some(Told { event, places }))
     }
 
-    /// The first good copy. Its body is read when there is another to compare it with.
+    /// The first good copy. What retention left of older ones is not new, and what it was before nobody can say any more.
     fn first(&self, state: &mut State, capture: &Capture) -> Result<Option<Told>> {
-        let body = match capture.kind {
-            CaptureKind::Revisit => self.bodies.of(capture)?.map_or(capture.position, |body| body.position),
-            _ => capture.position,
+        let read = match (Url::parse(&capture.url), self.bodies.of(capture)?) {
+            (Ok(url), Some(body)) => Some((body.version(&url, self.settings), self.settings.rules(&url).1, body)),
+            _ => None,
         };
+        let body = read.as_ref().map_or(capture.position, |(.., body)| body.position);
+        // One that was no page at all is read again when there is another: nothing is compared with it.
+        let is_page = |version: &Version, body: &Body| suspect(200, &body.head, &body.bytes, version, None).is_none();
+        let print = read.as_ref().filter(|(version, _, body)| is_page(version, body));
         state.health = Health::Well;
         state.good = Some(Good {
             body,
@@ -228,10 +240,25 @@ impl Judge<'_> {
             since_ms: capture.time_ms,
             same_ms: capture.time_ms,
             digest: capture.digest,
-            print: None,
+            print: print.map(|(version, ruled, _)| (version.print, *ruled)),
         });
-        let event = event(capture, Classes::of(Class::New), None);
+        let thinned = self.thinned_ms.is_some_and(|thinned_ms| thinned_ms < capture.time_ms);
+        let class = if thinned { Class::Bytes } else { Class::New };
+        let mut event = event(capture, Classes::of(class), None);
+        event.details.reason = thinned.then(|| retain::REASON.to_owned());
+        if let Some((version, ..)) = read {
+            introduce(&mut event, &version);
+        }
         Ok(Some(with_text(event, state, Some(body)).into()))
+    }
+
+    /// A page that is away, or back as it was, is told under the title that it had.
+    fn titled(&self, mut event: Event, good: &Good) -> Result<Event> {
+        if let (Ok(url), Some(body)) = (Url::parse(&event.url), self.body_of(good)?) {
+            let title = body.version(&url, self.settings).meta.title;
+            event.details.meta = title.map(|title| Meta { title: Some(title), ..Meta::default() });
+        }
+        Ok(event)
     }
 
     /// The version before, read again; `Some(None)` if it cannot be read, `None` if it was no page at all.
@@ -251,21 +278,24 @@ impl Judge<'_> {
 
     fn moved(&self, state: &mut State, capture: &Capture) -> Result<Option<Event>> {
         let target = self.bodies.at(capture.position)?.and_then(|body| target(&body, &capture.url));
+        if let (Ok(url), Some(Ok(target))) = (Url::parse(&capture.url), target.as_deref().map(Url::parse))
+            && leads_home(&url, &target)
+        {
+            return Ok(self.suspect(state, capture, SOFT_MISSING, 0));
+        }
         let hash = xxh3_64(target.as_deref().unwrap_or_default().as_bytes());
         let known = state.health == Health::Moved { target: hash };
         state.health = Health::Moved { target: hash };
-        if known || state.good.is_none() {
-            return Ok(None);
-        }
-        let mut event = event(capture, Classes::of(Class::Moved), state.good.as_ref());
+        let Some(good) = state.good.as_ref().filter(|_| !known) else { return Ok(None) };
+        let mut event = self.titled(event(capture, Classes::of(Class::Moved), Some(good)), good)?;
         event.details.http.redirect = target;
         Ok(Some(event))
     }
 
-    fn failed(&self, state: &mut State, capture: &Capture) -> Option<Event> {
-        let good = state.good.as_ref()?;
+    fn failed(&self, state: &mut State, capture: &Capture) -> Result<Option<Event>> {
+        let Some(good) = &state.good else { return Ok(None) };
         let (since_ms, count) = match state.health {
-            Health::Gone => return None,
+            Health::Gone => return Ok(None),
             Health::Failing { since_ms, count } => (since_ms, count.saturating_add(1)),
             _ => (capture.time_ms, 1),
         };
@@ -276,7 +306,7 @@ impl Judge<'_> {
             Death::Confirmed => count >= GONE_FAILURES && capture.time_ms.saturating_sub(since_ms) >= GONE_MS,
         };
         state.health = if dead { Health::Gone } else { Health::Failing { since_ms, count } };
-        dead.then(|| event(capture, Classes::of(Class::Gone), Some(good)))
+        dead.then(|| self.titled(event(capture, Classes::of(Class::Gone), Some(good)), good)).transpose()
     }
 
     /// No page came. Told once, until a page comes again.
@@ -370,6 +400,23 @@ fn event(capture: &Capture, classes: Classes, before: Option<&Good>) -> Event {
             ..Details::default()
         },
     }
+}
+
+/// What is told of a page that is seen for the first time: everything it says of itself, and where it leads.
+fn introduce(event: &mut Event, version: &Version) {
+    let details = &mut event.details;
+    details.norm_ver = RULES;
+    let hash = details.hash.get_or_insert_default();
+    hash.dom = Some(format!("{:016x}", version.print.markup));
+    hash.text = Some(format!("{:016x}", version.print.text));
+    let skep_page::version::Meta { title, canonical, language: lang, .. } = version.meta.clone();
+    let meta = Meta { title, title_before: None, canonical, lang };
+    details.meta = (meta != Meta::default()).then_some(meta);
+    details.links = (!version.links.is_empty()).then(|| Links {
+        added: version.links.iter().take(EVENT_LINKS_MAX).map(|link| link.url.clone()).collect(),
+        n_added: version.links.len(),
+        ..Links::default()
+    });
 }
 
 /// What is told of a change besides.

@@ -5,6 +5,9 @@
 //!  keyspace view-changes-keys   | writer 4 BE | segment 4 BE | record 4 BE |  ─▶  | number 8 BE |   where it was told last
 //!  keyspace view-changes-urls   see `state`
 //!  keyspace view-changes-marks  | writer 4 BE | number 4 BE |            ─▶  | 1 | generation 4 | records 4 | sidecar 8 |
+//!  keyspace view-changes-thinned  as -urls                              ─▶  | ms since 1970 8 BE |   of the earliest capture that retention took
+//!  keyspace view-changes-again  "u", then as in -urls                    ─▶  | URL … |   that is to be judged again
+//!                               "p", then as in -keys                    ─▶  nothing     a capture that was removed
 //!  keyspace view-changes-log    "born"                                   ─▶  | ms since 1970 8 BE |
 //!                               "next"                                   ─▶  | number 8 BE |
 //!                               "latest"                                 ─▶  | ms since 1970 8 BE |       of all events so far
@@ -14,7 +17,7 @@
 use std::ops::ControlFlow;
 use std::sync::Mutex;
 
-use skep_archive::{Archive, Batch, Position};
+use skep_archive::{Archive, Batch, Position, WriterKey};
 
 use crate::checks::{Checks, NoChecks};
 use crate::cursor::Cursor;
@@ -26,6 +29,8 @@ pub(crate) const EVENTS: &str = "changes";
 pub(crate) const KEYS: &str = "changes-keys";
 pub(crate) const URLS: &str = "changes-urls";
 pub(crate) const MARKS: &str = "changes-marks";
+pub(crate) const THINNED: &str = "changes-thinned";
+pub(crate) const AGAIN: &str = "changes-again";
 const LOG: &str = "changes-log";
 const TIMES: &str = "changes-times";
 /// Events that are passed over at once by who wants those of a time.
@@ -74,7 +79,7 @@ impl Changes {
     }
 
     /// Shows events in the order of the log, as many as there are now, and says where the next ones will begin. A removed
-    /// capture is passed over.
+    /// capture is passed over; that what was told of it is taken back is told.
     pub fn read(
         &self,
         archive: &Archive,
@@ -89,7 +94,8 @@ impl Changes {
             let number = key.as_ref().try_into().map(u64::from_be_bytes).map_err(|_| damaged("a key"))?;
             let event = Kept::decode(&value).ok_or_else(|| damaged("an event"))?;
             cursor.number = number;
-            if filter.admits(&event) && !archive.views().is_hidden(event.record()) && each(&cursor, &event).is_break() {
+            let told = event.classes.is_empty() || !archive.views().is_hidden(event.record());
+            if filter.admits(&event) && told && each(&cursor, &event).is_break() {
                 break;
             }
         }
@@ -227,6 +233,12 @@ pub(crate) fn told(batch: &Batch<'_>, key: Position) -> Result<Option<Vec<u8>>> 
         Some(number) => Ok(batch.get(EVENTS, &number)?),
         None => Ok(None),
     }
+}
+
+/// The position whose key that is.
+pub(crate) fn position_of(key: &[u8]) -> Option<Position> {
+    let four = |at: usize| key.get(at..at + 4)?.try_into().map(u32::from_be_bytes).ok();
+    Some(Position { writer: WriterKey(four(0)?), segment: four(4)?, record: four(8)? })
 }
 
 pub(crate) fn position_key(position: Position) -> Vec<u8> {

@@ -4,8 +4,8 @@
 //! version = 1
 //!
 //! [[rule]]
-//! match = "https://example.org/"       # a URL prefix, or a host; the longest that fits counts; without it, everything
-//! keep = "text"                        # versions that changed the text or more; or "all"; or a number: the newest so many
+//! match = "https://example.org/"       # a URL prefix, a URL with $ behind it, or a host; the longest that fits counts; without it, everything
+//! keep = "text"                        # versions that changed the text or more; or "all"; or a number: the newest so many versions
 //! thin = [                             # besides: of those older than this, one for each stretch of so long
 //!   { after = "30d", every = "1d" },
 //!   { after = "1y", every = "30d" },
@@ -19,16 +19,21 @@ use std::ops::ControlFlow;
 
 use serde::Deserialize;
 use skep_archive::{Archive, Capture, CaptureKind, Digest, Position};
+use skep_page::compare::{Class, Classes};
 
 use crate::decided::{self, Decided};
 use crate::error::{Error, Result};
 use crate::event::Kept;
 use crate::judge::is_judged;
-use crate::limits::{REFOLDED_CAPTURES_MAX, RETENTION_RULES_MAX};
+use crate::limits::RETENTION_RULES_MAX;
 use crate::log::Changes;
 
 const FILE: &str = "retention.toml";
-const REASON: &str = "retention";
+pub(crate) const REASON: &str = "retention";
+
+/// What makes a capture another version of its page.
+const OTHER_PAGE: [Class; 7] =
+    [Class::New, Class::TextMajor, Class::TextMinor, Class::Links, Class::Meta, Class::Data, Class::Reverted];
 
 /// What is kept.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
@@ -99,6 +104,10 @@ pub struct Version {
     pub good: bool,
     /// It is an event that is told to everybody.
     pub told: bool,
+    /// It brought another page than the one before, by what was told of it.
+    pub other: bool,
+    /// The digest of its payload.
+    pub digest: Option<Digest>,
 }
 
 /// What retention came to.
@@ -170,7 +179,7 @@ impl Retention {
         let counted: Vec<&Version> = match rule.keep {
             Keep::All => versions.iter().collect(),
             Keep::Text => versions.iter().filter(|version| version.told).collect(),
-            Keep::Newest(count) => versions.iter().rev().take(count).collect(),
+            Keep::Newest(count) => newest(versions, count),
         };
         let mut kept: BTreeSet<Position> = BTreeSet::new();
         let mut stretches: BTreeSet<(i64, i64)> = BTreeSet::new();
@@ -201,6 +210,17 @@ impl Retention {
         };
         versions.iter().filter(goes).map(|version| version.position).collect()
     }
+}
+
+/// The newest so many versions. Captures that found the page as it was, noise, errors and walls are none, however many there are of them;
+/// a page that came back is one version, and counts when it came last.
+fn newest(versions: &[Version], count: usize) -> Vec<&Version> {
+    let mut known = BTreeSet::new();
+    // Whether the first good one is another page than before is not known, but that it is a page.
+    let first = versions.iter().find(|version| version.good).map(|version| version.position);
+    let is_version = |version: &&Version| version.good && (version.other || Some(version.position) == first);
+    let is_new = |version: &&Version| version.digest.is_none_or(|digest| known.insert(digest));
+    versions.iter().rev().filter(is_version).filter(is_new).take(count).collect()
 }
 
 /// `12h`, `30d`, `2w`, `1y` in milliseconds.
@@ -265,17 +285,23 @@ impl Changes {
             urls.entry(capture.url.clone()).or_default().push(capture);
         }
         for (url, mut captures) in urls {
-            // A URL with very many is thinned from its newest ones on; the next time goes further.
             captures.sort_by_key(|capture| (capture.time_ms, capture.position));
-            if retention.rules.of(&url).is_none() || captures.len() > REFOLDED_CAPTURES_MAX * 16 {
+            if retention.rules.of(&url).is_none() {
                 continue;
             }
             let mut versions = Vec::with_capacity(captures.len());
             for capture in &captures {
                 let told = self.last_of(archive, capture.position)?;
-                let told = told.as_deref().and_then(Kept::decode).is_some_and(|kept| !kept.classes.is_silent());
-                let good = matches!(capture.status, 0 | 200..=299) || capture.kind == CaptureKind::Revisit;
-                versions.push(Version { position: capture.position, time_ms: capture.time_ms, good, told });
+                let classes = told.as_deref().and_then(Kept::decode).map_or_else(Classes::default, |kept| kept.classes);
+                let good = matches!(capture.status, 0 | 200..=299 | 304) && !classes.contains(Class::Suspect);
+                versions.push(Version {
+                    position: capture.position,
+                    time_ms: capture.time_ms,
+                    good,
+                    told: !classes.is_silent(),
+                    other: classes.meets(OTHER_PAGE.into_iter().collect()),
+                    digest: capture.digest,
+                });
             }
             let goes: BTreeSet<Position> = retention.goes(&url, &versions, now_ms).into_iter().collect();
             done.urls += 1;
@@ -323,7 +349,14 @@ mod tests {
         let position = |day: i64| Position { writer: WriterKey(1), segment: 1, record: day as u32 };
         let versions: Vec<Version> = days
             .iter()
-            .map(|(day, told)| Version { position: position(*day), time_ms: day * DAY_MS, good: true, told: *told })
+            .map(|(day, told)| Version {
+                position: position(*day),
+                time_ms: day * DAY_MS,
+                good: true,
+                told: *told,
+                other: *told,
+                digest: None,
+            })
             .collect();
         let gone = retention.goes("https://example.org/a", &versions, now * DAY_MS);
         days.iter().map(|(day, _)| *day).filter(|day| !gone.contains(&position(*day))).collect()
@@ -336,13 +369,47 @@ mod tests {
         assert_eq!(left("", &days, 10), all, "nothing was decided");
         assert_eq!(left("[[rule]]\nkeep = \"all\"", &days, 10), all);
         assert_eq!(left("[[rule]]\nkeep = \"text\"", &days, 10), [0, 3, 6, 9]);
-        assert_eq!(left("[[rule]]\nkeep = 2", &days, 10), [8, 9]);
+        assert_eq!(left("[[rule]]\nkeep = 2", &days, 10), [6, 9]);
         assert_eq!(left("[[rule]]\nmatch = \"other.example\"\nkeep = 2", &days, 10), all);
         assert_eq!(
             left("[[rule]]\nkeep = 1\n[[rule]]\nmatch = \"https://example.org/\"\nkeep = 3", &days, 10),
-            [7, 8, 9]
+            [3, 6, 9]
         );
         assert_eq!(left("pinned = [\"00000001:1:4\"]\n[[rule]]\nkeep = 1", &days, 10), [4, 9]);
+    }
+
+    #[test]
+    fn a_number_counts_versions_and_not_looks() {
+        let retention = Retention::read("version = 1\n[[rule]]\nkeep = 3").unwrap();
+        let position = |number: usize| Position { writer: WriterKey(1), segment: 1, record: number as u32 };
+        // A letter is a page, `.` finds it as it was, `~` is noise, `!` an error, `?` a wall.
+        let left = |looks: &str| {
+            let (mut versions, mut page) = (Vec::new(), 0);
+            for (number, look) in looks.bytes().enumerate() {
+                let other = look.is_ascii_alphabetic();
+                page = if other { look } else { page };
+                versions.push(Version {
+                    position: position(number),
+                    time_ms: number as i64 * DAY_MS,
+                    good: !matches!(look, b'!' | b'?'),
+                    told: other || look == b'!',
+                    other,
+                    digest: Digest::from_parts(2, &[if look == b'~' { number as u8 } else { page }; 20]),
+                });
+            }
+            let gone = retention.goes("https://example.org/a", &versions, 100 * DAY_MS);
+            looks
+                .char_indices()
+                .map(|(at, look)| if gone.contains(&position(at)) { ' ' } else { look })
+                .collect::<String>()
+        };
+        assert_eq!(left("ab.c.d......"), " b c d     .");
+        assert_eq!(left("abcd!!!!!!!!"), " bcd       !");
+        assert_eq!(left("abcd~~~??~??"), " bcd     ~ ?");
+        assert_eq!(left("aaaaa"), "    a", "the same page again is the same version");
+        // One that comes and goes does not push out the others.
+        assert_eq!(left("xabcbcbcbc"), " a      bc");
+        assert_eq!(left(".b.c"), ".b c", "what the first one was before does not matter");
     }
 
     #[test]

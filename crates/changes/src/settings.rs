@@ -6,7 +6,7 @@
 //! host-down-days = 14                  # a host that nobody could reach for so long is down
 //!
 //! [[site]]
-//! match = "https://example.org/news/"  # a URL prefix, or a host
+//! match = "https://example.org/news/"  # a URL prefix, or with $ behind it that URL alone, or a host
 //! keep = ["main"]                      # only these parts of a page count
 //! ignore = ["#clock", ".ad"]           # these do not
 //! ignore-text = ['Visitor \d+']        # nor does text like this
@@ -74,7 +74,7 @@ struct Typed {
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case", deny_unknown_fields)]
 pub struct SiteRules {
-    /// What they are about: a URL prefix, or a host.
+    /// What they are about: a URL prefix, a whole URL with `$` behind it, or a host.
     #[serde(rename = "match")]
     pub about: String,
     /// Only these parts of a page count.
@@ -89,6 +89,11 @@ pub struct SiteRules {
 }
 
 impl SiteRules {
+    /// What rules for this URL and no other are about.
+    pub fn for_url(url: &str) -> String {
+        format!("{url}{}", decided::END)
+    }
+
     fn rules(&self) -> Result<Rules> {
         Rules::read(&self.keep, &self.ignore, &self.ignore_text)
             .map_err(|error| Error::Rules(format!("for {:?}, {error}", self.about)))

@@ -11,10 +11,10 @@
 //! Numbers are little-endian unless said otherwise.
 
 use skep_archive::{Digest, Position, WriterKey};
-use skep_page::compare::Mask;
+use skep_page::compare::{Mask, NEAR_EMPTY};
 use skep_page::version::Fingerprint;
 
-use crate::limits::TEXTS_REMEMBERED;
+use crate::limits::{EMPTY_BELIEVED, TEXTS_REMEMBERED};
 
 const VERSION: u8 = 2;
 
@@ -66,6 +66,14 @@ pub struct Good {
     pub digest: Option<Digest>,
     /// What it comes to, once somebody needed to know, and by which rules of the site.
     pub print: Option<(Fingerprint, u64)>,
+}
+
+impl Health {
+    /// A page that lost nearly all of its text, and came like that again and again, is what it is.
+    pub fn believes(self, reason: &str, came: u64) -> bool {
+        let stays = matches!(self, Health::Suspect { count, text } if text == came && count + 1 >= EMPTY_BELIEVED);
+        reason == NEAR_EMPTY && stays
+    }
 }
 
 impl State {

@@ -1,6 +1,7 @@
 //! An event as it is told: a CloudEvent in one line of JSON. Logs are told from their beginning by the million, so the line is put
 //! together from what is kept, without formats.
 
+use skep_archive::Position;
 use skep_url::Url;
 use skep_warc::date;
 
@@ -8,12 +9,17 @@ use crate::cursor::Cursor;
 use crate::delta::Delta;
 use crate::event::{HOST, Kept, SCHEMA, TEMPLATE};
 
+/// A key as told: the position of its record, and what else is told of that one.
+pub(crate) fn key_text(key: Position) -> String {
+    let mut text = String::new();
+    push_key(key, &mut text);
+    text
+}
+
 impl Kept<'_> {
     /// The key as told: the position of its record, and what else is told of that one.
     pub fn key_text(&self) -> String {
-        let mut key = String::new();
-        self.push_key(&mut key);
-        key
+        key_text(self.key)
     }
 
     /// As told: a CloudEvent in one line of JSON, without its end. The attributes `cursor` and `key` are ours.
@@ -52,7 +58,7 @@ impl Kept<'_> {
         out.push_str("\",\"cursor\":\"");
         out.extend_from_within(cursor_from..cursor_to);
         out.push_str("\",\"key\":\"");
-        self.push_key(out);
+        push_key(self.key, out);
         out.push_str("\",\"data\":");
         out.push_str(self.details);
         if let Some(delta) = delta {
@@ -61,23 +67,22 @@ impl Kept<'_> {
         }
         out.push('}');
     }
+}
 
-    /// Appends the key as told.
-    fn push_key(&self, out: &mut String) {
-        let record = self.record();
-        for shift in (0..8).rev() {
-            out.push(char::from(b"0123456789abcdef"[(record.writer.0 >> (shift * 4) & 15) as usize]));
-        }
-        for number in [record.segment, record.record] {
-            out.push(':');
-            push_number(number.into(), out);
-        }
-        out.push_str(match self.key.record {
-            record if record & HOST != 0 => "/host",
-            record if record & TEMPLATE != 0 => "/template",
-            _ => "",
-        });
+/// Appends the key as told.
+fn push_key(key: Position, out: &mut String) {
+    for shift in (0..8).rev() {
+        out.push(char::from(b"0123456789abcdef"[(key.writer.0 >> (shift * 4) & 15) as usize]));
     }
+    for number in [key.segment, key.record & !(HOST | TEMPLATE)] {
+        out.push(':');
+        push_number(number.into(), out);
+    }
+    out.push_str(match key.record {
+        record if record & HOST != 0 => "/host",
+        record if record & TEMPLATE != 0 => "/template",
+        _ => "",
+    });
 }
 
 /// Appends a number.

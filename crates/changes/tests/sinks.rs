@@ -308,6 +308,159 @@ fn what_is_judged_again_is_corrected_in_the_database() {
 }
 
 #[test]
+fn what_is_removed_is_removed_from_the_database_and_told_to_who_heard_of_it() {
+    let server = Postgres::start(&["fsync=off"]);
+    let receiver = Receiver::start(|_, _| Answer::Status(204, ""));
+    let house = House::new();
+    house.add("db", postgres(server.url()));
+    house.add("hook", webhook(receiver.url("/")));
+    let (url, other) = ("http://example.org/a", "http://example.org/b");
+    let body =
+        |title: &str, links: &str| format!("<title>{title}</title><p>{}</p>{links}", words(title.len() as u64, 200));
+    page(&house.archive, url, START_MS, &body("one", "<a href=/1>1</a><a href=/2>2</a>"));
+    page(&house.archive, url, START_MS + DAY_MS, &body("second", "<a href=/2>2</a><a href=/secret>3</a>"));
+    page(&house.archive, other, START_MS, &body("other", "<a href=/4>4</a>"));
+    house.sinks.once(None).unwrap();
+    assert_eq!(server.number("SELECT count(*) FROM changes"), 3);
+    assert_eq!(
+        server.ask("SELECT title FROM urls ORDER BY url"),
+        ["second", "other"],
+        "titles are there from the start"
+    );
+    let newest = house.archive.views().captures.exact(&skep_archive::Key::of(url)).unwrap().last().unwrap().unwrap();
+    let key = newest.position.to_string();
+    house.archive.remove_captures(&[newest], "asked").unwrap();
+    house.archive.remove(&skep_archive::Selector::Url(other.into()), "asked").unwrap();
+    house.sinks.once(None).unwrap();
+    assert_eq!(server.ask("SELECT url, title FROM changes"), ["http://example.org/a|one"]);
+    assert_eq!(server.ask("SELECT url, title, state FROM urls"), ["http://example.org/a|one|well"]);
+    let there = server.ask("SELECT target FROM links WHERE removed IS NULL OR added >= removed ORDER BY 1");
+    assert_eq!(there, ["http://example.org/1", "http://example.org/2"]);
+    assert_eq!(server.number("SELECT count(*) FROM links"), 2);
+    let bodies: Vec<String> =
+        receiver.taken().iter().map(|came| String::from_utf8_lossy(&came.body).into_owned()).collect();
+    let last = bodies.last().unwrap();
+    assert!(last.contains("page.withdrawn") && last.contains(&key) && !last.contains("second"), "{last}");
+}
+
+#[test]
+fn what_is_told_of_a_host_is_not_what_its_start_page_is() {
+    let server = Postgres::start(&["fsync=off"]);
+    let folder = tempfile::tempdir().unwrap();
+    let archive = Arc::new(open(folder.path()));
+    let changes = Arc::new(Changes::new(TestChecks));
+    let sinks = Sinks::new(archive.clone(), changes.clone());
+    sinks.add("db", &Definition::new(postgres(server.url()), Wanted::default()), &Since::Start).unwrap();
+    let (start, deep) = ("http://example.org/", "http://deep.example/a/b");
+    for (url, host) in [(start, "example.org:80"), (deep, "deep.example:80")] {
+        page(&archive, url, START_MS, "<title>Here</title><p>a page</p>");
+        for n in 1..20 {
+            checks(&archive, host, &[(url, START_MS + n * DAY_MS, "dns-not-found")]);
+        }
+    }
+    sinks.once(None).unwrap();
+    assert_eq!(server.number("SELECT count(*) FROM changes WHERE type = 'host.down'"), 2);
+    let rows = server.ask("SELECT url, state, status, title FROM urls ORDER BY url DESC");
+    assert_eq!(rows, ["http://example.org/|well|200|Here", "http://deep.example/a/b|well|200|Here"]);
+    // Keys are those of the stream.
+    let keys: BTreeSet<String> = server.ask("SELECT key FROM changes").into_iter().collect();
+    let mut told = BTreeSet::new();
+    changes
+        .read(&archive, &From::Start, &all(), |_, kept| {
+            told.insert(kept.key_text());
+            std::ops::ControlFlow::Continue(())
+        })
+        .unwrap();
+    assert_eq!(keys, told);
+    assert_eq!(keys.iter().filter(|key| key.ends_with("/host")).count(), 2);
+    // Tables of the first version have other keys for them, and their start pages are what was told of the host.
+    server.ask("UPDATE changes SET key = regexp_replace(key, ':[0-9]+/host$', ':' || (2147483648 + substring(key from ':([0-9]+)/host$')::bigint)) WHERE key LIKE '%/host'");
+    server.ask("UPDATE urls SET status = 0, state = 'well', key = c.key FROM changes c WHERE c.url = urls.url AND c.type = 'host.down'");
+    server.ask("INSERT INTO urls SELECT url, '', host, 'well', seen, seen, 0, NULL, NULL, NULL, NULL, NULL, archive, key FROM changes c WHERE type = 'host.down' AND NOT EXISTS (SELECT FROM urls u WHERE u.url = c.url)");
+    server.ask("DELETE FROM skep_schema WHERE version > 1");
+    assert_eq!(server.number("SELECT count(*) FROM urls WHERE status = 0"), 2);
+    page(&archive, start, START_MS + 30 * DAY_MS, "<title>Here</title><p>another page</p>");
+    sinks.once(None).unwrap();
+    assert_eq!(server.number("SELECT count(*) FROM changes WHERE key LIKE '%/host'"), 3, "down, down, up");
+    let rows = server.ask("SELECT url, state, status, title FROM urls ORDER BY url DESC");
+    assert_eq!(rows, ["http://example.org/|well|200|Here", "http://deep.example/a/b|well|200|Here"]);
+}
+
+#[test]
+fn many_events_that_can_never_be_there_are_put_aside_at_once() {
+    let server = Postgres::start(&["fsync=off"]);
+    let house = House::new();
+    house.add("db", postgres(server.url()));
+    for n in 0..20 {
+        let long =
+            format!("http://example.org/{n}/{}", (0..900).map(|n| format!("{:x}", n * 7919)).collect::<String>());
+        page(&house.archive, &long, START_MS + n, "<p>a page with a very long address</p>");
+    }
+    house.sinks.once(None).unwrap();
+    let standing = house.standing("db");
+    assert!(is_done(&standing), "{standing:?}");
+    assert_eq!((standing.state.rejected, server.number("SELECT count(*) FROM rejected")), (20, 20));
+}
+
+#[test]
+fn a_cursor_that_cannot_be_read_is_not_a_beginning() {
+    let receiver = Receiver::start(|_, _| Answer::Status(204, ""));
+    let house = House::new();
+    house.add("hook", webhook(receiver.url("/")));
+    house.round(10);
+    house.sinks.once(None).unwrap();
+    assert_eq!(receiver.keys().len(), 10);
+    let file = house.folder.path().join("settings/sinks/hook.cursor");
+    let whole = std::fs::read_to_string(&file).unwrap();
+    let garbled = whole.replace("cursor = \"", "cursor = \"?");
+    assert_ne!(garbled, whole);
+    for wrong in [&whole[..whole.len() / 2], "version = 99\n", &garbled] {
+        std::fs::write(&file, wrong).unwrap();
+        let _told_by_how_it_stands = house.sinks.once(None);
+        let error = house.standing("hook").state.error.unwrap_or_default();
+        assert!(error.contains("cursor"), "{error}");
+        assert_eq!(receiver.keys().len(), 10, "nothing comes a second time");
+    }
+    house.sinks.replay("hook", &Since::Now).unwrap();
+    house.round(10);
+    house.sinks.once(None).unwrap();
+    assert_eq!(receiver.keys().len(), 20);
+    assert!(is_done(&house.standing("hook")));
+}
+
+#[test]
+fn a_message_that_nats_can_never_take_is_put_aside() {
+    let server = Nats::start();
+    let house = House::new();
+    let (stream, subject) = ("SKEP".to_owned(), "skep.changes".to_owned());
+    house.add("nats", Kind::Nats { url: server.url(), stream, subject, token: None, nkey: None });
+    house.round(5);
+    house.sinks.once(None).unwrap();
+    // Whoever owns the stream takes no message of more than some bytes.
+    let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build().unwrap();
+    runtime.block_on(async {
+        let context = async_nats::jetstream::new(async_nats::connect(server.url()).await.unwrap());
+        let mut config = context.get_stream("SKEP").await.unwrap().cached_info().config.clone();
+        config.max_message_size = 4_000;
+        context.update_stream(config).await.unwrap();
+    });
+    for n in 0..30 {
+        let links: String = (0..50).map(|link| format!("<a href=/{n}/{link}/{}>x</a>", "long".repeat(40))).collect();
+        page(
+            &house.archive,
+            &format!("http://long.example/{n}"),
+            START_MS + 5 * DAY_MS + n,
+            &format!("<p>x</p>{links}"),
+        );
+    }
+    house.round(5);
+    house.sinks.once(None).unwrap();
+    let standing = house.standing("nats");
+    assert!(is_done(&standing), "{standing:?}");
+    assert_eq!((standing.state.rejected, stream_of(&server.url()).len()), (30, 10));
+}
+
+#[test]
 fn webhooks_are_signed_tried_again_and_complete() {
     let house = House::new();
     let receiver = Receiver::start(|number, came| {

@@ -477,8 +477,222 @@ fn what_is_removed_or_private_is_not_told() {
     archive.remove(&Selector::Url("http://example.org/a".into()), "asked").unwrap();
     let left = events(&changes, &archive, &From::Start);
     assert_eq!(left.iter().map(|(_, event)| event.url.as_str()).collect::<Vec<_>>(), ["http://example.org/b"]);
+    // Whoever heard of it hears that it is no longer so, and nothing else of it.
+    assert_eq!(follow(&changes, &archive), 1);
+    let told = events(&changes, &archive, &From::Start);
+    assert_eq!(told[..1], left);
+    let (_, taken_back) = &told[1];
+    assert_eq!((taken_back.url.as_str(), taken_back.classes.is_empty()), ("http://example.org/a", true));
+    assert_eq!(taken_back.details, Default::default());
+    assert_eq!(follow(&changes, &archive), 0, "once");
+}
+
+#[test]
+fn what_was_told_of_a_removed_capture_is_taken_back_and_what_followed_is_judged_anew() {
+    let folder = tempfile::tempdir().unwrap();
+    let archive = open(folder.path());
+    let changes = Changes::default();
+    let url = "http://example.org/";
+    for (day, said) in [(0, "first"), (1, "second"), (2, "third")] {
+        page(&archive, url, START_MS + day * DAY_MS, &text(&[said]));
+    }
     follow(&changes, &archive);
-    assert_eq!(events(&changes, &archive, &From::Start), left);
+    let before = events(&changes, &archive, &From::Start);
+    let first = archive.views().captures.exact(&skep_archive::Key::of(url)).unwrap().next().unwrap().unwrap();
+    assert_eq!(before[0].1.key, first.position);
+    archive.remove_captures(&[first], "asked").unwrap();
+    follow(&changes, &archive);
+    let after = events(&changes, &archive, &From::After(before[2].0.clone()));
+    assert_eq!(told(&after), ["", "new"]);
+    assert_eq!((after[0].1.key, after[1].1.key), (before[0].1.key, before[1].1.key));
+}
+
+#[test]
+fn what_was_removed_before_a_kill_is_taken_back_after_it() {
+    let folder = tempfile::tempdir().unwrap();
+    let archive = open(folder.path());
+    let url = "http://example.org/";
+    page(&archive, url, START_MS, &text(&["first"]));
+    follow(&Changes::default(), &archive);
+    let told = events(&Changes::default(), &archive, &From::Start);
+    let key = told[0].1.key;
+    // As it is left when nothing but the removal itself was taken in.
+    let key_of_url = skep_archive::Key::of(url);
+    let hash = xxhash_rust::xxh3::xxh3_64(url.as_bytes()).to_be_bytes();
+    let of_url = [key_of_url.as_bytes(), &[0], &hash].concat();
+    let rows = [
+        [&b"u"[..], &of_url].concat(),
+        [&b"p"[..], &[key.writer.0, key.segment, key.record].map(u32::to_be_bytes).concat()].concat(),
+    ];
+    archive.remove(&Selector::Url(url.into()), "asked").unwrap();
+    let changes = Changes::default();
+    follow(&changes, &archive);
+    let mut batch = archive.views().batch();
+    batch.put("changes-again", &rows[0], url.as_bytes());
+    batch.put("changes-again", &rows[1], &[]);
+    batch.put("changes-keys", &rows[1][1..], &told[0].0.number.to_be_bytes());
+    batch.commit().unwrap();
+    assert_eq!(follow(&changes, &archive), 1, "it was told, and is told no longer");
+    assert!(rows.iter().all(|row| archive.views().get("changes-again", row).unwrap().is_none()));
+}
+
+#[test]
+fn a_page_that_is_there_between_failures_is_not_gone() {
+    let url = "http://example.org/a";
+    let day = |n: i64| START_MS + n * DAY_MS;
+    let lives = |late: bool| {
+        let folder = tempfile::tempdir().unwrap();
+        let archive = open(folder.path());
+        let changes = Changes::new(TestChecks);
+        let fails = |n: i64| append(&archive, url, vec![answer(url, day(n), 404, "", "no")]);
+        let is_there = |n: i64| checks(&archive, "example.org:80", &[(url, day(n), "same")]);
+        page(&archive, url, day(0), &text(&["here"]));
+        for n in [1, 5, 9] {
+            fails(n);
+            if !late {
+                is_there(n + 2);
+            }
+            follow(&changes, &archive);
+        }
+        if late {
+            [3, 7, 11].into_iter().for_each(is_there);
+            follow(&changes, &archive);
+        }
+        assert!(outcome(&changes, &archive).values().all(|event| told_as(event) == "new"), "late: {late}");
+        // From here on it is away for good.
+        [12, 15, 19].into_iter().for_each(fails);
+        follow(&changes, &archive);
+        let last = outcome(&changes, &archive).into_values().max_by_key(|event| event.time_ms).unwrap();
+        assert_eq!((told_as(&last), last.time_ms), ("gone".to_owned(), day(19)));
+        assert_eq!(last.details.meta.and_then(|meta| meta.title).as_deref(), Some("A page"), "by the title it had");
+        last.time_ms
+    };
+    assert_eq!(lives(false), lives(true), "whenever it becomes known");
+}
+
+fn told_as(event: &Event) -> String {
+    event.details.classes.join(" ")
+}
+
+#[test]
+fn a_new_page_is_told_with_its_title_and_where_it_leads() {
+    let folder = tempfile::tempdir().unwrap();
+    let archive = open(folder.path());
+    let changes = Changes::default();
+    let url = "http://example.org/";
+    let links: String = (10..80).map(|n| format!("<a href=/{n}>{n}</a>")).collect();
+    let body = format!("<html lang=en><title>Bees</title><link rel=canonical href=/bees><p>{links}</p>");
+    page(&archive, url, START_MS, &body);
+    append(&archive, url, vec![answer(url, START_MS + DAY_MS, 301, "Location: /b\r\n", "")]);
+    page(&archive, url, START_MS + 2 * DAY_MS, &body);
+    follow(&changes, &archive);
+    let told = events(&changes, &archive, &From::Start);
+    let titles: Vec<_> = told
+        .iter()
+        .map(|(_, event)| (told_as(event), event.details.meta.as_ref().and_then(|meta| meta.title.clone())))
+        .collect();
+    let named = |class: &str| (class.to_owned(), Some("Bees".to_owned()));
+    assert_eq!(titles, [named("new"), named("moved"), named("returned")]);
+    let new = &told[0].1.details;
+    let meta = new.meta.as_ref().unwrap();
+    assert_eq!((meta.canonical.as_deref(), meta.lang.as_deref()), (Some("http://example.org/bees"), Some("en")));
+    let links = new.links.as_ref().unwrap();
+    assert_eq!((links.n_added, links.added.len(), links.n_removed), (70, 50, 0));
+    assert_eq!(links.added[0], "http://example.org/10");
+    assert!(new.hash.as_ref().is_some_and(|hash| hash.text.is_some()) && new.norm_ver > 0);
+}
+
+#[test]
+fn who_is_led_to_the_start_page_found_nothing() {
+    let folder = tempfile::tempdir().unwrap();
+    let archive = open(folder.path());
+    let changes = Changes::default();
+    let give = |path: &str, day: i64, status: u16, fields: &str, body: &str| {
+        let url = format!("http://example.org{path}");
+        append(&archive, &url, vec![answer(&url, START_MS + day * DAY_MS, status, fields, body)]);
+    };
+    for path in ["/news/1", "/news/2", "/index.html"] {
+        give(path, 0, 200, "", &text(&[path]));
+    }
+    give("/news/1", 1, 301, "Location: /\r\n", "");
+    give("/news/2", 2, 301, "Location: /news/two\r\n", "");
+    give("/index.html", 3, 301, "Location: /\r\n", "");
+    give("/news/1", 4, 200, "", &text(&["/news/1"]));
+    follow(&changes, &archive);
+    let all = events(&changes, &archive, &From::Start);
+    assert_eq!(told(&all[3..]), ["suspect", "moved", "moved"]);
+    assert_eq!(all[3].1.details.reason.as_deref(), Some("soft-404"));
+}
+
+#[test]
+fn five_failures_are_five_of_any_kind() {
+    let folder = tempfile::tempdir().unwrap();
+    let archive = open(folder.path());
+    std::fs::write(archive.layout().settings().join("changes.toml"), "version = 1\ndeath = \"five-failures\"\n")
+        .unwrap();
+    let changes = Changes::default();
+    let url = "http://example.org/a";
+    page(&archive, url, START_MS, &text(&["here"]));
+    for (n, status) in [503, 404, 500, 403, 410].into_iter().enumerate() {
+        append(&archive, url, vec![answer(url, START_MS + (n as i64 + 1) * 1_000, status, "", "no")]);
+    }
+    follow(&changes, &archive);
+    let all = events(&changes, &archive, &From::Start);
+    assert_eq!(
+        all.last().map(|(_, event)| (told_as(event), event.details.http.status)),
+        Some(("gone".to_owned(), 410))
+    );
+}
+
+#[test]
+fn what_a_number_leaves_is_not_new() {
+    let folder = tempfile::tempdir().unwrap();
+    let archive = open(folder.path());
+    let changes = Changes::default();
+    let url = "http://example.org/";
+    let day = |n: i64| START_MS + n * DAY_MS;
+    for n in 0..6 {
+        // Another part of it each time: one that always changes would be noise.
+        let parts: Vec<String> =
+            (0..6).map(|part| format!("part {part} {}", if part <= n { "new" } else { "old" })).collect();
+        page(&archive, url, day(3 * n), &text(&parts.iter().map(String::as_str).collect::<Vec<_>>()));
+        archive.settle().unwrap();
+        let known = archive.views().captures.exact(&skep_archive::Key::of(url)).unwrap();
+        let digest = known.map(Result::unwrap).last().unwrap().digest.unwrap();
+        append(&archive, url, vec![revisit(url, day(3 * n + 1), &digest)]);
+        append(&archive, url, vec![answer(url, day(3 * n + 2), 503, "", "busy")]);
+    }
+    follow(&changes, &archive);
+    let loud = || {
+        let mut loud = std::collections::BTreeSet::new();
+        let listen = |_: &Cursor, kept: &skep_changes::Kept<'_>| {
+            loud.insert((kept.kind(), kept.time_ms));
+            ControlFlow::Continue(())
+        };
+        changes.read(&archive, &From::Start, &Filter::default(), listen).unwrap();
+        loud
+    };
+    let told_before = loud();
+    let left = || -> Vec<i64> {
+        let known = archive.views().captures.exact(&skep_archive::Key::of(url)).unwrap();
+        known.map(|capture| (capture.unwrap().time_ms - START_MS) / DAY_MS).collect()
+    };
+    for (keep, kept) in [(3, vec![9, 12, 15, 16, 17]), (2, vec![12, 15, 16, 17])] {
+        let retention = skep_changes::Retention::read(&format!("version = 1\n[[rule]]\nkeep = {keep}")).unwrap();
+        changes.retain(&archive, &retention, day(30), false).unwrap();
+        assert_eq!(left(), kept, "versions count, looks do not; the newest of both stay");
+        follow(&changes, &archive);
+        assert!(loud().is_subset(&told_before), "what is left was told before as it is told now: {:?}", loud());
+        assert_eq!(changes.retain(&archive, &retention, day(30), false).unwrap().removed, 0, "twice is once");
+    }
+    let live = outcome(&changes, &archive);
+    archive.close().unwrap();
+    let archive = Archive::rebuild(folder.path(), options(), false).unwrap();
+    let changes = Changes::default();
+    follow(&changes, &archive);
+    assert_eq!(outcome(&changes, &archive), live);
+    let first = live.values().next().unwrap();
+    assert_eq!((told_as(first).as_str(), first.details.reason.as_deref()), ("bytes", Some("retention")));
 }
 
 #[test]

@@ -20,6 +20,7 @@ use tokio::sync::oneshot;
 
 use crate::clocks::NotNow;
 use crate::robots::{self, AGENT};
+use crate::validators;
 use crate::worker::{Parts, Said};
 
 /// Whoever takes bundles of a crawl, and how.
@@ -113,7 +114,7 @@ fn make(
         }
         let previous = parts.previous_of_offered(&url);
         let mut ask = ask.clone();
-        if let Some(previous) = &previous {
+        if let Some(previous) = validators::shown(previous.as_ref(), ask.due.as_ref(), parts.now_ms()) {
             (ask.etag, ask.last_modified) = (previous.etag.clone(), previous.last_modified.clone());
         }
         let number = urls.len();

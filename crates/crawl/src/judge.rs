@@ -62,10 +62,13 @@ impl Judgement {
         }
     }
 
-    /// Whether the visit leaves a check line and no capture: no answer, or "not modified" shortly after the last record.
+    /// Whether the visit leaves a check line and no capture: no answer, or "not modified" shortly after the last record, if that one
+    /// brought the page.
     pub fn brought_nothing(&self, previous: Option<&Previous>, always: bool, now_ms: i64) -> bool {
         match self.outcome {
-            Outcome(304) => !always && previous.is_some_and(|previous| !previous.is_old(now_ms)),
+            Outcome(304) => {
+                !always && previous.is_some_and(|previous| !previous.is_old(now_ms) && !previous.since.away)
+            }
             outcome => {
                 outcome.as_status().is_none()
                     && outcome != Outcome::MALFORMED

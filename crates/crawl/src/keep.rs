@@ -9,11 +9,12 @@ use crate::answer::{Answer, Block};
 use crate::error::{Error, Result};
 use crate::finding::{Finding, Read};
 use crate::judge::{Judgement, decoded};
-use crate::links::{Before, Link, Links};
+use crate::links::{Before, Link, Links, Turnover};
 use crate::metadata::{Metadata, Timings};
 use crate::outcome::Outcome;
 use crate::records::{Original, Same, Visit};
 use crate::remembered::{Payload, Previous};
+use crate::validators;
 use crate::visit::Visited;
 use crate::worker::Parts;
 
@@ -93,6 +94,7 @@ pub async fn records(
         None => Links::Full(&links),
     };
     visited.tells_all = matches!(said, Links::Full(_));
+    visited.turnover = Turnover::said(&said);
     let directives: Vec<&str> = judged.page.as_ref().map(|page| directive_names(&page.directives)).unwrap_or_default();
     let notes: Vec<&str> = exchange
         .notes
@@ -101,6 +103,7 @@ pub async fn records(
         .chain(exchange.fault.as_ref().map(skep_fetch::Fault::id))
         .chain(exchange.truncated.map(cut))
         .chain(judged.unread)
+        .chain(validators::lie(previous, exchange.head.as_ref(), visited.found))
         .chain(judged.challenge)
         .chain(judged.page.as_ref().and_then(|page| page.cut).map(|cut| cut.id()))
         .collect();

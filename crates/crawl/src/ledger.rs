@@ -23,6 +23,7 @@ use crate::heard;
 use crate::hearing::{host_key, site_id};
 use crate::hops::Hops;
 use crate::limits::JUDGED_AT_ONCE;
+use crate::links::Turnover;
 use crate::memo::{self, Memos, Spent};
 use crate::metadata;
 use crate::outcome::Outcome;
@@ -429,7 +430,7 @@ impl Ledger {
             self.mark(position);
             return Ok(());
         }
-        let tells_all = meta.links.since.is_none();
+        let (tells_all, turnover) = (meta.links.since.is_none(), Turnover::read(&meta.links));
         let links = meta.links.links.into_iter().filter_map(|link| {
             let kind = LinkKind::from_code(&link.code)?;
             Some(Link { url: link.url, kind, nofollow: link.nofollow })
@@ -452,6 +453,7 @@ impl Ledger {
             address: None,
             links: links.collect(),
             tells_all,
+            turnover,
             via: meta.via,
             text_digest: answer.digest.as_ref().map_or(0, |digest| xxhash_rust::xxh3::xxh3_64(digest.bytes())),
             follow: !meta.directives.iter().any(|directive| directive == "nofollow")

@@ -22,6 +22,14 @@ pub const CHECKPOINT_LINKS: u64 = 500_000;
 pub const CHECKPOINT_MS: u64 = 10_000;
 /// Progress is told so often.
 pub const PROGRESS_MS: u64 = 1_000;
+/// A server that says that a page is as it was is believed for so many looks …
+pub const BELIEVED_LOOKS: i64 = 32;
+/// … and for so many milliseconds, …
+pub const BELIEVED_MS_MAX: i64 = 30 * 86_400_000;
+/// … but for so many looks at least; …
+pub const BELIEVED_LOOKS_MIN: i64 = 4;
+/// … where nobody knows how often it is looked at, for so many records that say so.
+pub const BELIEVED_RECORDS: u32 = 3;
 /// The crawl's file of settings and the free space are looked at so often.
 pub const LOOK_AROUND_MS: u64 = 2_000;
 /// Descriptors kept for what is not a connection.
@@ -39,6 +47,9 @@ pub const SOFT_HOSTS_MAX: usize = 20_000;
 
 /// A watch asks a host again for something that cannot be there after so many milliseconds.
 pub const SOFT_ASKED_MS: i64 = 30 * 86_400_000;
+
+/// The same for one that did not answer.
+pub const SOFT_AGAIN_MS: i64 = 3_600_000;
 
 /// A page whose words differ from those of the page for what is not there in no more than so many bits of 64 is such a page.
 pub const SOFT_BITS_MAX: u32 = 6;

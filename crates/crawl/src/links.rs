@@ -309,12 +309,60 @@ impl<'a> Links<'a> {
     }
 }
 
+/// How many links a page has, and how many of them are others than at the visit before.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct Turnover {
+    /// How many there are.
+    pub count: u64,
+    /// Of the links of both visits together, the share that only one of them has; nothing where the record has the full list.
+    pub ratio: Option<f32>,
+}
+
+impl Turnover {
+    fn of(count: u64, came: usize, gone: usize) -> Turnover {
+        let (both, all) = (count.saturating_sub(came as u64), count + gone as u64);
+        Turnover { count, ratio: Some(if all == 0 { 1.0 } else { 1.0 - both as f32 / all as f32 }) }
+    }
+
+    /// What a record is about to say.
+    pub fn said(links: &Links<'_>) -> Option<Turnover> {
+        match links {
+            Links::Unknown => None,
+            Links::Full(links) => Some(Turnover { count: kept(links).len() as u64, ratio: None }),
+            Links::Difference(found) => Some(Turnover::of(found.count, found.came.len(), found.gone.len())),
+        }
+    }
+
+    /// What a record says.
+    pub fn read(links: &ReadLinks) -> Option<Turnover> {
+        match (links.count, links.since) {
+            (None, _) => None,
+            (Some(_), None) => Some(Turnover { count: links.links.len() as u64, ratio: None }),
+            (Some(count), Some(_)) => Some(Turnover::of(count, links.links.len(), links.gone.len())),
+        }
+    }
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
 
     fn link(url: &str) -> Link<'_> {
         Link { url, code: "L", nofollow: false }
+    }
+
+    #[test]
+    fn turnover_is_the_share_of_links_that_only_one_visit_has() {
+        let urls: Vec<String> = (0..40).map(|n| format!("http://a.test/{n}")).collect();
+        let links: Vec<Link<'_>> = urls.iter().map(|url| link(url)).collect();
+        let set = LinkSet::of(links[..30].iter().copied());
+        let before = Before { set: &set, time_ms: 0, chain: 0 };
+        let now = Links::choose(&links[5..], Some(&before));
+        let turnover = Turnover::said(&now).unwrap();
+        assert_eq!(turnover.count, 35);
+        assert!((turnover.ratio.unwrap() - 15.0 / 40.0).abs() < 1e-6, "{turnover:?}");
+        assert_eq!(Turnover::said(&Links::Full(&links)), Some(Turnover { count: 40, ratio: None }));
+        assert_eq!(Turnover::said(&Links::Unknown), None);
     }
 
     #[test]

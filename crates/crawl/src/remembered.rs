@@ -15,6 +15,7 @@ use crate::limits::{META_BYTES_MAX, ROBOTS_BYTES_MAX};
 use crate::links::{self, LinkSet};
 use crate::metadata;
 use crate::payloads::{Before, Claim, Payloads, Whose};
+use crate::validators::Since;
 
 /// The archive, asked about the past; and what happened a moment ago, which its views may not show yet.
 pub struct Remembered {
@@ -57,6 +58,8 @@ pub struct Previous {
     pub etag: Option<Vec<u8>>,
     /// `Last-Modified` as sent.
     pub last_modified: Option<Vec<u8>>,
+    /// How it stands with them, and with the page since.
+    pub since: Since,
 }
 
 impl Previous {
@@ -105,14 +108,20 @@ impl Remembered {
             limit: Some(CAPTURES_LOOKED_AT),
             ..Query::new(Match::Exact(key.clone()))
         };
-        let mut newest_ms = None;
+        let (mut newest_ms, mut since) = (None, Since::default());
         for capture in self.archive.views().captures.query(&query)? {
             let capture = capture?;
             if capture.url != url {
                 continue;
             }
+            let is_newest = newest_ms.is_none();
             let newest_ms = *newest_ms.get_or_insert(capture.time_ms);
-            if capture.kind == CaptureKind::Response && capture.status == 200 && !capture.is_private() {
+            since.look(&capture, is_newest, || self.metadata_of(url, capture.position));
+            if capture.kind == CaptureKind::Response
+                && capture.status == 200
+                && !capture.is_private()
+                && since.is_page(|| self.metadata_of(url, capture.position))
+            {
                 let Whole::Yes(head) = self.http_head(&capture)? else { continue };
                 let header = |name| head.as_ref().and_then(|head: &Head| head.header(name)).map(<[u8]>::to_vec);
                 return Ok(Some(Previous {
@@ -123,6 +132,7 @@ impl Remembered {
                     position: capture.position,
                     digest: capture.digest,
                     url: capture.url,
+                    since,
                 }));
             }
         }

@@ -297,6 +297,7 @@ async fn ask_once(
             address: None,
             links: std::mem::take(&mut judged.links),
             tells_all: false,
+            turnover: None,
             follow: true,
             via: None,
             text_digest: 0,

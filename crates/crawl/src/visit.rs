@@ -18,11 +18,13 @@ use crate::finding::Finding;
 use crate::hops::Hops;
 use crate::judge::{self, Judgement};
 use crate::keep;
+use crate::links::Turnover;
 use crate::network::{self, Seen};
 use crate::outcome::Outcome;
 use crate::payloads::Claim;
 use crate::remembered::Previous;
 use crate::soft;
+use crate::validators;
 use crate::worker::Parts;
 
 /// What a visit brought; the engine hears of it when its records are synced.
@@ -58,6 +60,8 @@ pub struct Visited {
     pub links: Outlinks,
     /// Its record has all of them, and not only those that came since the visit before.
     pub tells_all: bool,
+    /// How many links it has, and how many of them are others than before, as its record says it.
+    pub turnover: Option<Turnover>,
     /// Its links may be followed.
     pub follow: bool,
     /// The page it was first heard on.
@@ -101,6 +105,7 @@ impl Visited {
             address: None,
             links: Outlinks::default(),
             tells_all: false,
+            turnover: None,
             follow: true,
             via: None,
             text_digest: 0,
@@ -150,11 +155,12 @@ pub async fn visit(
     let given = parts.cookies.header(url);
     let previous = parts.previous(url);
     let (time_ms, began_ms) = (parts.now_ms(), parts.elapsed_ms());
+    let shown = validators::shown(previous.as_ref(), ask.due.as_ref(), time_ms);
     let exchange = session
         .get(&Ask {
             url,
-            etag: previous.as_ref().and_then(|previous| previous.etag.as_deref()),
-            last_modified: previous.as_ref().and_then(|previous| previous.last_modified.as_deref()),
+            etag: shown.and_then(|previous| previous.etag.as_deref()),
+            last_modified: shown.and_then(|previous| previous.last_modified.as_deref()),
             cookie: given.as_deref().or(cookie),
             cookie_is_theirs: given.is_none(),
             body_bytes_max: None,
@@ -163,7 +169,8 @@ pub async fn visit(
     let time_ms = exchange.brought.as_ref().map_or(time_ms, |brought| brought.time_ms);
     let mut judged = judge::judge(&exchange, url, time_ms, parts.ignores_robots(url));
     let answer = network::look(&mut judged, &Seen { url, exchange: &exchange, began_ms }, session, parts).await;
-    let same = || previous.as_ref().is_some_and(|previous| keep::is_same(&exchange, previous));
+    let brought = &exchange;
+    let same = previous.as_ref().map(|previous| move || keep::is_same(brought, previous));
     let suspect = soft::look(&mut judged, url, &exchange, same, &parts.soft);
     let wanted = if given.is_none() && cookie.is_none() { cookies::wanted_back(url, &exchange) } else { None };
     let mut visited = visited(ask, url, lease, &exchange, &mut judged, time_ms);
@@ -240,6 +247,7 @@ fn visited(
         address: exchange.address.map(|address| address.ip()),
         links: std::mem::take(&mut judged.links),
         tells_all: false,
+        turnover: None,
         follow: judged.follow,
         via: ask.via.clone(),
         text_digest: judged.text_digest,

@@ -5,7 +5,7 @@ use std::ops::ControlFlow;
 use serde_json::{Value, json};
 use skep_schedule::limits::PRICE_SAMPLE;
 use skep_schedule::revisit::plan::{CLASSES, forecast};
-use skep_schedule::revisit::{Budget, Memory, Moment, Policy};
+use skep_schedule::revisit::{Budget, Memory, Moment, Policy, Prior};
 use skep_url::Url;
 use skep_warc::date::rfc3339;
 
@@ -182,11 +182,33 @@ pub fn plan(ledger: &mut Ledger, settings: &Settings, watch: &Watch) -> Result<V
         Ok((sample, ledger.watching.as_ref().map_or(0, |watching| watching.revisits.pages())))
     })?;
     let visited = ledger.registry.counts(settings.number).visited;
-    Ok(vec![foreseen(&sample, pages.max(visited), watch)])
+    let (mut answers, mut bytes) = (0_u64, 0_u64);
+    ledger.each_host(|host| {
+        if host.crawl == settings.number {
+            answers += u64::from(host.conduct.pages);
+            bytes = bytes.saturating_add(host.conduct.bytes);
+        }
+    })?;
+    let bytes_per_visit = (answers > 0).then(|| bytes as f64 / answers as f64);
+    Ok(vec![foreseen(&sample, pages.max(visited), bytes_per_visit, watch)])
+}
+
+/// The same of pages of which nothing is known yet, not even how many there are: by what pages are like.
+pub fn foreseen_of_unknown(watch: &Watch) -> Value {
+    let sample = [Memory::first(Moment(0), 1.0, &Prior::default())];
+    let mut foreseen = foreseen(&sample, 0, None, watch);
+    foreseen["visits_per_day"] = match watch.budget() {
+        Budget::PerDay(visits) => {
+            (foreseen["visits_per_page_and_day"], foreseen["fresh"]) = (Value::Null, Value::Null);
+            visits.into()
+        }
+        Budget::PerPage(_) | Budget::EveryDays(_) => Value::Null,
+    };
+    foreseen
 }
 
 /// What is to be expected of so many pages, of which these are a sample.
-pub fn foreseen(sample: &[Memory], pages: u64, watch: &Watch) -> Value {
+fn foreseen(sample: &[Memory], pages: u64, bytes_per_visit: Option<f64>, watch: &Watch) -> Value {
     let per_page = match watch.budget() {
         Budget::PerDay(visits) => (visits / pages.max(1) as f64) as f32,
         Budget::PerPage(visits) => visits,
@@ -205,6 +227,7 @@ pub fn foreseen(sample: &[Memory], pages: u64, watch: &Watch) -> Value {
         "budget": told_budget(watch),
         "visits_per_day": f64::from(per_page) * pages as f64,
         "visits_per_page_and_day": per_page,
+        "bytes_per_day": bytes_per_visit.map(|bytes| (bytes * f64::from(per_page) * pages as f64).round()),
         "fresh": forecast.fresh,
         "classes": classes,
     })

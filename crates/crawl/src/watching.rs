@@ -12,9 +12,9 @@
 use std::collections::HashMap;
 use std::collections::hash_map::Entry;
 
-use skep_schedule::limits::{AUDIT_PERCENT, BLOCK_URLS, PRICE_SAMPLE};
+use skep_schedule::limits::{AUDIT_PERCENT, BLOCK_URLS, CLOCK_DAYS_AHEAD, PRICE_SAMPLE};
 use skep_schedule::revisit::hint::{self, Trust};
-use skep_schedule::revisit::{Calendar, Due, Found, Memory, Moment, Pool, Revisits, importance};
+use skep_schedule::revisit::{Calendar, Due, Found, Memory, Moment, Policy, Pool, Revisits, importance};
 use skep_schedule::{SiteId, retry};
 
 use crate::canonical::canonical;
@@ -23,6 +23,7 @@ use crate::finding::Finding;
 use crate::hearing::site_id;
 use crate::ledger::{Ledger, name_of};
 use crate::limits::{BLOCKS_AT_ONCE, WATCHED_SITES_MAX};
+use crate::links::Turnover;
 use crate::outcome::Outcome;
 use crate::registry::{HostId, Registry, State};
 use crate::settings::Watch;
@@ -41,6 +42,8 @@ pub struct Watching {
     recalled: Vec<u64>,
     next_block: u32,
     audits_owed: u32,
+    /// The latest moment at which something was released, by the clock.
+    clock: Moment,
     /// What it recalls is kept; not where somebody only asks.
     keeps: bool,
     /// Pages that nobody watches yet, for whoever asks what watching them would come to.
@@ -86,6 +89,7 @@ impl Watching {
             recalled: Vec::new(),
             next_block: 0,
             audits_owed: 0,
+            clock: now,
             keeps: true,
             asked: Vec::new(),
             chance: u64::from(now.0),
@@ -96,6 +100,16 @@ impl Watching {
     pub fn next(&self) -> Moment {
         let due = self.calendar.first().map_or(Moment::NEVER, |(due, _)| due);
         due.min(self.revisits.epoch_ends())
+    }
+
+    /// What a page is worth. Anansi counts links, those that lead to the page and those that lead from it; a visit that did not look for
+    /// links leaves it as it was.
+    fn worth(&self, memory: &Memory, turnover: Option<Turnover>, referring_sites: u32, weight: f32) -> f32 {
+        match (self.revisits.policy(), turnover) {
+            (Policy::Anansi, Some(turnover)) => (referring_sites as f32 + turnover.count as f32).max(1.0) * weight,
+            (Policy::Anansi, None) if memory.last().is_some() => memory.importance(),
+            _ => importance(referring_sites, weight),
+        }
     }
 
     fn draw(&mut self) -> u64 {
@@ -246,6 +260,10 @@ impl Ledger {
             if memory.last().is_some() {
                 let pool = pool_of(&mut watching.pools, of.site);
                 watching.revisits.recalled(memory, pool);
+                let chance = watching.bundle_chance(entry, memory);
+                if watching.revisits.set_right(memory, now, chance) && watching.keeps {
+                    self.registry.remember(entry, memory)?;
+                }
                 if memory.is_out() && !standing.waits {
                     watching.revisits.given_back(memory, now);
                     if watching.keeps {
@@ -316,8 +334,11 @@ impl Ledger {
         let mut memory = self.registry.memory(entry)?;
         let host = self.registry.host_of(entry)?;
         let of = self.place_of(watching, host)?;
-        let worth = importance(self.registry.referring_sites(entry)?, of.weight);
+        let worth = watching.worth(&memory, visited.turnover, self.registry.referring_sites(entry)?, of.weight);
         let chance = watching.bundle_chance(entry, &memory);
+        if live {
+            watching.revisits.set_right(&mut memory, now, chance);
+        }
         let (known, told) = (memory.last().is_some(), memory.evidence() > 0.0);
         let said = said(visited, before);
         if known && memory.last() >= Some(now) {
@@ -335,6 +356,9 @@ impl Ledger {
             match said {
                 Said::Found(found) if known => {
                     watching.revisits.visited(&mut memory, pool, found, now, chance);
+                    if let Some(ratio) = visited.turnover.and_then(|turnover| turnover.ratio) {
+                        watching.revisits.links_changed(&mut memory, ratio, now, chance);
+                    }
                     if live {
                         self.believe(watching, host, told, found != Found::Same, now)?;
                     }
@@ -388,6 +412,11 @@ impl Ledger {
     /// Pages that are due come to wait in the queues of their hosts. Says how many, and whether there may be more.
     pub(crate) fn release(&mut self, now: Moment) -> Result<(u32, bool)> {
         let Some(mut watching) = self.watching.take() else { return Ok((0, false)) };
+        if watching.clock > now.plus_days(CLOCK_DAYS_AHEAD) {
+            watching.calendar.all_due(now);
+            watching.revisits.clock_set_back(now);
+        }
+        watching.clock = now;
         let released = self.release_of(&mut watching, now);
         self.watching = Some(watching);
         released
@@ -430,7 +459,10 @@ impl Ledger {
         self.registry.memories(block, memories)?;
         for (place, memory) in memories.iter_mut().enumerate() {
             let entry = u64::from(block) * u64::from(BLOCK_URLS) + place as u64;
-            if memory.last().is_none() || !(whole || memory.due() <= then) {
+            let chance = watching.bundle_chance(entry, memory);
+            let before = *memory;
+            let wrong = watching.revisits.set_right(memory, now, chance);
+            if memory.last().is_none() || !(whole || wrong || memory.due() <= then) {
                 continue;
             }
             let standing = self.registry.standing(entry)?;
@@ -438,7 +470,6 @@ impl Ledger {
                 *memory = Memory::UNKNOWN;
                 continue;
             }
-            let before = *memory;
             // It was given out, but nobody will come back from it: its host was given up, a rule refused it.
             if memory.is_out() && !standing.waits {
                 watching.revisits.given_back(memory, now);

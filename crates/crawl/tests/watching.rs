@@ -8,6 +8,8 @@ use skep_schedule::revisit::{Memory, Moment};
 use skep_testweb::{
     Clock, Content, HostPlan, Plan, Policy, Settings as WebSettings, Shape, Time, Validators, Web, World,
 };
+use skep_warc::date::rfc3339;
+use skep_warc::write::{Compression, Encoder, Record, RecordId};
 use std::collections::BTreeMap;
 use std::path::Path;
 use std::sync::mpsc::channel;
@@ -165,4 +167,81 @@ fn what_a_crawl_visited_is_watched_without_being_visited_first() {
     assert!((0.5..=1.0).contains(&fresh), "{standings:?}");
     let page = answer_question(&archive, &Question::Schedule { what: "bees.test".into() }).expect("an answer");
     assert!(page.len() >= 10 && page[0]["because"].as_str().is_some_and(|why| why.contains("every page")), "{page:?}");
+}
+
+/// A record of what a server answered, in a file from elsewhere.
+fn kept_elsewhere(archive: &skep_archive::Archive, file: &Path, url: &str, time_ms: i64, body: &str) {
+    let message = format!(
+        "HTTP/1.1 200 OK\r\nContent-Type: text/html\r\nETag: \"frozen\"\r\nContent-Length: {}\r\n\r\n{body}",
+        body.len()
+    );
+    let (id, date) = (RecordId::uuid([3; 16]), rfc3339(time_ms));
+    let mut bytes = Vec::new();
+    let record = Record::response(&id, &date, url, message.as_bytes());
+    record.encode(&mut Encoder::new(Compression::GZIP), &mut bytes).expect("a record");
+    std::fs::write(file, bytes).expect("a file");
+    let mut additions = archive.additions().expect("room for files");
+    additions.add(file, "from elsewhere", false, &mut |_| ()).expect("a file that is added");
+    additions.commit().expect("files that are there");
+}
+
+#[test]
+fn a_server_that_says_for_ever_that_nothing_changed_is_found_out_and_not_asked_again() {
+    let site = tempfile::tempdir().expect("a folder");
+    let page = |edition: usize| format!("<!DOCTYPE html><title>t</title><p>edition {edition}</p>");
+    std::fs::write(site.path().join("index.html"), page(1)).unwrap();
+    let host = HostPlan::new("bees.test", Content::Folder(site.path().into()));
+    let web = still(Plan::new(1).host(HostPlan { validators: Validators::Frozen, ..host }));
+    let folder = tempfile::tempdir().expect("a folder");
+    let archive = web::archive(folder.path());
+    let long_ago = skep_archive::system_clock() - 40 * 86_400_000;
+    kept_elsewhere(&archive, &site.path().join("old.warc.gz"), "http://bees.test/", long_ago, &page(0));
+    let control = Control::default();
+    let mut outcomes = Vec::new();
+    let ending = run(&archive, watched(&web, every_second()), &control, &mut |event| {
+        if let Event::Visited { url, outcome, .. } = event
+            && url == "http://bees.test/"
+        {
+            outcomes.push(outcome);
+            std::fs::write(site.path().join("index.html"), page(1 + outcomes.len())).unwrap();
+            if outcomes.len() == 4 {
+                control.stop();
+            }
+        }
+    });
+    assert_eq!(ending.expect("a watch"), Ending::Stopped);
+    assert_eq!(outcomes, ["304", "200", "200", "200"], "believed once, seen once, and then only seen");
+    web::is_sound(&archive);
+}
+
+#[test]
+fn a_page_that_was_away_and_is_as_it_was_is_recorded_once() {
+    let site = tempfile::tempdir().expect("a folder");
+    std::fs::write(site.path().join("index.html"), "<!DOCTYPE html><title>t</title><a href=\"/a.html\">a</a>").unwrap();
+    let (here, away) = (site.path().join("a.html"), site.path().join("away"));
+    std::fs::write(&here, "<!DOCTYPE html><title>t</title><p>a page</p>").unwrap();
+    let web = still(Plan::new(1).host(HostPlan::new("bees.test", Content::Folder(site.path().into()))));
+    let folder = tempfile::tempdir().expect("a folder");
+    let archive = web::archive(folder.path());
+    let control = Control::default();
+    let mut unmodified = 0;
+    let ending = run(&archive, watched(&web, every_second()), &control, &mut |event| {
+        let Event::Visited { url, outcome, .. } = event else { return };
+        if !url.ends_with("/a.html") {
+            return;
+        }
+        match outcome.as_str() {
+            "200" => std::fs::rename(&here, &away).unwrap(),
+            "404" if away.exists() => std::fs::rename(&away, &here).unwrap(),
+            "304" => unmodified += 1,
+            _ => {}
+        }
+        if unmodified == 2 {
+            control.stop();
+        }
+    });
+    assert_eq!(ending.expect("a watch"), Ending::Stopped);
+    let statuses: Vec<u16> =
+        web::captures(&archive)["http://bees.test/a.html"].iter().map(|capture| capture.status).collect();
+    assert_eq!(statuses, [200, 404, 304]);
 }

@@ -22,7 +22,7 @@ pub(crate) use align::align;
 pub use class::{Class, Classes};
 pub use mask::Mask;
 pub use shown::{Piece, Row, Shown, show, show_lines};
-pub use suspect::{NEAR_EMPTY, suspect};
+pub use suspect::{NEAR_EMPTY, leads_home, suspect};
 
 use crate::version::{Nature, Version, words};
 use align::{Alignment, Place};

@@ -180,4 +180,7 @@ fn changes_of_real_pages_are_told_from_their_noise() {
     println!("{:34} {worst}", format!("without {worst_without}, the worst"));
     println!("of the missed, {unseen} changed no word that a reader sees");
     assert!(unexplained.is_empty(), "{unexplained:?}");
+    // A little below what it came to when this was written: .910 silenced, precision .336, recall .617; without a site .320 and .593.
+    assert!(all.silenced() >= 0.90 && all.precision() >= 0.32 && all.recall() >= 0.60, "{all}");
+    assert!(worst.precision() >= 0.31 && worst.recall() >= 0.58, "without {worst_without}: {worst}");
 }

@@ -498,7 +498,7 @@ impl Consumer {
                 self.cursor.number = told.number;
                 let event = told.kept();
                 if self.asked.filter.admits_of(&event, Some(&told.host))
-                    && !self.portal.archive.views().is_hidden(event.record())
+                    && (event.classes.is_empty() || !self.portal.archive.views().is_hidden(event.record()))
                     && may_see(&self.portal, self.may, now_ms, &event)
                 {
                     match self.texts.is_some() {

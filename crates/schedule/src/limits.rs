@@ -292,6 +292,9 @@ pub const FAILED_WEEK_DAYS: f32 = 7.0;
 /// The most such days.
 pub const FAILED_DAYS_MAX: f32 = 180.0;
 
+/// What was seen later than so many days from now was seen by a clock that was wrong.
+pub const CLOCK_DAYS_AHEAD: f32 = 1.0;
+
 /// Looks for such a page at its own interval, where every page has one, before they become seldom.
 pub const FAILED_LOOKS_EVERY: i32 = 5;
 

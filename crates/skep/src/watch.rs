@@ -201,26 +201,31 @@ fn plan(job: &Job, watch: &Watch, place: &Place) -> Result<Exit> {
         owner::perform(place, false, &jobs::Job::Ask(question), &mut told)?;
     }
     let foreseen = told.0.first().filter(|plan| plan["pages"].as_u64().unwrap_or(0) > 0);
-    let Some(foreseen) = foreseen else {
-        say(&format!("nothing of {} is known yet, so nothing can be foreseen", job.name()));
+    let foreseen = foreseen.cloned().unwrap_or_else(|| {
+        say(&format!("nothing of {} is known yet: this is what its budget says, and what pages are like", job.name()));
         say("hint: `skep crawl` with the same seeds brings a first copy; then ask again");
-        return Ok(Exit::No);
-    };
-    show::objects(std::slice::from_ref(foreseen), place.json, planned)?;
+        skep_crawl::foreseen_of_unknown(watch)
+    });
+    show::objects(std::slice::from_ref(&foreseen), place.json, planned)?;
     Ok(Exit::Done)
 }
 
 fn planned(plan: &Value) -> String {
-    let number = |name: &str| plan[name].as_f64().unwrap_or(0.0);
-    let mut out = format!(
-        "{} pages, {}, {}\n  visits     {:.1} a day, {:.3} for each page\n  fresh      {:.1} % of copies at any moment, as far as is known\n",
-        show::text(plan, "pages"),
-        show::text(plan, "budget"),
-        show::text(plan, "policy"),
-        number("visits_per_day"),
-        number("visits_per_page_and_day"),
-        number("fresh") * 100.0,
-    );
+    let number = |name: &str| plan[name].as_f64();
+    let pages = plan["pages"].as_u64().filter(|pages| *pages > 0).map_or("?".to_owned(), |pages| pages.to_string());
+    let mut out = format!("{pages} pages, {}, {}\n", show::text(plan, "budget"), show::text(plan, "policy"));
+    if let Some(visits) = number("visits_per_day") {
+        out += &format!("  visits     {visits:.1} a day in all\n");
+    }
+    if let Some(visits) = number("visits_per_page_and_day") {
+        out += &format!("  visits     {visits:.3} a day for each page\n");
+    }
+    if let Some(bytes) = number("bytes_per_day") {
+        out += &format!("  traffic    {} a day, by what looks brought so far\n", show::bytes(bytes as u64));
+    }
+    if let Some(fresh) = number("fresh") {
+        out += &format!("  fresh      {:.1} % of copies at any moment, as far as is known\n", fresh * 100.0);
+    }
     for class in plan["classes"].as_array().into_iter().flatten() {
         let pages = class["pages"].as_f64().unwrap_or(0.0);
         if pages > 0.0 {

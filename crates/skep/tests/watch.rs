@@ -57,6 +57,7 @@ fn a_site_is_watched_served_and_asked_about() {
     assert!(fresh.contains("news"), "its tags stay: {fresh}");
     let plan = site.skep(&[&["watch", HOME, "--plan"], &plain[..]].concat()).exits(0);
     assert!(plan.text().contains("2 pages") && plan.text().contains("7/s"), "{}", plan.text());
+    assert!(plan.text().contains("traffic"), "{}", plan.text());
 
     let (code, said) = watch.end();
     assert_eq!(code, 0, "{said}");
@@ -138,7 +139,10 @@ fn a_page_that_dies_behind_a_friendly_answer_is_missing_and_not_changed() {
     let mut watch = Watched::begin(&site, &typed);
     watch.until_visited(|url, outcome| url.ends_with("/a.html") && outcome == "200");
     dead.store(true, std::sync::atomic::Ordering::SeqCst);
-    watch.until_visited(|url, outcome| url.ends_with("/a.html") && outcome == "soft-404");
+    // It is not there, however often one looks: what stands there now is not what it is compared with.
+    for _ in 0..3 {
+        watch.until_visited(|url, outcome| url.ends_with("/a.html") && outcome == "soft-404");
+    }
     let told = watch.until_found("/changes?class=all", "soft-404");
     assert!(!told.contains("text.major") && !told.contains("not-there-0"), "{told}");
     assert_eq!(told.matches("page.suspect").count(), 1, "{told}");
@@ -159,8 +163,11 @@ fn what_cannot_be_watched_is_told_with_a_hint() {
         let ran = site.skep(typed).exits(2);
         assert!(ran.talk.contains(hint), "{typed:?}: {}", ran.talk);
     }
-    let ran = site.skep(&["watch", "example.org", "--plan"]).exits(1);
+    let ran = site.skep(&["watch", "example.org", "--plan"]).exits(0);
     assert!(ran.talk.contains("skep crawl"), "{}", ran.talk);
+    assert!(ran.text().contains("1.000 a day for each page") && ran.text().contains("fresh"), "{}", ran.text());
+    let ran = site.skep(&["watch", "example.org", "--budget", "500/day", "--plan"]).exits(0);
+    assert!(ran.text().contains("500.0 a day in all") && !ran.text().contains("fresh"), "{}", ran.text());
     assert!(!site.archive().exists(), "nothing was begun");
 }
 
@@ -185,7 +192,7 @@ fn watches_of_others_are_taken_over_and_what_cannot_be_is_said() {
         (Some("imported"), Some(2), Some(1))
     );
     let rules = std::fs::read_to_string(site.archive().join("settings/changes.toml")).expect("rules");
-    assert!(rules.contains("match = \"https://example.org/\"") && rules.contains("keep = [\"main\"]"), "{rules}");
+    assert!(rules.contains("match = \"https://example.org/$\"") && rules.contains("keep = [\"main\"]"), "{rules}");
     let crawl = std::fs::read_to_string(site.archive().join("settings/crawls/imported.toml")).expect("settings");
     assert!(crawl.contains("every-ms = 7200000") && crawl.contains("depth = 0") && crawl.contains("news"), "{crawl}");
     site.skep(&["changes"]).exits(1); // nothing happened yet, and the rules make sense

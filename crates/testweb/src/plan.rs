@@ -124,6 +124,8 @@ pub enum Validators {
     LastModified,
     /// Nothing: every visit brings the body.
     None,
+    /// Both, and always the same, whatever the page is: a host that says for ever that nothing changed.
+    Frozen,
 }
 
 impl HostPlan {

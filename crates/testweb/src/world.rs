@@ -230,6 +230,9 @@ impl Host {
         if matches!(self.plan.validators, Validators::None | Validators::Etag) {
             answer.last_modified = None;
         }
+        if self.plan.validators == Validators::Frozen && answer.status == 200 {
+            (answer.etag, answer.last_modified) = (Some("\"frozen\"".into()), Some(Time::BEGIN));
+        }
         answer
     }
 }

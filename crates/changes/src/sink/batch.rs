@@ -14,11 +14,12 @@ use crate::at_hand::Hands;
 use crate::bodies::{Bodies, Known};
 use crate::cursor::Cursor;
 use crate::error::{Error, Result};
-use crate::event::{Details, Kept, Place};
+use crate::event::{Details, HOST, Kept, Place, TEMPLATE};
 use crate::filter::Filter;
 use crate::limits::SINK_OVERLAP_MS;
 use crate::log::{Changes, From};
 use crate::settings::Settings;
+use crate::told::key_text;
 
 /// An event on its way out.
 #[derive(Debug, Clone)]
@@ -77,6 +78,16 @@ impl Told {
     /// The details, read.
     pub fn read(&self) -> Details {
         serde_json::from_str(&self.details).unwrap_or_default()
+    }
+
+    /// The key as the stream has it.
+    pub fn key_text(&self) -> String {
+        key_text(self.key)
+    }
+
+    /// Whether it is about a host, and not about the page of its record.
+    pub fn is_of_host(&self) -> bool {
+        self.key.record & (HOST | TEMPLATE) != 0
     }
 
     /// Whether it takes another event back.
@@ -158,7 +169,11 @@ pub fn read(
 fn place(archive: &Archive, changes: &Changes, state: &mut State, idempotent: bool) -> Result<Cursor> {
     let newest = changes.newest(archive)?;
     let start = Cursor { number: 0, ..newest.clone() };
-    let Some(cursor) = state.cursor.as_deref().and_then(|text| text.parse::<Cursor>().ok()) else { return Ok(start) };
+    let Some(text) = state.cursor.as_deref() else { return Ok(start) };
+    let cursor: Cursor = text.parse().map_err(|_| Error::Sink {
+        what: format!("{text:?} is no cursor"),
+        hint: "`skep sink replay NAME --since …` says from where it goes on".to_owned(),
+    })?;
     match changes.check(archive, &From::After(cursor.clone())) {
         Ok(cursor) => Ok(cursor),
         // Nothing had been told when the sink was made.

@@ -18,6 +18,8 @@ pub enum Trouble {
     Later { why: String, asked_ms: Option<u64> },
     /// Refused for something that is in it.
     Refused { why: String },
+    /// Something in it can never be there, whatever state the other side is in.
+    Unfit { why: String },
     /// The other side wants nothing any more.
     Over { why: String },
 }

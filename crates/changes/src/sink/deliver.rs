@@ -204,7 +204,11 @@ impl AtWork {
             match carried {
                 Ok(()) => outcome.accepted += range.len(),
                 Err(Trouble::Refused { why }) if range.len() == 1 => outcome.refused.push((range.start, why)),
-                Err(Trouble::Refused { .. }) => {
+                Err(Trouble::Unfit { why }) if range.len() == 1 => {
+                    outcome.unfit += 1;
+                    outcome.refused.push((range.start, why));
+                }
+                Err(Trouble::Refused { .. } | Trouble::Unfit { .. }) => {
                     let middle = range.start + range.len() / 2;
                     waiting.push((middle, range.end));
                     waiting.push((range.start, middle));
@@ -224,9 +228,12 @@ impl AtWork {
     async fn note(&mut self, delivery: &Delivery, batch: Batch, mut outcome: Outcome) -> Result<()> {
         let now_ms = system_clock();
         let whole = outcome.upto == batch.events.len();
-        // Everything refused is rather the other side's state than the events'; few events are given up in the end.
-        let few = batch.events.len() <= SINK_REFUSED_ALL_MAX && self.state.failures + 1 >= SINK_REFUSED_TRIES;
-        let gives_up = outcome.accepted > 0 || few;
+        // Everything refused is rather the other side's state than the events'; few events are given up in the end, and those for which
+        // no state of the other side would do, at once.
+        let doubtful = outcome.refused.len() - outcome.unfit;
+        let few =
+            batch.events.len() - outcome.unfit <= SINK_REFUSED_ALL_MAX && self.state.failures + 1 >= SINK_REFUSED_TRIES;
+        let gives_up = outcome.accepted > 0 || doubtful == 0 || few;
         if !gives_up && let Some((_, why)) = outcome.refused.first() {
             let why = format!("refused: {why}");
             (outcome.trouble, outcome.upto) = (Some(Trouble::later(why)), 0);
@@ -239,7 +246,7 @@ impl AtWork {
                 break;
             }
             self.state.rejected += 1;
-            self.state.last_rejected = Some(short(&format!("{} {}: {why}", event.key, event.url)));
+            self.state.last_rejected = Some(short(&format!("{} {}: {why}", event.key_text(), event.url)));
         }
         if outcome.upto > 0 {
             let carried = &batch.events[..outcome.upto];
@@ -260,7 +267,7 @@ impl AtWork {
                 self.state.failed(short(&why), now_ms, wait_ms);
                 self.pending = (outcome.upto == 0).then_some(batch);
             }
-            Some(Trouble::Refused { why }) => {
+            Some(Trouble::Refused { why } | Trouble::Unfit { why }) => {
                 self.state.failed(short(&why), now_ms, backoff::wait_ms(self.state.failures + 1, None, chance()));
             }
         }
@@ -319,6 +326,8 @@ struct Outcome {
     upto: usize,
     accepted: usize,
     refused: Vec<(usize, String)>,
+    /// Of these, those that were not even tried.
+    unfit: usize,
     trouble: Option<Trouble>,
 }
 

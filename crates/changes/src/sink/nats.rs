@@ -4,9 +4,10 @@
 use std::collections::{HashMap, VecDeque};
 use std::time::Duration;
 
-use async_nats::jetstream::Context;
+use async_nats::jetstream::context::{PublishError, PublishErrorKind};
 use async_nats::jetstream::message::PublishMessage;
 use async_nats::jetstream::stream::Config;
+use async_nats::jetstream::{self, Context, ErrorCode};
 use nkeys::{KeyPair, KeyPairType};
 use skep_archive::Position;
 
@@ -85,12 +86,22 @@ impl Nats {
                 .header("Content-Type", "application/cloudevents+json")
                 .message_id(self.sent.id(event));
             let subject = format!("{}.{}", self.subject, event.kind);
-            coming.push(context.send_publish(subject, message).await.map_err(Trouble::later)?);
+            coming.push(context.send_publish(subject, message).await.map_err(trouble)?);
         }
         for acknowledged in coming {
-            acknowledged.await.map_err(Trouble::later)?;
+            acknowledged.await.map_err(trouble)?;
         }
         Ok(())
+    }
+}
+
+/// A message that is longer than the server or the stream takes is so however often it comes.
+fn trouble(error: PublishError) -> Trouble {
+    let told = std::error::Error::source(&error).and_then(|cause| cause.downcast_ref::<jetstream::Error>());
+    let too_long = told.is_some_and(|told| told.error_code() == ErrorCode::STREAM_MESSAGE_EXCEEDS_MAXIMUM);
+    match too_long || error.kind() == PublishErrorKind::MaxPayloadExceeded {
+        true => Trouble::Unfit { why: error.to_string() },
+        false => Trouble::later(error),
     }
 }
 
@@ -104,8 +115,8 @@ struct Sent {
 impl Sent {
     fn id(&mut self, event: &Told) -> String {
         match self.numbers.get(&event.key) {
-            Some(number) if *number != event.number => format!("{}@{}", event.key, event.number),
-            Some(_) => event.key.to_string(),
+            Some(number) if *number != event.number => format!("{}@{}", event.key_text(), event.number),
+            Some(_) => event.key_text(),
             None => {
                 self.numbers.insert(event.key, event.number);
                 self.order.push_back(event.key);
@@ -114,7 +125,7 @@ impl Sent {
                 {
                     self.numbers.remove(&oldest);
                 }
-                event.key.to_string()
+                event.key_text()
             }
         }
     }

@@ -163,7 +163,11 @@ impl Sinks {
         let definition = self.known(name)?;
         let mut inner = self.lock();
         end(inner.at_work.remove(name));
-        let mut state = State::load(&self.archive, name)?;
+        // Where it begins is said now: that it cannot be read where it was does not matter any more.
+        let mut state = match State::load(&self.archive, name) {
+            Err(error) if !matches!(error, Error::Archive(skep_archive::Error::Newer { .. })) => State::default(),
+            state => state?,
+        };
         self.set(&mut state, from)?;
         (state.paused, state.failures, state.error, state.next_ms) = (false, 0, None, None);
         state.store(&self.archive, name)?;
@@ -179,9 +183,9 @@ impl Sinks {
         let inner = self.lock();
         let mut standings = Vec::new();
         for (name, definition) in Definition::all(&self.archive)? {
-            let state = State::load(&self.archive, &name)?;
+            let state = State::load(&self.archive, &name).unwrap_or_else(|error| State::unreadable(&error, &name));
             let lag = match state.cursor.as_deref().map(str::parse::<Cursor>) {
-                None => Some(newest.number),
+                None => state.error.is_none().then_some(newest.number),
                 Some(Ok(cursor)) if cursor.node == newest.node => Some(newest.number.saturating_sub(cursor.number)),
                 Some(Ok(cursor)) if cursor.number == 0 => Some(newest.number),
                 Some(_) => None,
@@ -291,9 +295,11 @@ async fn keep_delivering(delivery: Delivery) -> Result<()> {
         match deliver(delivery.clone()).await {
             Ok(()) => return Ok(()),
             Err(error) => {
-                let mut state = State::load(&delivery.archive, &delivery.name).unwrap_or_default();
-                state.failed(error.to_string(), system_clock(), SINK_ARCHIVE_MS);
-                let _as_well_as_it_can = state.store(&delivery.archive, &delivery.name);
+                // How it stands is not forgotten because it cannot be read: whoever asks for it is told why.
+                if let Ok(mut state) = State::load(&delivery.archive, &delivery.name) {
+                    state.failed(error.to_string(), system_clock(), SINK_ARCHIVE_MS);
+                    let _as_well_as_it_can = state.store(&delivery.archive, &delivery.name);
+                }
                 if *wish.borrow_and_update() != Wish::Stay {
                     return Err(error);
                 }

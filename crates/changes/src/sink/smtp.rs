@@ -40,7 +40,29 @@ impl Smtp {
             Some(transport) => transport,
             none => none.insert(Transport::from_url(&self.url).map_err(Trouble::later)?.build()),
         };
-        transport.send(mail).await.map(|_| ()).map_err(|error| Trouble::later(said(&error)))
+        transport.send(mail).await.map(|_| ()).map_err(|error| {
+            let (why, code) = (said(&error), error.status().map(|code| code.to_string()));
+            match is_about_the_mail(code.as_deref().unwrap_or_default(), &why) {
+                true => Trouble::Refused { why },
+                false => Trouble::later(why),
+            }
+        })
+    }
+}
+
+/// Whether a server refuses a mail for what is in it or for its length, and not for whom it is from or to, which somebody has to mend.
+/// By the enhanced status (RFC 3463) where there is one.
+fn is_about_the_mail(code: &str, said: &str) -> bool {
+    let is_enhanced = |word: &&str| {
+        let mut parts = word.split('.');
+        let number = |part: Option<&str>| {
+            part.is_some_and(|part| !part.is_empty() && part.bytes().all(|byte| byte.is_ascii_digit()))
+        };
+        parts.next() == Some("5") && number(parts.next()) && number(parts.next()) && parts.next().is_none()
+    };
+    match said.split(|c: char| !(c.is_ascii_digit() || c == '.')).find(is_enhanced) {
+        Some(status) => matches!(status, "5.2.3" | "5.3.4") || status.starts_with("5.6."),
+        None => matches!(code, "552" | "554"),
     }
 }
 
@@ -84,11 +106,34 @@ fn text(events: &[Told]) -> String {
         let Details { meta, .. } = event.read();
         let title = meta.and_then(|meta| meta.title).map(|title| format!("  {title}\n")).unwrap_or_default();
         let line = template::line(event, str::to_owned);
-        let _in_memory = write!(out, "{}  {line}\n{title}  {}\n\n", date::rfc3339(event.time_ms), event.key);
+        let _in_memory = write!(out, "{}  {line}\n{title}  {}\n\n", date::rfc3339(event.time_ms), event.key_text());
     }
     let more = events.len().saturating_sub(MAIL_ROWS_MAX);
     if more > 0 {
         let _in_memory = writeln!(out, "and {more} more, all of them in the attachment");
     }
     out
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_is_refused_for_what_it_is_is_told_from_who_is_refused() {
+        for (code, said, about) in [
+            ("552", "permanent error (552): message exceeds the size limit", true),
+            ("552", "permanent error (552): 5.3.4 Message size exceeds fixed limit", true),
+            ("552", "permanent error (552): 5.2.2 mailbox full", false),
+            ("554", "permanent error (554): 5.6.0 content rejected", true),
+            ("554", "permanent error (554): 5.7.1 <me@a.test>: Relay access denied", false),
+            ("554", "permanent error (554): rejected as spam", true),
+            ("550", "permanent error (550): 5.1.1 no such user at 10.0.0.1", false),
+            ("550", "permanent error (550): no such user", false),
+            ("451", "transient error (451): 4.3.0 try again", false),
+            ("", "network error: connection refused", false),
+        ] {
+            assert_eq!(is_about_the_mail(code, said), about, "{said}");
+        }
+    }
 }

@@ -8,7 +8,7 @@ use skep_archive::settings;
 
 use super::definition::{MODE, check_name, folder};
 use crate::cursor::Cursor;
-use crate::error::Result;
+use crate::error::{Error, Result};
 
 const VERSION: u32 = 1;
 
@@ -86,6 +86,12 @@ impl State {
     pub fn load(archive: &Archive, name: &str) -> Result<State> {
         check_name(name)?;
         Ok(settings::load(&State::path(archive, name), VERSION)?.unwrap_or_default())
+    }
+
+    /// How a sink stands of which that cannot be read.
+    pub(super) fn unreadable(error: &Error, name: &str) -> State {
+        let why = format!("{error}; `skep sink replay {name} --since …` says from where it goes on");
+        State { error: Some(why), ..State::default() }
     }
 
     pub(super) fn store(&self, archive: &Archive, name: &str) -> Result<()> {

@@ -175,3 +175,44 @@ fn what_is_due_waits_in_the_queue_of_its_host_and_what_got_lost_waits_again() {
     told.ledger.watch_otherwise(&Watch { every_ms: Some(3_600_000), ..Watch::default() }, day(21)).unwrap();
     assert_eq!(told.ledger.release(day(21)).unwrap().0, 1);
 }
+
+#[test]
+fn anansi_counts_links_that_come_in_that_go_out_and_that_changed() {
+    let mut told = Told::watched(Watch { policy: Policy::Anansi, ..Watch::default() });
+    told.visit("http://wasps.example/", 0, Outcome(200), Finding::First, &[HOME]);
+    let mut look = |day: i64, outcome: Outcome, found: Finding, turnover: Option<Turnover>| {
+        let entry = told.entry(HOME);
+        let bare = Visited::bare(entry, outcome, BEGIN_MS + day * DAY_MS, 0);
+        told.ledger.visited(1, 1, &Visited { url: HOME.into(), found, turnover, ..bare }).unwrap();
+        told.memory(HOME)
+    };
+    let first = look(1, Outcome(200), Finding::First, Some(Turnover { count: 30, ratio: None }));
+    assert!((first.importance() / 31.0 - 1.0).abs() < 0.1, "one in, thirty out: {}", first.importance());
+    let changed = look(3, Outcome(200), Finding::Changed, Some(Turnover { count: 60, ratio: Some(0.25) }));
+    assert!((changed.importance() / 61.0 - 1.0).abs() < 0.1, "{}", changed.importance());
+    assert!((changed.change_ratio() - 0.25).abs() < 0.01);
+    let same = look(5, Outcome(304), Finding::Same, None);
+    assert_eq!((same.importance(), same.change_ratio()), (changed.importance(), 0.0), "links were not looked for");
+}
+
+#[test]
+fn a_clock_that_was_a_year_ahead_parks_nothing() {
+    let watch = Watch { every_ms: Some(2 * DAY_MS as u64), ..Watch::default() };
+    let mut told = Told::watched(watch.clone());
+    told.ok(HOME, 0, Finding::First);
+    assert_eq!(told.ledger.release(day(366)).unwrap().0, 1);
+    told.ok(HOME, 366, Finding::Same);
+    // It is set right while the watch runs.
+    assert_eq!(told.ledger.release(day(3)).unwrap().0, 0);
+    assert_eq!((told.memory(HOME).last(), told.memory(HOME).due()), (Some(day(3)), day(5)));
+    assert_eq!(told.ledger.release(day(6)).unwrap().0, 1);
+    told.ok(HOME, 6, Finding::Same);
+    assert_eq!(told.memory(HOME).last(), Some(day(6)), "a look counts again");
+    // It is set right before the next run.
+    assert_eq!(told.ledger.release(day(366)).unwrap().0, 1);
+    told.ok(HOME, 366, Finding::Same);
+    told.ledger.watch(1, &watch, day(7));
+    while told.ledger.recall_some(day(7)).unwrap() {}
+    assert_eq!((told.memory(HOME).last(), told.memory(HOME).due()), (Some(day(7)), day(9)));
+    assert_eq!(told.ledger.release(day(10)).unwrap().0, 1);
+}

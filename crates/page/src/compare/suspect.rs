@@ -1,5 +1,6 @@
 //! What came instead of a page: a test for robots, an outage, a wall, an empty shell. It never counts as a change.
 
+use skep_url::Url;
 use skep_warc::http::Head;
 
 use crate::challenge;
@@ -72,7 +73,43 @@ pub fn suspect(
     (before.words >= MANY_WORDS && words < FEW_WORDS && words < before.words / 20).then_some(NEAR_EMPTY)
 }
 
+/// Does a redirect lead from a page to the start page of its own host? Many hosts send everybody there who asks for what is not
+/// there any more.
+pub fn leads_home(url: &Url, target: &Url) -> bool {
+    let name = |url: &Url| url.host_name().strip_prefix("www.").unwrap_or(url.host_name()).to_owned();
+    let path = url.request_target().split(['?', '#']).next().unwrap_or_default();
+    // Another name of the start page.
+    let is_start = ["/index", "/default", "/home"].iter().any(|start| {
+        path.strip_prefix(start).is_some_and(|rest| (rest.is_empty() || rest.starts_with('.')) && !rest.contains('/'))
+    });
+    target.request_target() == "/" && path != "/" && !is_start && name(url) == name(target)
+}
+
 /// Does what follows a title stand apart from it, as the name of the site does?
 fn begins_apart(rest: &str) -> bool {
     rest.trim_start().starts_with(['|', '-', '–', '—', '·', ':', '!'])
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn only_pages_that_are_not_the_start_page_itself_lead_home() {
+        let leads = |from: &str, to: &str| leads_home(&Url::parse(from).unwrap(), &Url::parse(to).unwrap());
+        assert!(leads("http://a.test/news/1", "http://a.test/"));
+        assert!(leads("http://a.test/news/1?page=2", "https://www.a.test/"));
+        for (from, to) in [
+            ("http://a.test/", "https://a.test/"),
+            ("http://a.test/?from=mail", "http://a.test/"),
+            ("http://a.test/index.html", "http://a.test/"),
+            ("http://a.test/home", "http://a.test/"),
+            ("http://a.test/news/1", "http://a.test/news/"),
+            ("http://a.test/news/1", "http://a.test/?missing=1"),
+            ("http://a.test/news/1", "http://b.test/"),
+        ] {
+            assert!(!leads(from, to), "{from} {to}");
+        }
+        assert!(leads("http://a.test/homes/1", "http://a.test/"));
+    }
 }

@@ -142,7 +142,7 @@ pub fn pick(look: &Looking<'_>, params: &Params, visit: &Visit) -> Result<Answer
          <iframe id=\"page\" class=\"picked\" title=\"The page\" src=\"{}\" sandbox=\"allow-scripts\" referrerpolicy=\"no-referrer\"></iframe>\n",
         escape(shown),
         moment(&date::rfc3339(capture.time_ms)),
-        escape(shown),
+        escape(&SiteRules::for_url(shown)),
         escape(&source),
     );
     Ok(frame::picking(look, "Choose parts of a page", &body, &origin, "/-/watches.js"))

@@ -122,6 +122,12 @@ impl Revisits {
         self.first_at(importance, site, now, now, chance)
     }
 
+    /// A visit showed how much of the links of its page are others, besides what it found.
+    pub fn links_changed(&self, memory: &mut Memory, ratio: f32, now: Moment, chance: f32) {
+        memory.set_change_ratio(ratio);
+        self.plan(memory, now, chance);
+    }
+
     /// A page was visited again.
     pub fn visited(&mut self, memory: &mut Memory, site: &mut Pool, found: Found, now: Moment, chance: f32) {
         if !self.policy.believes() {
@@ -212,6 +218,26 @@ impl Revisits {
             site.add(&belief);
             self.all.add(&belief);
         }
+    }
+
+    /// A memory from later than now was made by a clock that was wrong: the page waits as if it had been seen now. Says whether it was.
+    pub fn set_right(&self, memory: &mut Memory, now: Moment, chance: f32) -> bool {
+        let latest = now.plus_days(limits::CLOCK_DAYS_AHEAD);
+        let failed = now.plus_days(limits::FAILED_DAYS_MAX.max(limits::CLOCK_DAYS_AHEAD));
+        let (seen, fails) = (memory.last > latest, memory.failures() > 0 && memory.due > failed);
+        if seen {
+            memory.last = now;
+        }
+        if seen || fails {
+            memory.due = memory.due.min(failed);
+            self.plan(memory, now, chance);
+        }
+        memory.last().is_some() && (seen || fails)
+    }
+
+    /// The clock was set back: what was to happen then is not waited for.
+    pub fn clock_set_back(&mut self, now: Moment) {
+        self.epoch_began = self.epoch_began.min(now);
     }
 
     /// Is the page due by the price of now? If it is, it is out until it was visited or given back; if not, it waits on.

@@ -162,7 +162,7 @@ fn usable(watch: &Foreign, url: &str, left: &mut Vec<(String, String)>) -> SiteR
         good.into_iter().cloned().collect::<Vec<String>>()
     };
     SiteRules {
-        about: url.to_owned(),
+        about: SiteRules::for_url(url),
         keep: part(&watch.keep, &|one| fits(one, &[], &[]).map_err(|error| error.to_string())),
         ignore: part(&watch.ignore, &|one| fits(&[], one, &[]).map_err(|error| error.to_string())),
         ignore_text: part(&watch.ignore_text, &|one| fits(&[], &[], one).map_err(|error| error.to_string())),

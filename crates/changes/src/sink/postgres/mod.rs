@@ -59,7 +59,7 @@ impl Postgres {
     pub async fn carry(&mut self, batch: &Batch, events: &[Told]) -> Result<(), Trouble> {
         if let Some(event) = events.iter().find(|event| event.url.len() > POSTGRES_URL_BYTES_MAX) {
             let why = format!("a URL of {} bytes is more than an index of PostgreSQL can hold", event.url.len());
-            return Err(Trouble::Refused { why });
+            return Err(Trouble::Unfit { why });
         }
         let some;
         let rows = match &batch.rows {
@@ -77,7 +77,7 @@ impl Postgres {
     pub async fn reject(&mut self, batch: &Batch, event: &Told, why: &str) -> Result<(), Trouble> {
         let (archive, node) = (self.archive.clone(), &batch.node);
         let without = |text: &str| text.replace('\0', "\u{fffd}");
-        let (key, cursor) = (event.key.to_string(), format!("{node}:{}", event.number));
+        let (key, cursor) = (event.key_text(), format!("{node}:{}", event.number));
         let (url, event, why) = (without(&event.url), without(&event.line), without(why));
         let client = self.client().await?;
         let done = client.execute(schema::REJECT, &[&archive, &key, &cursor, &url, &why, &event]).await;
@@ -96,8 +96,9 @@ async fn write(transaction: &Transaction<'_>, rows: &Rows) -> Result<(), tokio_p
         transaction.batch_execute(schema::PUT_LINKS).await?;
     }
     if !rows.taken_back.is_empty() {
-        transaction.execute(schema::TAKE_BACK, &[&rows.archive, &rows.taken_back]).await?;
-        transaction.execute(schema::LOOK_BACK, &[&rows.archive, &rows.taken_back]).await?;
+        for statement in schema::TAKE_BACK.into_iter().chain(schema::LOOK_BACK) {
+            transaction.execute(statement, &[&rows.archive, &rows.taken_back]).await?;
+        }
     }
     Ok(())
 }

@@ -5,6 +5,7 @@ use std::collections::{BTreeMap, HashMap};
 use std::fmt::Write;
 
 use bytes::Bytes;
+use skep_page::compare::Class;
 use skep_warc::date;
 
 use super::super::batch::Told;
@@ -43,7 +44,7 @@ impl Rows {
                 continue;
             }
             if event.takes_back() {
-                taken_back.push(event.key.to_string());
+                taken_back.push(event.key_text());
                 continue;
             }
             let mut details = event.read();
@@ -59,6 +60,10 @@ impl Rows {
             for target in event.links.iter().filter(|target| target.len() <= POSTGRES_URL_BYTES_MAX) {
                 let [added, _] = links.entry((&event.url, target.clone())).or_default();
                 *added = (*added).max(Some(event.time_ms));
+            }
+            // What is told of a host says nothing of the page that stands at its address.
+            if event.is_of_host() {
+                continue;
             }
             match urls.entry(&event.url) {
                 std::collections::btree_map::Entry::Vacant(entry) => {
@@ -103,7 +108,7 @@ fn change(out: &mut String, archive: &str, node: &str, event: &Told, details: &D
     let window = |at: usize| details.window.as_ref().map(|window| window[at].as_str());
     let links = details.links.as_ref().map_or((0, 0), |links| (links.n_added, links.n_removed));
     let mut row = Row::on(out);
-    row.text(archive).shown(event.key).shown(format_args!("{node}:{}", event.number)).text(&event.url);
+    row.text(archive).text(&event.key_text()).shown(format_args!("{node}:{}", event.number)).text(&event.url);
     row.text(&details.host).text(event.kind);
     let classes = event.classes.iter().map(|class| class.name()).collect::<Vec<_>>().join(",");
     row.shown(format_args!("{{{classes}}}")).shown(f64::from(event.share) / 10_000.0).time(Some(event.time_ms));
@@ -113,12 +118,8 @@ fn change(out: &mut String, archive: &str, node: &str, event: &Told, details: &D
 }
 
 fn url(out: &mut String, archive: &str, first_ms: i64, event: &Told, details: &Details) {
-    let state = match event.kind {
-        "page.gone" => "gone",
-        "page.moved" => "moved",
-        "page.suspect" => "suspect",
-        _ => "well",
-    };
+    let states = [(Class::Gone, "gone"), (Class::Moved, "moved"), (Class::Suspect, "suspect")];
+    let state = states.iter().find(|(class, _)| event.classes.contains(*class)).map_or("well", |(_, state)| state);
     let some = |text: &str| (!text.is_empty()).then(|| text.to_owned());
     let hash = details.hash.as_ref();
     let mut row = Row::on(out);
@@ -127,7 +128,7 @@ fn url(out: &mut String, archive: &str, first_ms: i64, event: &Told, details: &D
     row.maybe(some(&details.http.content_type).as_deref());
     row.maybe(details.meta.as_ref().and_then(|meta| meta.title.as_deref()));
     row.maybe(hash.and_then(|hash| hash.raw.as_deref())).maybe(hash.and_then(|hash| hash.text.as_deref()));
-    row.maybe(details.http.redirect.as_deref()).text(archive).shown(event.key).end();
+    row.maybe(details.http.redirect.as_deref()).text(archive).text(&event.key_text()).end();
 }
 
 /// A row as it is written.

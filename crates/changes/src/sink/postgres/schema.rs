@@ -25,8 +25,51 @@ use tokio_postgres::Client;
 
 use super::connect::said;
 
+macro_rules! look_back {
+    () => {
+        "UPDATE urls SET last_seen = last.seen, status = last.status, archive = last.archive, key = last.key, \
+         state = CASE WHEN 'gone' = ANY(last.classes) THEN 'gone' WHEN 'moved' = ANY(last.classes) THEN 'moved' \
+             WHEN 'suspect' = ANY(last.classes) THEN 'suspect' ELSE 'well' END, \
+         content_type = nullif(last.data #>> '{http,content_type}', ''), redirect = last.data #>> '{http,redirect}', \
+         digest = last.data #>> '{hash,raw}', text_hash = last.data #>> '{hash,text}', \
+         title = (SELECT c.title FROM changes c WHERE c.url = last.url AND c.title IS NOT NULL ORDER BY c.seen DESC LIMIT 1) \
+         FROM urls mine CROSS JOIN LATERAL (SELECT c.* FROM changes c WHERE c.url = mine.url AND c.key NOT LIKE '%/%' \
+               ORDER BY c.seen DESC, c.key DESC LIMIT 1) last WHERE mine.url = urls.url AND "
+    };
+}
+macro_rules! forget {
+    () => {
+        "DELETE FROM urls WHERE NOT EXISTS (SELECT FROM changes c WHERE c.url = urls.url AND c.key NOT LIKE '%/%') AND "
+    };
+}
+/// The number of the record in a key as it was written before version 2: with a bit for what is told of a host.
+macro_rules! marked {
+    () => {
+        "split_part(key, ':', 3) ~ '^[0-9]{10}$' AND split_part(key, ':', 3)::bigint >= 1073741824"
+    };
+}
+macro_rules! marked_url {
+    () => {
+        "split_part(urls.key, ':', 3) ~ '^[0-9]{10}$' AND split_part(urls.key, ':', 3)::bigint >= 1073741824"
+    };
+}
+macro_rules! rename {
+    ($table:literal) => {
+        concat!(
+            "UPDATE ",
+            $table,
+            " SET key = split_part(key, ':', 1) || ':' || split_part(key, ':', 2) || ':' \
+             || (split_part(key, ':', 3)::bigint & 1073741823) \
+             || CASE WHEN split_part(key, ':', 3)::bigint >= 2147483648 THEN '/host' ELSE '/template' END WHERE ",
+            marked!(),
+            ";"
+        )
+    };
+}
+
 /// What each version of the tables adds to the one before.
-const MIGRATIONS: &[&str] = &["
+const MIGRATIONS: &[&str] = &[
+    "
     CREATE TABLE urls (
         url text PRIMARY KEY, url_key text NOT NULL, host text NOT NULL, state text NOT NULL,
         first_seen timestamptz NOT NULL, last_seen timestamptz NOT NULL,
@@ -49,7 +92,19 @@ const MIGRATIONS: &[&str] = &["
         archive text NOT NULL, key text NOT NULL, cursor text NOT NULL, url text NOT NULL, reason text NOT NULL,
         event text NOT NULL, at timestamptz NOT NULL DEFAULT now(), PRIMARY KEY (key, archive)
     );
-"];
+",
+    concat!(
+        // Keys are those of the stream, and what is told of a host is not what its start page is.
+        rename!("changes"),
+        rename!("rejected"),
+        look_back!(),
+        marked_url!(),
+        ";",
+        forget!(),
+        marked_url!(),
+        ";"
+    ),
+];
 
 /// Two who come at once make the tables one after the other.
 const LOCK: &str = "SELECT pg_advisory_xact_lock(7305816421902517)";
@@ -119,17 +174,20 @@ pub const PUT_LINKS: &str = "INSERT INTO links (source, target, added, removed) 
     SELECT source, target, added, removed FROM skep_new_links ON CONFLICT (source, target) DO UPDATE SET \
     added = greatest(links.added, excluded.added), removed = greatest(links.removed, excluded.removed)";
 
-/// What was told and is so no longer.
-pub const TAKE_BACK: &str = "DELETE FROM changes WHERE archive = $1 AND key = ANY($2)";
+/// What was told and is so no longer: links that came with it go, and those that went with it are there again.
+pub const TAKE_BACK: [&str; 4] = [
+    "DELETE FROM links USING changes c WHERE c.archive = $1 AND c.key = ANY($2) AND links.source = c.url AND links.added = c.seen",
+    "UPDATE links SET removed = NULL FROM changes c \
+     WHERE c.archive = $1 AND c.key = ANY($2) AND links.source = c.url AND links.removed = c.seen",
+    "DELETE FROM changes WHERE archive = $1 AND key = ANY($2)",
+    "DELETE FROM rejected WHERE archive = $1 AND key = ANY($2)",
+];
 
-/// URLs whose newest event was taken back are what the one before says.
-pub const LOOK_BACK: &str = "UPDATE urls SET last_seen = last.seen, status = last.status, archive = last.archive, key = last.key, \
-    state = CASE last.type WHEN 'page.gone' THEN 'gone' WHEN 'page.moved' THEN 'moved' WHEN 'page.suspect' THEN 'suspect' \
-        ELSE 'well' END, \
-    digest = coalesce(last.data #>> '{hash,raw}', digest), text_hash = coalesce(last.data #>> '{hash,text}', text_hash) \
-    FROM (SELECT DISTINCT ON (c.url) c.* FROM changes c JOIN urls u ON u.url = c.url \
-          WHERE u.archive = $1 AND u.key = ANY($2) ORDER BY c.url, c.seen DESC, c.key DESC) last \
-    WHERE last.url = urls.url AND urls.archive = $1 AND urls.key = ANY($2)";
+/// URLs that are what an event says that is no longer so are what the one before says; those of which nothing else is told are not known.
+pub const LOOK_BACK: [&str; 2] = [
+    concat!(look_back!(), "urls.archive = $1 AND urls.key = ANY($2)"),
+    concat!(forget!(), "urls.archive = $1 AND urls.key = ANY($2)"),
+];
 
 pub const REJECT: &str = "INSERT INTO rejected (archive, key, cursor, url, reason, event) VALUES ($1, $2, $3, $4, $5, $6) \
     ON CONFLICT (key, archive) DO UPDATE SET cursor = excluded.cursor, reason = excluded.reason, event = excluded.event, at = now()";
