@@ -8,7 +8,7 @@ use std::sync::PoisonError;
 
 use skep_archive::layout::{SegmentName, sidecar_of};
 use skep_archive::sidecar::{HEADER_BYTES, SidecarReader};
-use skep_archive::{Archive, Batch, Capture, Key, Note, Position, Removal, Stored};
+use skep_archive::{Archive, Batch, Capture, Key, Note, Position, Removal, Stored, WriterKey};
 use skep_page::compare::Classes;
 use skep_url::Url;
 use xxhash_rust::xxh3::xxh3_64;
@@ -181,7 +181,7 @@ impl Following<'_> {
                             Position { writer: name.id.writer, segment: name.id.number, record: entry.record };
                         lines += self.checked(block, position, &mut hosts, &mut batch)?;
                     }
-                    Note::Removal(block) => self.removed(block)?,
+                    Note::Removal(block) => self.removed(block, name.id.writer)?,
                     _ => {}
                 }
             }
@@ -233,9 +233,9 @@ impl Following<'_> {
     }
 
     /// What comes after a removed capture is judged by what came before it.
-    fn removed(&mut self, block: &[u8]) -> Result<()> {
+    fn removed(&mut self, block: &[u8], stands_in: WriterKey) -> Result<()> {
         let Ok(removal) = Removal::parse(block) else { return Ok(()) };
-        for position in removal.positions {
+        for position in removal.hides(stands_in, self.archive.writer()) {
             // The head of a removed record stays.
             let Ok(mut stored) = self.archive.place(position).and_then(|place| Stored::at(&place)) else { continue };
             let Ok(record) = stored.record() else { continue };
