@@ -8,11 +8,11 @@ use crate::memory::Room;
 use crate::runs::{self, Bounds, CapturesCodec, Direction, Moment, Row, RunSet, Span, Walk};
 use crate::{Capture, CaptureKind, Hidden, Key, Position, Result};
 use fjall::{Database, OwnedWriteBatch};
-use skep_url::{Part, Suffixes};
+use skep_url::{Part, Scan, Suffixes};
 use std::collections::{HashSet, VecDeque};
 use std::ops::ControlFlow;
 use std::path::Path;
-use std::sync::Arc;
+use std::sync::{Arc, RwLock};
 
 /// The keyspace of fresh captures in the store of the views.
 pub const KEYSPACE: &str = "captures";
@@ -34,6 +34,20 @@ pub enum Match {
     Range(Key, Key),
     /// Everything.
     All,
+}
+
+impl Match {
+    /// What a scan asks for. Keys of one site are one stretch of the view, or three; without a site of its own the range lies in
+    /// many, and everything is looked at.
+    pub fn of(scan: &Scan) -> Match {
+        let (first, last) = scan.site_hash.map_or((0, u32::MAX), |hash| (hash, hash));
+        let start = Key::from_parts(first, &scan.start);
+        match scan.kind {
+            skep_url::Match::Exact if first == last => Match::Exact(start),
+            skep_url::Match::Domain if first == last && !scan.start.contains(':') => Match::Domain(start),
+            _ => Match::Range(scan.keys(first).0, scan.keys(last).1),
+        }
+    }
 }
 
 /// What of the matching captures is wanted, and in which order.
@@ -83,6 +97,11 @@ impl Captures {
     /// Opens the view: fresh entries in `store`, runs in `folder`.
     pub fn open(store: &Database, folder: &Path, hidden: Arc<Hidden>, room: Room) -> Result<Captures> {
         Ok(Captures { set: RunSet::open(store, KEYSPACE, folder, room)?, hidden })
+    }
+
+    /// Entries are put into the store under this lock.
+    pub fn put_under(self, putting: Arc<RwLock<()>>) -> Captures {
+        Captures { set: self.set.put_under(putting), ..self }
     }
 
     /// Key and value to put into the keyspace [`KEYSPACE`] for a capture. Putting the same capture twice is harmless;

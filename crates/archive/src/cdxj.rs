@@ -333,6 +333,29 @@ pub struct Imported {
     pub filename: String,
 }
 
+/// Reads the next line, its end included, and says how many bytes it has; 0 at the end. Of one that is longer than lines may be, no
+/// more is kept than shows that it is.
+pub fn read_bounded_line(from: &mut dyn BufRead, line: &mut Vec<u8>) -> io::Result<u64> {
+    line.clear();
+    let mut bytes = 0;
+    loop {
+        let here = match from.fill_buf() {
+            Ok(here) => here,
+            Err(error) if error.kind() == io::ErrorKind::Interrupted => continue,
+            Err(error) => return Err(error),
+        };
+        let end = memchr::memchr(b'\n', here);
+        let count = end.map_or(here.len(), |at| at + 1);
+        let room = (CDXJ_LINE_BYTES_MAX + 1).saturating_sub(line.len());
+        line.extend_from_slice(&here[..count.min(room)]);
+        from.consume(count);
+        bytes += count as u64;
+        if end.is_some() || count == 0 {
+            return Ok(bytes);
+        }
+    }
+}
+
 /// Reads a line of a CDXJ index. `Ok(None)` for lines that are no captures (headers, blank lines, records about no URL); an error says
 /// what is wrong.
 pub fn parse_line(line: &str) -> Result<Option<Imported>, String> {
@@ -386,6 +409,21 @@ pub fn parse_line(line: &str) -> Result<Option<Imported>, String> {
 
 #[cfg(test)]
 mod tests {
+    use super::*;
+
+    #[test]
+    fn a_line_without_end_takes_no_more_room_than_a_line_may() {
+        let long = vec![b'a'; 3 * CDXJ_LINE_BYTES_MAX];
+        let mut from = io::Cursor::new([b"one\n".as_slice(), &long, b"\ntwo"].concat());
+        let mut line = Vec::new();
+        assert_eq!((read_bounded_line(&mut from, &mut line).unwrap(), line.as_slice()), (4, b"one\n".as_slice()));
+        assert_eq!(read_bounded_line(&mut from, &mut line).unwrap(), long.len() as u64 + 1);
+        assert_eq!(line.len(), CDXJ_LINE_BYTES_MAX + 1);
+        assert!(parse_line(std::str::from_utf8(&line).unwrap()).is_err());
+        assert_eq!((read_bounded_line(&mut from, &mut line).unwrap(), line.as_slice()), (3, b"two".as_slice()));
+        assert_eq!(read_bounded_line(&mut from, &mut line).unwrap(), 0);
+    }
+
     #[test]
     fn strings_are_ascii() {
         let mut out = String::new();

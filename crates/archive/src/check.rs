@@ -13,6 +13,7 @@ use skep_warc::{Options, Reader, Rule, Severity, check_record, wacz};
 
 use crate::archive::Archive;
 use crate::catalog::{self, Segment, State};
+use crate::collect::sidecar_fault;
 use crate::collections::{Candidate, CollectionFile};
 use crate::describe::describe;
 use crate::error::{Error, Result};
@@ -26,6 +27,7 @@ use crate::recover;
 use crate::remove::Removal;
 use crate::rewrite::{closing_of, sealed_entries};
 use crate::sidecar::{Entry, Note, SidecarReader};
+use crate::views::Mark;
 
 /// How the gzip member of a closing record begins: its lengths follow.
 const CLOSING_MEMBER: [u8; 16] = [0x1f, 0x8b, 8, 4, 0, 0, 0, 0, 0, 0xff, 12, 0, b's', b'l', 8, 0];
@@ -67,6 +69,8 @@ impl Archive {
         }
         for file in self.collections().files() {
             collection_file(self.layout(), file, tell)?;
+            let seen = self.views().mark(file.name().id)?;
+            collection_sidecar(self.layout(), file, seen, tell)?;
         }
         Ok(())
     }
@@ -84,18 +88,27 @@ pub(crate) fn seal(segment: &Segment) -> Result<Vec<Finding>> {
     };
     let last = entries.last().map_or(0, |entry| entry.offset);
     let wrong = |what: String| Finding::wrong(path, Some(last), "seal", what);
+    let sealed_bytes = entries.last().map_or(0, Entry::end);
+    let bytes = path.metadata().map_err(|error| Error::io("cannot look at", path, error))?.len();
+    if bytes < sealed_bytes {
+        return Ok(vec![wrong(format!("was sealed with {sealed_bytes} bytes, has {bytes}"))]);
+    }
     let closing = match closing_of(segment, &entries) {
         Ok(closing) => closing,
         Err(error) => return Ok(vec![wrong(error.to_string())]),
     };
     let mut findings = Vec::new();
+    if bytes > sealed_bytes {
+        findings.push(wrong(format!("was sealed with {sealed_bytes} bytes, has {bytes}")));
+    }
     if !is_as_written(segment, &entries)? {
         findings.push(wrong("the closing record is not stored as it was written".into()));
     }
     if closing.segment != segment.name || closing.half != segment.half {
         findings.push(wrong(format!("was sealed as {} in half-slice {}", closing.segment, closing.half)));
     }
-    if (closing.records as usize, closing.bytes) != (entries.len() - 1, last) {
+    let number = entries.last().map_or(0, |entry| entry.record);
+    if (closing.records, closing.bytes) != (number, last) {
         let (records, bytes) = (closing.records, closing.bytes);
         findings.push(wrong(format!("was sealed after {records} records and {bytes} bytes, not here")));
     }
@@ -174,7 +187,7 @@ fn compare(
             continue;
         }
         if let Note::Removal(block) = &note
-            && let Err(what) = Removal::parse(block)
+            && let Err(what) = removal_in(block, name)
         {
             tell(Finding::wrong(path, Some(offset), "removal", what));
         }
@@ -212,11 +225,20 @@ fn compare(
     Ok(())
 }
 
+/// What is wrong with a removal, if anything is: it hides nothing then.
+fn removal_in(block: &[u8], segment: SegmentName) -> Result<(), String> {
+    let removal = Removal::parse(block)?;
+    match removal.writer == segment.id.writer {
+        true => Ok(()),
+        false => Err(format!("signed by {}, not by the writer of the segment; it hides nothing", removal.writer)),
+    }
+}
+
 /// A file from elsewhere is what it was when it was added. A copy is this archive's to keep: its bytes are read too, and
 /// what they always had against the standard is not told again.
 fn collection_file(layout: &Layout, file: &CollectionFile, tell: &mut dyn FnMut(Finding)) -> Result<()> {
     let path = file.location(layout);
-    let copied = file.path != file.from;
+    let copied = file.is_copy();
     let what = match Candidate::look(&path) {
         Err(error) => error.to_string(),
         Ok(now) if now.size != file.size => {
@@ -227,6 +249,26 @@ fn collection_file(layout: &Layout, file: &CollectionFile, tell: &mut dyn FnMut(
         Ok(_) => return Ok(()),
     };
     tell(Finding::wrong(path, None, "collection", what));
+    Ok(())
+}
+
+/// The sidecar of such a file is whole, and says no less than when the views saw it.
+fn collection_sidecar(
+    layout: &Layout,
+    file: &CollectionFile,
+    seen: Option<Mark>,
+    tell: &mut dyn FnMut(Finding),
+) -> Result<()> {
+    let path = layout.collection_sidecar(file.number);
+    if let Some(fault) = sidecar_fault(layout, file)? {
+        tell(Finding::wrong(&path, None, "sidecar", fault.to_string()));
+        return Ok(());
+    }
+    let bytes = path.metadata().map_err(|error| Error::io("cannot look at", &path, error))?.len();
+    if let Some(seen) = seen.filter(|seen| bytes < seen.sidecar_bytes) {
+        let what = format!("had {} bytes when it was read last, has {bytes}", seen.sidecar_bytes);
+        tell(Finding::wrong(&path, Some(bytes), "sidecar", what));
+    }
     Ok(())
 }
 

@@ -11,7 +11,7 @@ use std::io::BufRead;
 use std::path::{Path, PathBuf};
 use std::sync::{MutexGuard, PoisonError};
 
-use skep_warc::{Head, Options, Reader, wacz};
+use skep_warc::{Head, Options, Reader, Severity, wacz};
 
 use crate::archive::{Archive, Shared};
 use crate::collections::{Candidate, CollectionFile, Collections, Verdict};
@@ -25,8 +25,8 @@ use crate::limits::REPLAY_BATCH_ENTRIES;
 use crate::recover::Covered;
 use crate::replay::Replay;
 use crate::settings;
-use crate::sidecar::{Entry, Note, SidecarReader, SidecarWriter};
-use crate::views::Views;
+use crate::sidecar::{Entry, HEADER_BYTES, Note, REBUILD, SidecarReader, SidecarWriter};
+use crate::views::{Mark, Views};
 
 /// A package of WARC files.
 const WACZ: &str = "wacz";
@@ -141,10 +141,10 @@ impl<'a> Additions<'a> {
             Addition::Already(file) => Added::Already(file),
             Addition::Changed(file) => Added::Changed(file),
             Addition::New(mut adding) => {
-                let findings = adding.describe_all(progress)?;
+                let Objections { findings, damaged } = adding.describe_all(progress)?;
                 let file = adding.file.clone();
                 let records = self.end(adding)?;
-                Added::New { file, records, findings }
+                Added::New { file, records, findings, damaged }
             }
         })
     }
@@ -165,7 +165,26 @@ pub enum Added {
         records: u64,
         /// What the reader objected to, as text.
         findings: Vec<String>,
+        /// Some of it means that bytes were passed over, or a record is not whole.
+        damaged: bool,
     },
+}
+
+/// What was wrong with a file.
+#[derive(Default)]
+struct Objections {
+    findings: Vec<String>,
+    damaged: bool,
+}
+
+impl Objections {
+    /// Takes what a reader objected to.
+    fn take(&mut self, reader: &mut Reader, inside: &str) {
+        for finding in reader.take_findings() {
+            self.damaged |= finding.rule.severity() == Severity::Damage;
+            self.findings.push(format!("{inside}{finding}"));
+        }
+    }
 }
 
 impl Adding {
@@ -201,21 +220,23 @@ impl Adding {
     }
 
     /// What is not needed of a body is stepped over where the file allows it; a check reads all of it.
-    fn describe_all(&mut self, progress: &mut dyn FnMut(u64)) -> Result<Vec<String>> {
+    fn describe_all(&mut self, progress: &mut dyn FnMut(u64)) -> Result<Objections> {
         let path = self.location.clone();
         let wrong = |error| Error::io("cannot read", &path, error);
+        let mut objections = Objections::default();
         if self.file.kind != WACZ {
             let mut reader = Reader::open(&path, Options::skim()).map_err(wrong)?;
-            return self.describe_records(&mut reader, 0, "", progress);
+            self.describe_records(&mut reader, 0, "", progress, &mut objections)?;
+            return Ok(objections);
         }
         // The records of a package are counted through all files inside it.
-        let mut findings = Vec::new();
         for entry in wacz::archives(&path).map_err(wrong)? {
             let mut reader = entry.reader(&path, Options::skim()).map_err(wrong)?;
             let before = self.records;
-            findings.extend(self.describe_records(&mut reader, before, &format!("{}: ", entry.name), progress)?);
+            let inside = format!("{}: ", entry.name);
+            self.describe_records(&mut reader, before, &inside, progress, &mut objections)?;
         }
-        Ok(findings)
+        Ok(objections)
     }
 
     fn describe_records(
@@ -224,7 +245,8 @@ impl Adding {
         before: u64,
         inside: &str,
         progress: &mut dyn FnMut(u64),
-    ) -> Result<Vec<String>> {
+        objections: &mut Objections,
+    ) -> Result<()> {
         let path = self.location.clone();
         let wrong = |error| Error::io("cannot read", &path, error);
         let mut head = Head::default();
@@ -236,7 +258,8 @@ impl Adding {
             self.push(number, offset, end.length, note)?;
             progress(offset + end.length);
         }
-        Ok(reader.take_findings().iter().map(|finding| format!("{inside}{finding}")).collect())
+        objections.take(reader, inside);
+        Ok(())
     }
 
     fn finish(mut self) -> Result<CollectionFile> {
@@ -314,19 +337,45 @@ pub(crate) fn replay(
         };
         return Ok(Some(Finding::wrong(&sidecar, None, "collection-lost", what)));
     }
-    let length = sidecar.metadata().map_err(|error| Error::io("cannot look at", &sidecar, error))?.len();
-    let covered = Covered { records: u32::MAX, bytes: u64::MAX, sidecar_bytes: length, closed: true };
-    replay.sidecar(&file.location(layout), &sidecar, name, covered, mark)
+    let mut fold = |mark| {
+        let length = sidecar.metadata().map_err(|error| Error::io("cannot look at", &sidecar, error))?.len();
+        let covered = Covered { records: u32::MAX, bytes: u64::MAX, sidecar_bytes: length, closed: true };
+        replay.sidecar(&file.location(layout), &sidecar, name, covered, mark)
+    };
+    let replayed = fold(mark)?;
+    let Some(torn) = replayed.torn else { return Ok(replayed.unlisted) };
+    if !reparse(layout, file)? {
+        let what = format!("what is behind is not known of {}: {torn}", file.path.display());
+        return Ok(Some(Finding::wrong(&sidecar, None, "collection-damaged", what)));
+    }
+    // Some of it was seen a moment ago.
+    let from = Mark { generation: name.generation, records: 0, bytes: 0, sidecar_bytes: HEADER_BYTES, sealed: false };
+    let replayed = fold(Some(from))?;
+    let what = "was damaged; written again from its file";
+    Ok(Some(replayed.unlisted.unwrap_or_else(|| Finding::mended(&sidecar, None, "sidecar", what))))
 }
 
 /// Writes the sidecar of a file of a collection again, if the file is there. Says whether it did. What came from an index stays
-/// as the index had it: its order gave the records their numbers.
+/// as the index had it: its order gave the records their numbers. Of a file that is not what it was, a whole sidecar knows more.
 pub(crate) fn reparse(layout: &Layout, file: &CollectionFile) -> Result<bool> {
     if file.kind == CDXJ || !file.location(layout).is_file() {
+        return Ok(false);
+    }
+    if !file.is_unchanged(layout) && sidecar_fault(layout, file)?.is_none() {
         return Ok(false);
     }
     let mut adding = Adding::begin(layout, file.clone())?;
     adding.describe_all(&mut |_| ())?;
     adding.finish()?;
     Ok(true)
+}
+
+/// Why the sidecar of a file of a collection cannot be read to its end, if it cannot.
+pub(crate) fn sidecar_fault(layout: &Layout, file: &CollectionFile) -> Result<Option<Error>> {
+    let path = layout.collection_sidecar(file.number);
+    let Some(mut reader) = SidecarReader::open(&path, file.name())? else {
+        return Ok(Some(Error::damaged(&path, 0, "is missing or belongs to another file", REBUILD)));
+    };
+    while reader.next_placed(|_| ())? {}
+    Ok(reader.torn())
 }

@@ -47,6 +47,17 @@ impl CollectionFile {
     pub fn location(&self, layout: &Layout) -> PathBuf {
         layout.root().join(&self.path)
     }
+
+    /// Whether it was copied into the archive.
+    pub fn is_copy(&self) -> bool {
+        self.path != self.from
+    }
+
+    /// Whether it is there and, as far as size and time tell, what it was when it was added.
+    pub fn is_unchanged(&self, layout: &Layout) -> bool {
+        let same = |now: Candidate| now.size == self.size && (self.is_copy() || now.modified_ms == self.modified_ms);
+        Candidate::look(&self.location(layout)).is_ok_and(same)
+    }
 }
 
 /// What is known of a file before it is added.

@@ -13,7 +13,7 @@ use crate::runs::{self, Bounds, Direction, LookedFor, Moment, Pair, Pairs, RunSe
 use crate::{Capture, Digest, Error, Hidden, Key, Position, Result};
 use fjall::{Database, OwnedWriteBatch};
 use std::path::Path;
-use std::sync::Arc;
+use std::sync::{Arc, RwLock};
 
 /// The keyspace of fresh digests in the store of the views.
 pub const KEYSPACE: &str = "digests";
@@ -51,6 +51,11 @@ impl Digests {
     /// Opens the view: fresh entries in `store`, runs in `folder`.
     pub fn open(store: &Database, folder: &Path, hidden: Arc<Hidden>, room: Room) -> Result<Digests> {
         Ok(Digests { set: RunSet::open(store, KEYSPACE, folder, room)?, hidden })
+    }
+
+    /// Entries are put into the store under this lock.
+    pub fn put_under(self, putting: Arc<RwLock<()>>) -> Digests {
+        Digests { set: self.set.put_under(putting), ..self }
     }
 
     /// Key and value to put into the keyspace [`KEYSPACE`]; `None` for a capture without body or digest.

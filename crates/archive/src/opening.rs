@@ -19,7 +19,7 @@ use crate::lock::Lock;
 use crate::memory::Shares;
 use crate::places::Places;
 use crate::queue::Lane;
-use crate::recover::{Recovered, covered, recover};
+use crate::recover::{Keeping, Recovered, covered, recover};
 use crate::replay::Replay;
 use crate::segment::Book;
 use crate::settings::{self, ARCHIVE_VERSION, ArchiveSettings};
@@ -60,7 +60,7 @@ impl Archive {
         let settings = settings_of(&layout, &options)?;
         let identity = Arc::new(identity_of(&layout, &options)?);
         let shares = Shares::of(options.cache_bytes);
-        let views = Arc::new(Views::open(&layout.views(), options.views, &shares)?);
+        let views = Arc::new(Views::open(&layout.views(), identity.writer(), options.views, &shares)?);
         let mut findings = Vec::new();
         let mut replay = Replay::new(&views);
         let writer = (!options.read_only).then(|| identity.writer());
@@ -237,12 +237,28 @@ impl Segments {
         let Found { half, name, path, length } = file;
         let mark = views.mark(name.id)?;
         let mut segment = Segment { name, half, path, state: State::Sealed };
-        if mark.is_some_and(|mark| mark.sealed && mark.generation == name.generation && mark.bytes == length) {
+        let sealed_bytes = mark.filter(|mark| mark.sealed && mark.generation == name.generation).map(|mark| mark.bytes);
+        if sealed_bytes == Some(length) {
             self.catalog.set(segment);
             return Ok(());
         }
-        let recovered = recover(&segment.path, name)?;
+        let keeping = match sealed_bytes {
+            _ if self.copies && !ours(name) => Keeping::Copied,
+            Some(_) => Keeping::Sealed,
+            None => Keeping::Kept,
+        };
+        let recovered = recover(&segment.path, name, keeping)?;
         let covered = recovered.covered;
+        let sealed_bytes = if covered.closed { Some(covered.bytes) } else { sealed_bytes };
+        if let Some(sealed_bytes) = sealed_bytes.filter(|bytes| *bytes != length && keeping != Keeping::Copied) {
+            findings.push(unlike_seal(&segment.path, sealed_bytes, length));
+            if covered.closed {
+                findings
+                    .extend(replay.sidecar(&segment.path, &sidecar_of(&segment.path), name, covered, mark)?.unlisted);
+            }
+            self.catalog.set(segment);
+            return Ok(());
+        }
         findings.extend(loss(&segment.path, &recovered));
         if ours(name) && !covered.closed {
             segment.state = State::Unclosed;
@@ -266,7 +282,7 @@ impl Segments {
         if !covered.closed {
             segment.state = State::Unclosed;
         }
-        findings.extend(replay.sidecar(&segment.path, &sidecar_of(&segment.path), name, covered, mark)?);
+        findings.extend(replay.sidecar(&segment.path, &sidecar_of(&segment.path), name, covered, mark)?.unlisted);
         self.catalog.set(segment);
         Ok(())
     }
@@ -289,12 +305,29 @@ impl Segments {
     }
 }
 
-/// What recovery had to give up.
-fn loss(path: &Path, recovered: &Recovered) -> Option<Finding> {
-    let lost = recovered.lost?;
-    let (had, has) = (lost.records, recovered.covered.records);
-    let what = format!("the sidecar named {had} records up to byte {}, the segment has {has}", lost.bytes);
-    Some(Finding::wrong(path, Some(recovered.covered.bytes), "records-lost", what))
+/// What recovery had to give up, and what it passed over.
+fn loss(path: &Path, recovered: &Recovered) -> Vec<Finding> {
+    let mut findings = Vec::new();
+    if let Some(lost) = recovered.lost {
+        let (had, has) = (lost.records, recovered.covered.records);
+        let what = format!("the sidecar named {had} records up to byte {}, the segment has {has}", lost.bytes);
+        findings.push(Finding::wrong(path, Some(recovered.covered.bytes), "records-lost", what));
+    }
+    if let Some(passed) = recovered.damage {
+        let what = format!("{} bytes are no whole record; the records behind them are kept", passed.bytes);
+        findings.push(Finding::wrong(path, Some(passed.offset), "damaged-record", what));
+    }
+    findings
+}
+
+/// The finding for a sealed segment of another length. Its captures stay listed: who asks for one that is not there is told so.
+fn unlike_seal(path: &Path, sealed_bytes: u64, length: u64) -> Finding {
+    let (at, rule, what) = match length < sealed_bytes {
+        true => (length, "records-lost", "what stood behind is lost"),
+        false => (sealed_bytes, "torn-tail", "what stands behind is ignored"),
+    };
+    let what = format!("was sealed with {sealed_bytes} bytes, has {length}; {what}, and the file is left as it is");
+    Finding::wrong(path, Some(at), rule, what)
 }
 
 /// The finding for a generation that another one replaces.
@@ -305,8 +338,8 @@ pub(crate) fn replaced_finding(file: &Found) -> Finding {
 fn is_sealed(file: &Found) -> Result<bool> {
     let known = covered(&sidecar_of(&file.path), file.name)?;
     Ok(match known {
-        Some(known) if known.bytes == file.length => known.closed,
-        _ => recover(&file.path, file.name)?.covered.closed,
+        Some(known) if known.bytes == file.length || known.closed => known.closed && known.bytes == file.length,
+        _ => recover(&file.path, file.name, Keeping::Kept)?.covered.closed,
     })
 }
 
@@ -327,9 +360,11 @@ fn reparse_sidecar(found: &Found) -> Result<()> {
     if had.is_some() {
         std::fs::rename(&sidecar, &old).map_err(|error| Error::io("cannot rename", &sidecar, error))?;
     }
-    let again = recover(&found.path, found.name)?;
+    let again = recover(&found.path, found.name, Keeping::Kept)?.covered;
     if let Some(had) = had {
-        let (from, to) = match again.covered.records < had.records && had.bytes <= found.length {
+        let less = again.records < had.records && had.bytes <= found.length;
+        let unlike_seal = had.closed && (again.records, again.bytes) != (had.records, had.bytes);
+        let (from, to) = match less || unlike_seal {
             true => (&old, Some(&sidecar)),
             false => (&old, None),
         };

@@ -116,6 +116,18 @@ impl Removal {
             writer: signed.writer,
         })
     }
+
+    /// The records that it hides, standing in a segment of `stands_in`, in the archive of `own`. In a segment nobody speaks but
+    /// its writer, and in a file from elsewhere nobody does. Files from elsewhere are numbered by each archive for itself, so
+    /// their positions count only in what this archive said.
+    pub fn hides(self, stands_in: WriterKey, own: WriterKey) -> Vec<Position> {
+        let Removal { mut positions, writer, .. } = self;
+        if writer != stands_in || stands_in == WriterKey::FOREIGN {
+            return Vec::new();
+        }
+        positions.retain(|position| position.writer != WriterKey::FOREIGN || writer == own);
+        positions
+    }
 }
 
 /// The record id of the removal with this block.
@@ -170,6 +182,22 @@ mod tests {
         let at = forged.windows(2).position(|window| window == b":2").unwrap();
         forged[at + 1] = b'3';
         assert_eq!(Removal::parse(&forged), Err("the signature does not hold".into()));
+    }
+
+    #[test]
+    fn a_removal_hides_only_where_its_signer_writes() {
+        let identity = Identity::from_secret([5; 32]);
+        let (signer, other) = (identity.writer(), WriterKey(7));
+        let positions = [other, WriterKey::FOREIGN, signer].map(|writer| Position { writer, segment: 1, record: 2 });
+        let hides = |stands_in, own| {
+            let encoded = encode(&"positions", "asked", &positions, &identity, 0).unwrap();
+            let Note::Removal(block) = &encoded.note else { panic!("{:?}", encoded.note) };
+            Removal::parse(block).unwrap().hides(stands_in, own)
+        };
+        assert_eq!(hides(signer, signer), positions);
+        assert_eq!(hides(signer, other), [positions[0], positions[2]], "merged into an archive of somebody else");
+        assert_eq!(hides(other, signer), []);
+        assert_eq!(hides(WriterKey::FOREIGN, signer), []);
     }
 
     #[test]

@@ -13,7 +13,6 @@ use crate::finding::Finding;
 use crate::layout::SegmentId;
 use crate::limits::{REASON_BYTES_MAX, REMOVAL_POSITIONS_MAX, URL_BYTES_MAX};
 use crate::remove::{self, Matcher, Selector};
-use crate::sidecar::{Note, SidecarReader};
 
 /// What a removal came to.
 #[derive(Debug, Default)]
@@ -85,13 +84,13 @@ impl Archive {
         let matcher = Matcher::new(selector);
         let mut found: BTreeMap<u32, Vec<Position>> = BTreeMap::new();
         for id in self.segments_with(selector, &matcher)? {
-            let (_, sidecar, name) = self.shared.file(id)?;
-            let fetches = self.fetches(&sidecar, name, &matcher)?;
-            each_capture(&sidecar, name, &mut |capture| {
+            let fetches = self.fetches(id, &matcher)?;
+            self.each_in_file(id, |capture| {
                 let meant = matcher.matches(capture) || fetches.contains(&(capture.key.clone(), capture.time_ms));
                 if meant && !self.views().is_hidden(capture.position) {
                     found.entry(capture.key.site_hash()).or_default().push(capture.position);
                 }
+                Ok::<(), Error>(())
             })?;
         }
         Ok(found)
@@ -104,11 +103,7 @@ impl Archive {
         let mut ids = BTreeSet::new();
         let matching = match (selector, matcher) {
             (Selector::Url(url), _) => Match::Exact(Key::of(url)),
-            (_, Matcher::Scan(scan)) => {
-                // Without a site of its own the range lies in many, and everything is looked at.
-                let (first, last) = scan.site_hash.map_or((0, u32::MAX), |hash| (hash, hash));
-                Match::Range(scan.keys(first).0, scan.keys(last).1)
-            }
+            (_, Matcher::Scan(scan)) => Match::of(scan),
             _ => {
                 captures.each(&Match::All, |row| {
                     if matcher.matches(&row.capture()) {
@@ -126,36 +121,16 @@ impl Archive {
     }
 
     /// URL and time of the fetches that brought a payload that is meant, so that what was asked and noted goes with it.
-    fn fetches(
-        &self,
-        sidecar: &std::path::Path,
-        name: crate::layout::SegmentName,
-        matcher: &Matcher,
-    ) -> Result<HashSet<(Key, i64)>> {
+    fn fetches(&self, id: SegmentId, matcher: &Matcher) -> Result<HashSet<(Key, i64)>> {
         let mut fetches = HashSet::new();
         if matches!(matcher, Matcher::Digest(_)) {
-            each_capture(sidecar, name, &mut |capture| {
+            self.each_in_file(id, |capture| {
                 if matcher.matches(capture) {
                     fetches.insert((capture.key.clone(), capture.time_ms));
                 }
+                Ok::<(), Error>(())
             })?;
         }
         Ok(fetches)
     }
-}
-
-fn each_capture(
-    sidecar: &std::path::Path,
-    name: crate::layout::SegmentName,
-    look: &mut dyn FnMut(&Capture),
-) -> Result<()> {
-    let Some(mut reader) = SidecarReader::open(sidecar, name)? else { return Ok(()) };
-    while let Some(entries) = reader.next_frame()? {
-        for entry in &entries {
-            if let Note::Capture(capture) = &entry.note {
-                look(capture);
-            }
-        }
-    }
-    Ok(())
 }

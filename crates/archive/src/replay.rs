@@ -11,6 +11,15 @@ use crate::recover::Covered;
 use crate::sidecar::{HEADER_BYTES, SidecarReader};
 use crate::views::{Batch, Mark, Views};
 
+/// What came of a sidecar.
+#[derive(Debug)]
+pub struct Replayed {
+    /// Captures that cannot be listed, if there are any.
+    pub unlisted: Option<Finding>,
+    /// Why it could not be read to its end.
+    pub torn: Option<Error>,
+}
+
 /// Replays sidecars one after another in large batches, each with the marks of what it holds.
 pub struct Replay<'v> {
     views: &'v Views,
@@ -23,7 +32,8 @@ impl<'v> Replay<'v> {
         Replay { views, batch: views.bulk() }
     }
 
-    /// Replays the sidecar of one file from where its mark is. A finding says how many captures cannot be listed.
+    /// Replays the sidecar of one file from where its mark is. A finding says how many captures cannot be listed. A sidecar that
+    /// stops to verify before its end is not marked as seen to its end, and `Replayed` says why.
     pub fn sidecar(
         &mut self,
         file: &Path,
@@ -31,7 +41,7 @@ impl<'v> Replay<'v> {
         name: SegmentName,
         covered: Covered,
         mark: Option<Mark>,
-    ) -> Result<Option<Finding>> {
+    ) -> Result<Replayed> {
         let known = mark.filter(|mark| {
             mark.generation == name.generation
                 && mark.bytes <= covered.bytes
@@ -57,22 +67,30 @@ impl<'v> Replay<'v> {
                 let sidecar_bytes = reader.valid_length();
                 self.batch
                     .mark(name.id, Mark { generation: name.generation, records, bytes, sidecar_bytes, sealed: false });
-                self.switch(self.views.bulk())?;
+                let seen_before = mark.is_some();
+                self.switch(if seen_before { self.views.batch() } else { self.views.bulk() })?;
             }
         }
+        let torn = reader.torn();
         if covered.closed {
             let sync = File::open(sidecar).and_then(|file| file.sync_data());
             sync.map_err(|error| Error::io("cannot sync", sidecar, error))?;
         }
         let sidecar_bytes = reader.valid_length();
-        let mark_now = Mark { generation: name.generation, records, bytes, sidecar_bytes, sealed: covered.closed };
+        let mark_now = Mark {
+            generation: name.generation,
+            records,
+            bytes,
+            sidecar_bytes,
+            sealed: covered.closed && torn.is_none(),
+        };
         self.batch.mark(name.id, mark_now);
         if mark.is_some() {
             self.switch(self.views.bulk())?;
         }
         let what =
             || format!("{unlisted} captures have a URL that is too long to be found by; they are read by position");
-        Ok((unlisted > 0).then(|| Finding::mended(file, None, "unlisted", what())))
+        Ok(Replayed { unlisted: (unlisted > 0).then(|| Finding::mended(file, None, "unlisted", what())), torn })
     }
 
     /// Commits what is replayed so far and goes on with `next`.

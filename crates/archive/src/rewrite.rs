@@ -32,6 +32,7 @@ use crate::closing::Closing;
 use crate::error::{Error, Result};
 use crate::follow::SegmentCommit;
 use crate::identity::Identity;
+use crate::keeper::hash;
 use crate::layout::{SegmentName, part_of, sidecar_of};
 use crate::own;
 use crate::read::Stored;
@@ -70,23 +71,29 @@ pub enum Step {
 /// out: it is written anew. Blank records stay blank. With `again`, what is kept is compressed again.
 pub fn plan(entries: &[Entry], again: bool, mut removed: impl FnMut(&Entry) -> bool) -> Vec<Step> {
     let mut steps = Vec::new();
+    let mut end = 0;
     for (index, entry) in entries.iter().enumerate() {
+        if entry.offset > end {
+            // What is no whole record stays where it is: a scan of the file counts it too.
+            copy(&mut steps, end, entry.offset);
+        }
+        end = entry.end();
         // Record 0 says what the file is; nothing of the web is in it.
         let blank = entry.record > 0 && entry.note != Note::Blank && removed(entry);
         match entry.note {
             Note::Closing => {}
             _ if blank => steps.push(Step::Blank(index)),
             _ if again => steps.push(Step::Again(index)),
-            _ => copy(&mut steps, entry),
+            _ => copy(&mut steps, entry.offset, entry.end()),
         }
     }
     steps
 }
 
-fn copy(steps: &mut Vec<Step>, entry: &Entry) {
+fn copy(steps: &mut Vec<Step>, from: u64, to: u64) {
     match steps.last_mut() {
-        Some(Step::Copy { to, .. }) if *to == entry.offset => *to = entry.end(),
-        _ => steps.push(Step::Copy { from: entry.offset, to: entry.end() }),
+        Some(Step::Copy { to: end, .. }) if *end == from => *end = to,
+        _ => steps.push(Step::Copy { from, to }),
     }
 }
 
@@ -138,6 +145,7 @@ pub fn rewrite(
     let entries = sealed_entries(segment)?;
     let steps = plan(&entries, level.is_some(), |entry| removals.contains_key(&entry.record));
     let replaces = closing_of(segment, &entries)?.blake3;
+    verify(segment, &entries, replaces)?;
     let name = SegmentName { generation: segment.name.generation + 1, ..segment.name };
     let path = segment.path.with_file_name(name.to_string());
     let part = part_of(&path);
@@ -176,21 +184,22 @@ pub fn rewrite(
             }
         }
     }
+    // Damage that was passed over leaves gaps in the numbers.
+    let next = written.last().map_or(0, |entry| entry.record + 1);
     let mut ids: Vec<String> = removals.values().cloned().collect();
     ids.sort();
     ids.dedup();
     let closing = Closing {
         segment: name,
         half: segment.half,
-        records: written.len() as u32,
+        records: next,
         bytes: output.bytes,
         blake3: *output.hasher.finalize().as_bytes(),
         replaces: Some(replaces),
         removals: ids,
     };
     let member = closing.encode(identity, now_ms)?;
-    let place = (written.len() as u32, output.bytes, member.len() as u64);
-    written.push(Entry::place(name.id, place.0, place.1, place.2, Note::Closing));
+    written.push(Entry::place(name.id, next, output.bytes, member.len() as u64, Note::Closing));
     output.put(&member)?;
     output.finish()?;
 
@@ -204,6 +213,17 @@ pub fn rewrite(
     let sidecar_bytes = Some(writer.length());
     let commit = SegmentCommit { name, path, entries: written, sealed: true, sidecar_bytes };
     Ok(Rewritten { segment: segment_now, commit, old: segment.path.clone() })
+}
+
+/// Bytes are copied only as long as they are those that were sealed: the new seal must not vouch for others.
+fn verify(segment: &Segment, entries: &[Entry], sealed: [u8; 32]) -> Result<()> {
+    let path = &segment.path;
+    let bytes = entries.last().map_or(0, |entry| entry.offset);
+    let found = File::open(path).and_then(|file| hash(&file, bytes));
+    if found.map_err(|error| Error::io("cannot read", path, error))? != sealed {
+        return Err(Error::damaged(path, 0, "the bytes are not those that were sealed", "`skep check` says more"));
+    }
+    Ok(())
 }
 
 /// Writes a record with the head and block it has, in a new member. One that is not whole is left to those who repair: the
@@ -358,6 +378,12 @@ mod tests {
                 Step::Blank(3),
                 Step::Copy { from: 40, to: 50 }
             ]
+        );
+        let gap = [entries[0].clone(), entries[2].clone(), entries[3].clone()];
+        assert_eq!(plan(&gap, false, |_| false), [Step::Copy { from: 0, to: 40 }]);
+        assert_eq!(
+            plan(&gap, false, |entry| entry.record == 2),
+            [Step::Copy { from: 0, to: 20 }, Step::Blank(1), Step::Copy { from: 30, to: 40 }]
         );
         assert_eq!(
             plan(&entries, true, |entry| entry.record == 2),

@@ -13,7 +13,7 @@ use crate::captures::Match;
 use crate::error::{Error, Result};
 use crate::layout::SegmentId;
 use crate::limits::FETCH_MS_MAX;
-use crate::sidecar::{Note, SidecarReader};
+use crate::sidecar::{Note, REBUILD, SidecarReader};
 use crate::views::is_listed;
 
 /// What is meant. Nothing said means everything.
@@ -52,10 +52,7 @@ impl Selection {
 
     /// The keys that are meant.
     pub fn matching(&self) -> Match {
-        let Some(scan) = &self.scan else { return Match::All };
-        // Without a site of its own the range lies in many, and everything is looked at.
-        let (first, last) = scan.site_hash.map_or((0, u32::MAX), |hash| (hash, hash));
-        Match::Range(scan.keys(first).0, scan.keys(last).1)
+        self.scan.as_ref().map_or(Match::All, Match::of)
     }
 }
 
@@ -114,14 +111,17 @@ impl Archive {
         })
     }
 
-    /// Every record about a URL in a segment or file, as its sidecar has it.
-    fn each_in_file<E: From<Error>>(
+    /// Every record about a URL in a segment or file, as its sidecar has it. A sidecar that does not name all it should is an error:
+    /// what is not shown would be left out in silence.
+    pub(crate) fn each_in_file<E: From<Error>>(
         &self,
         id: SegmentId,
         mut look: impl FnMut(&Capture) -> std::result::Result<(), E>,
     ) -> std::result::Result<(), E> {
         let (_, sidecar, name) = self.shared.file(id)?;
-        let Some(mut reader) = SidecarReader::open(&sidecar, name)? else { return Ok(()) };
+        let mark = self.views().mark(id)?.filter(|mark| mark.generation == name.generation);
+        let missing = || Error::damaged(&sidecar, 0, "is missing or belongs to another file", REBUILD);
+        let mut reader = SidecarReader::open(&sidecar, name)?.ok_or_else(missing)?;
         while let Some(entries) = reader.next_frame()? {
             for entry in &entries {
                 if let Note::Capture(capture) = &entry.note {
@@ -129,6 +129,14 @@ impl Archive {
                 }
             }
         }
-        Ok(())
+        let short = || Error::damaged(&sidecar, reader.valid_length(), "names less than it did", REBUILD);
+        match reader.torn() {
+            // A segment may grow while it is looked at, a file from elsewhere does not.
+            Some(torn) if id.writer == WriterKey::FOREIGN => Err(torn.into()),
+            torn if mark.is_some_and(|mark| reader.valid_length() < mark.sidecar_bytes) => {
+                Err(torn.unwrap_or_else(short).into())
+            }
+            _ => Ok(()),
+        }
     }
 }

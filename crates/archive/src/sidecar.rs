@@ -39,7 +39,8 @@ pub const HEADER_BYTES: u64 = 32;
 const FRAME_HEAD_BYTES: usize = 8;
 /// Its end.
 const FRAME_CHECK_BYTES: usize = 8;
-const REBUILD: &str = "`skep rebuild --reparse` writes the sidecars again";
+/// What to type when a sidecar is damaged.
+pub(crate) const REBUILD: &str = "`skep rebuild --reparse` writes the sidecars again";
 
 /// What is known of a record without reading it.
 #[derive(Debug, Clone, PartialEq, Eq)]

@@ -14,7 +14,7 @@ use std::sync::{Arc, Mutex, PoisonError, RwLock};
 
 use fjall::{Database, Keyspace, Readable as _};
 
-use crate::capture::{Capture, CaptureKind, Position};
+use crate::capture::{Capture, CaptureKind, Position, WriterKey};
 use crate::captures::{self, Captures};
 use crate::digests::{self, Digests};
 use crate::error::{Error, Result};
@@ -103,6 +103,8 @@ impl Mark {
 /// The store of all views.
 pub struct Views {
     folder: PathBuf,
+    /// Whose archive it is.
+    own: WriterKey,
     store: Database,
     applied: Keyspace,
     named: Mutex<HashMap<String, Keyspace>>,
@@ -111,7 +113,7 @@ pub struct Views {
     commits: AtomicU64,
     /// Written to while a batch is put in: the store counts it as visible as soon as its workers have moved something else, however
     /// little of it is there.
-    visible: RwLock<()>,
+    visible: Arc<RwLock<()>>,
     /// Captures by URL and time.
     pub captures: Captures,
     /// Payloads by digest.
@@ -120,20 +122,24 @@ pub struct Views {
 
 impl Views {
     /// Opens the store in `folder`, making it if need be. Views keep their shares of memory.
-    pub fn open(folder: &Path, registered: Vec<Box<dyn View>>, shares: &Shares) -> Result<Views> {
+    pub fn open(folder: &Path, own: WriterKey, registered: Vec<Box<dyn View>>, shares: &Shares) -> Result<Views> {
         let making = begin_making(folder)?;
         let store = Database::builder(folder.join("store")).worker_threads(2).cache_size(shares.store_bytes).open()?;
         let hidden = Arc::new(Hidden::default());
+        let visible = Arc::<RwLock<()>>::default();
         let views = Views {
             folder: folder.to_path_buf(),
+            own,
             applied: store.keyspace("applied", small_table)?,
             named: Mutex::new(HashMap::new()),
             hidden: hidden.clone(),
             registered,
             commits: AtomicU64::new(0),
-            visible: RwLock::new(()),
-            captures: Captures::open(&store, &folder.join(captures::KEYSPACE), hidden.clone(), shares.captures)?,
-            digests: Digests::open(&store, &folder.join(digests::KEYSPACE), hidden.clone(), shares.digests)?,
+            captures: Captures::open(&store, &folder.join(captures::KEYSPACE), hidden.clone(), shares.captures)?
+                .put_under(visible.clone()),
+            digests: Digests::open(&store, &folder.join(digests::KEYSPACE), hidden.clone(), shares.digests)?
+                .put_under(visible.clone()),
+            visible,
             store,
         };
         for item in views.keyspace(HIDDEN)?.iter() {
@@ -305,7 +311,7 @@ impl Batch<'_> {
                 Err(Error::Refused { .. }) => taken = false,
                 Err(error) => return Err(error),
             },
-            Note::Removal(block) => self.hide(block)?,
+            Note::Removal(block) => self.hide(block, id.writer)?,
             Note::Blank => {
                 let mut value = self.get(HIDDEN, &position_key(position))?.unwrap_or(vec![1, 1]);
                 value[1] = 1;
@@ -338,11 +344,12 @@ impl Batch<'_> {
         self.entries
     }
 
-    /// Hides what a removal names. One whose signature does not hold hides nothing; `check` reports it.
-    fn hide(&mut self, block: &[u8]) -> Result<()> {
+    /// Hides what a removal may hide that stands in a segment of this writer. One whose signature does not hold hides nothing;
+    /// `check` reports it.
+    fn hide(&mut self, block: &[u8], stands_in: WriterKey) -> Result<()> {
         let Ok(removal) = Removal::parse(block) else { return Ok(()) };
         let id = remove::record_id(block);
-        for position in removal.positions {
+        for position in removal.hides(stands_in, self.views.own) {
             let key = position_key(position);
             // A record that is blank already stays so, in whatever order removal and rewriting are met.
             let blank = self.get(HIDDEN, &key)?.and_then(|value| value.get(1).copied()).unwrap_or(0);
@@ -424,7 +431,7 @@ fn position_key(position: Position) -> Vec<u8> {
 
 fn position_of(key: &[u8]) -> Option<Position> {
     let part = |at: usize| key.get(at..at + 4)?.try_into().map(u32::from_be_bytes).ok();
-    Some(Position { writer: crate::WriterKey(part(0)?), segment: part(4)?, record: part(8)? })
+    Some(Position { writer: WriterKey(part(0)?), segment: part(4)?, record: part(8)? })
 }
 
 impl From<Position> for SegmentId {
@@ -447,7 +454,7 @@ mod tests {
         let mark = Mark { generation: 1, records: 2, bytes: 1 << 40, sidecar_bytes: 4, sealed: true };
         assert_eq!(Mark::decode(&mark.encode()), Some(mark));
         assert_eq!((Mark::decode(&[]), Mark::decode(&[2; 26])), (None, None));
-        let position = Position { writer: crate::WriterKey(0xffff_fffe), segment: 1, record: u32::MAX };
+        let position = Position { writer: WriterKey(0xffff_fffe), segment: 1, record: u32::MAX };
         assert_eq!(position_of(&position_key(position)), Some(position));
         assert_eq!(position_of(&[1; 11]), None);
     }

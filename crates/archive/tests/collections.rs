@@ -292,3 +292,124 @@ fn a_prefix_wider_than_a_site_removes_from_all_its_sites() {
     assert_eq!(left(), ["http://co.uk.example/"].map(String::from).into());
     assert_eq!(check(&archive), []);
 }
+
+#[test]
+fn a_removal_hides_only_where_its_writer_may_speak() {
+    let (dir, elsewhere, file) =
+        (tempfile::tempdir().unwrap(), tempfile::tempdir().unwrap(), tempfile::tempdir().unwrap());
+    let archive = open(dir.path(), 1);
+    let ours = append(&archive, "http://a.example/", START_MS, "ours").positions[1];
+    let path = file.path().join("a.warc.gz");
+    foreign(&path, &["http://a.example/b"]);
+    add(&archive, &path, false);
+    archive.seal().unwrap();
+    let all = captures(&archive);
+    assert_eq!(all.len(), 2);
+
+    // Somebody else signs a removal of everything here.
+    let other = open(elsewhere.path(), 2);
+    other.remove_captures(&all, "because I can").unwrap();
+    other.close().unwrap();
+    let theirs = tree(&elsewhere.path().join("segments"));
+    let (name, bytes) = theirs.iter().find(|(name, _)| name.ends_with(".warc.gz")).unwrap();
+    let evil = file.path().join("evil.warc.gz");
+    std::fs::write(&evil, bytes).unwrap();
+    assert!(matches!(add(&archive, &evil, true), Added::New { .. }));
+    assert_eq!(captures(&archive), all);
+    archive.close().unwrap();
+    let archive = open(dir.path(), 1);
+    assert_eq!((archive.finish_opening(), captures(&archive)), (vec![], all.clone()));
+    assert!(block(&archive, ours).ends_with("ours"));
+    archive.close().unwrap();
+
+    // The same under the name of a segment of ours, or of a third writer.
+    let renamed = name
+        .rsplit_once('/')
+        .map_or(name.as_str(), |(_, name)| name)
+        .replace(&name[name.len() - 23..name.len() - 15], "0000abcd");
+    let folder = dir.path().join("segments").join(name).parent().unwrap().to_path_buf();
+    std::fs::create_dir_all(&folder).unwrap();
+    std::fs::write(folder.join(&renamed), bytes).unwrap();
+    let archive = open(dir.path(), 1);
+    assert_eq!(captures(&archive), all);
+    assert!(check(&archive).iter().any(|finding| finding.rule == "removal"), "{:?}", check(&archive));
+    archive.close().unwrap();
+    std::fs::remove_file(folder.join(&renamed)).unwrap();
+    std::fs::remove_file(folder.join(renamed.replace(".warc.gz", ".idx"))).unwrap();
+
+    // In a segment of its own it counts, but not for what only this archive has numbered.
+    std::fs::write(folder.join(name.rsplit_once('/').unwrap().1), bytes).unwrap();
+    let archive = open(dir.path(), 1);
+    archive.finish_opening();
+    assert_eq!(captures(&archive), [all[1].clone()]);
+    assert_eq!(all[1].position.writer, WriterKey::FOREIGN);
+}
+
+fn flip(path: &Path, at: usize) {
+    let mut bytes = std::fs::read(path).unwrap();
+    bytes[at] ^= 1;
+    std::fs::write(path, bytes).unwrap();
+}
+
+#[test]
+fn a_damaged_sidecar_is_written_again_or_told_and_never_passed_over() {
+    let (dir, elsewhere) = (tempfile::tempdir().unwrap(), tempfile::tempdir().unwrap());
+    let archive = open(dir.path(), 1);
+    let (read, indexed) = (elsewhere.path().join("a.warc.gz"), elsewhere.path().join("b.warc.gz"));
+    foreign(&read, &["http://a.example/", "http://b.example/"]);
+    foreign(&indexed, &["http://c.example/"]);
+    add(&archive, &read, false);
+    let mut additions = archive.additions().unwrap();
+    let Addition::New(mut adding) = additions.begin(&indexed, "c", "cdxj", false).unwrap() else { panic!() };
+    let mut capture = captures(&archive)[0].clone();
+    (capture.url, capture.key) = ("http://c.example/".into(), skep_archive::Key::of("http://c.example/"));
+    adding.push(0, 0, 100, Note::Capture(Box::new(capture))).unwrap();
+    additions.end(adding).unwrap();
+    additions.commit().unwrap();
+    drop(additions);
+    let all = captures(&archive);
+    assert_eq!((all.len(), check(&archive)), (3, vec![]));
+
+    let [of_read, of_indexed] = [1, 2].map(|number| dir.path().join(format!("collections/{number}.idx")));
+    let whole = std::fs::read(&of_indexed).unwrap();
+    for sidecar in [&of_read, &of_indexed] {
+        flip(sidecar, 60);
+        let found = check(&archive);
+        assert_eq!(found.iter().map(|f| (&f.path, f.rule)).collect::<Vec<_>>(), [(sidecar, "sidecar")]);
+        flip(sidecar, 60);
+    }
+    flip(&of_indexed, 60);
+    let removed = archive.remove(&Selector::Url("http://c.example/".into()), "asked");
+    assert!(matches!(removed, Err(Error::Damaged { .. })), "{removed:?}");
+    archive.close().unwrap();
+
+    flip(&of_read, 60);
+    for reparse in [false, true] {
+        let archive = Archive::rebuild(dir.path(), options(1), reparse).unwrap();
+        let rules: Vec<_> = archive.opened().iter().map(|f| (f.rule, f.mended)).collect();
+        let told: &[_] = if reparse {
+            &[("collection-damaged", false)]
+        } else {
+            &[("sidecar", true), ("collection-damaged", false)]
+        };
+        assert_eq!(rules, told);
+        assert_eq!(captures(&archive), all[..2]);
+        assert_eq!(check(&archive).iter().map(|f| (&f.path, f.rule)).collect::<Vec<_>>(), [(&of_indexed, "sidecar")]);
+        archive.close().unwrap();
+        // Said as long as it is so.
+        assert_eq!(open(dir.path(), 1).opened().len(), 1);
+    }
+    std::fs::write(&of_indexed, &whole[..32]).unwrap();
+    let archive = open(dir.path(), 1);
+    assert_eq!(captures(&archive), all[..2]);
+    drop(archive);
+    std::fs::write(&of_indexed, &whole).unwrap();
+    let archive = Archive::rebuild(dir.path(), options(1), true).unwrap();
+    assert_eq!((captures(&archive), check(&archive)), (all, vec![]));
+    drop(archive);
+    // Cut at the end of a frame, it is whole and says less.
+    std::fs::write(&of_indexed, &whole[..32]).unwrap();
+    let archive = open(dir.path(), 1);
+    assert_eq!(check(&archive).iter().map(|f| (&f.path, f.rule)).collect::<Vec<_>>(), [(&of_indexed, "sidecar")]);
+    assert!(archive.remove(&Selector::Url("http://c.example/".into()), "asked").is_err());
+}

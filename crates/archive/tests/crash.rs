@@ -5,7 +5,7 @@ mod support;
 use std::path::{Path, PathBuf};
 
 use skep_archive::sidecar::SidecarReader;
-use skep_archive::{Archive, Error, OpenOptions, Selector, State};
+use skep_archive::{Archive, Error, OpenOptions, Position, Selector, State};
 use support::*;
 
 fn find(dir: &Path, ending: &str) -> PathBuf {
@@ -329,4 +329,142 @@ fn a_block_that_is_not_what_its_digest_says_is_found() {
     let found: Vec<_> = check(&archive).into_iter().map(|f| (f.rule, f.path, f.offset)).collect();
     let wanted = |rule| (rule, place.path.clone(), Some(place.offset));
     assert_eq!(found, [wanted("digest-block"), wanted("digest-payload")]);
+}
+
+fn rules(archive: &Archive) -> Vec<(&'static str, bool)> {
+    archive.opened().iter().map(|finding| (finding.rule, finding.mended)).collect()
+}
+
+fn is_read(archive: &Archive, position: Position) -> bool {
+    archive.read(position).and_then(|mut stored| stored.record().map(drop)).is_ok()
+}
+
+#[test]
+fn a_sealed_segment_that_lost_its_end_is_left_as_it_is_and_said_to_be() {
+    let dir = tempfile::tempdir().unwrap();
+    let archive = open(dir.path(), 1);
+    let positions: Vec<_> = (1..=3)
+        .flat_map(|number| append(&archive, &format!("http://a.example/{number}"), START_MS, "x").positions)
+        .collect();
+    archive.settle().unwrap();
+    let last = archive.place(positions[7]).unwrap();
+    let before = captures(&archive);
+    archive.close().unwrap();
+    let whole = std::fs::read(find(dir.path(), ".warc.gz")).unwrap();
+    let lengths = [whole.len() - 1, last.offset as usize, last.offset as usize - 1, 0];
+    // Of what knew how long it was: everything is there, the views are gone, the sidecar is gone.
+    for (kept, gone) in lengths.iter().flat_map(|kept| [(*kept, ""), (*kept, "views"), (*kept, ".idx")]) {
+        let case = tempfile::tempdir().unwrap();
+        copy(dir.path(), case.path(), &["segments", "settings", "views"]);
+        let segment = find(case.path(), ".warc.gz");
+        std::fs::write(&segment, &whole[..kept]).unwrap();
+        match gone {
+            "views" => std::fs::remove_dir_all(case.path().join("views")).unwrap(),
+            ".idx" => std::fs::remove_file(find(case.path(), ".idx")).unwrap(),
+            _ => {}
+        }
+        let what = format!("{kept} of {} bytes, without {gone:?}", whole.len());
+        for time in ["first", "second"] {
+            let archive = open(case.path(), 1);
+            assert_eq!(rules(&archive), [("records-lost", false)], "{what}, {time}");
+            assert_eq!(archive.finish_opening(), [], "{what}");
+            assert_eq!(captures(&archive), before, "{what}");
+            if gone != ".idx" {
+                assert_eq!(is_read(&archive, positions[7]), kept > last.offset as usize, "{what}");
+            }
+            assert!(check(&archive).iter().any(|f| !f.mended && f.rule != "stray"), "{what}, {time}");
+            let more = append(&archive, "http://a.example/4", START_MS, "four").positions[0];
+            assert!(more.segment > 1, "{what}");
+            archive.remove(&Selector::Url("http://a.example/4".into()), "asked").unwrap();
+            archive.close().unwrap();
+            assert_eq!(std::fs::read(&segment).unwrap(), whole[..kept], "{what}, {time}");
+        }
+        if gone != ".idx" {
+            let archive = Archive::rebuild(case.path(), options(1), true).unwrap();
+            assert_eq!(
+                (rules(&archive), captures(&archive)),
+                (vec![("records-lost", false)], before.clone()),
+                "{what}"
+            );
+        }
+        // Put back whole, it is as it was.
+        std::fs::write(&segment, &whole).unwrap();
+        let archive = Archive::rebuild(case.path(), options(1), false).unwrap();
+        assert_eq!((rules(&archive), check(&archive), captures(&archive)), (vec![], vec![], before.clone()), "{what}");
+    }
+}
+
+#[test]
+fn bytes_behind_a_seal_are_ignored_and_said_to_be() {
+    let dir = tempfile::tempdir().unwrap();
+    unclosed(dir.path());
+    let segment = find(dir.path(), "-000001.warc.gz");
+    let whole = std::fs::read(&segment).unwrap();
+    let longer = [whole.as_slice(), &whole[..]].concat();
+    std::fs::write(&segment, &longer).unwrap();
+    for _ in 0..2 {
+        let archive = open(dir.path(), 1);
+        assert_eq!((rules(&archive), captures(&archive).len()), (vec![("torn-tail", false)], 3));
+        assert!(!check(&archive).is_empty());
+        archive.close().unwrap();
+        assert_eq!(std::fs::read(&segment).unwrap(), longer);
+    }
+}
+
+#[test]
+fn whole_records_behind_a_damaged_one_keep_their_names_also_when_the_segment_is_rewritten() {
+    let dir = tempfile::tempdir().unwrap();
+    unclosed(dir.path());
+    let left = dir.path().join("left");
+    let (segment, sidecar) = (find(&left, ".warc.gz"), find(&left, ".idx"));
+    let name = segment.file_name().unwrap().to_str().unwrap().parse().unwrap();
+    let mut reader = SidecarReader::open(&sidecar, name).unwrap().unwrap();
+    let entries: Vec<_> = std::iter::from_fn(|| reader.next_frame().unwrap()).flatten().collect();
+    let mut bytes = std::fs::read(&segment).unwrap();
+    bytes[(entries[5].offset + entries[5].length / 2) as usize] ^= 0x10;
+    std::fs::write(&segment, &bytes).unwrap();
+    // A loss of power left the sidecar no whole frame.
+    std::fs::write(&sidecar, &std::fs::read(&sidecar).unwrap()[..40]).unwrap();
+
+    let archive = open(&left, 1);
+    assert_eq!(rules(&archive), [("damaged-record", false)]);
+    assert_eq!(archive.opened()[0].offset, Some(entries[5].offset));
+    assert_eq!(archive.finish_opening(), []);
+    let records = |archive: &Archive| captures(archive).iter().map(|c| c.position.record).collect::<Vec<_>>();
+    assert_eq!(records(&archive), [2, 8]);
+    let removed = archive.remove(&Selector::Url("http://a.example/1".into()), "asked").unwrap();
+    assert_eq!(removed.undone, []);
+    let is_damage = |archive: &Archive| {
+        let found = check(archive);
+        !found.is_empty() && found.iter().all(|f| !matches!(f.rule, "seal" | "sidecar"))
+    };
+    assert!(is_damage(&archive), "{:?}", check(&archive));
+    archive.close().unwrap();
+    for reparse in [false, true, false] {
+        let archive = Archive::rebuild(&left, options(1), reparse).unwrap();
+        assert_eq!(records(&archive), [8]);
+        assert!(is_damage(&archive), "{:?}", check(&archive));
+        archive.close().unwrap();
+    }
+    std::fs::remove_file(find(&left, "-000001.g1.idx")).unwrap();
+    assert_eq!(records(&Archive::rebuild(&left, options(1), false).unwrap()), [8]);
+}
+
+#[test]
+fn a_seal_never_vouches_for_bytes_that_changed_after_the_one_before_it() {
+    let dir = tempfile::tempdir().unwrap();
+    let archive = open(dir.path(), 1);
+    let kept = append(&archive, "http://a.example/keep", START_MS, "kept").positions[1];
+    append(&archive, "http://a.example/secret", START_MS, "secret");
+    archive.seal().unwrap();
+    archive.settle().unwrap();
+    let segment = find(dir.path(), ".warc.gz");
+    let place = archive.place(kept).unwrap();
+    let mut bytes = std::fs::read(&segment).unwrap();
+    bytes[(place.offset + place.length / 2) as usize] ^= 0x10;
+    std::fs::write(&segment, &bytes).unwrap();
+    let removed = archive.remove(&Selector::Url("http://a.example/secret".into()), "asked").unwrap();
+    assert_eq!(removed.undone.iter().map(|finding| finding.rule).collect::<Vec<_>>(), ["removal"]);
+    assert_eq!(captures(&archive).len(), 1);
+    assert_eq!(std::fs::read(&segment).unwrap(), bytes);
 }

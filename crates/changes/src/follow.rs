@@ -8,7 +8,7 @@ use std::sync::PoisonError;
 
 use skep_archive::layout::{SegmentName, sidecar_of};
 use skep_archive::sidecar::{HEADER_BYTES, SidecarReader};
-use skep_archive::{Archive, Batch, Capture, Key, Note, Position, Removal, Stored};
+use skep_archive::{Archive, Batch, Capture, Key, Note, Position, Removal, Stored, WriterKey};
 use skep_page::compare::Classes;
 use skep_url::Url;
 use xxhash_rust::xxh3::xxh3_64;
@@ -183,7 +183,7 @@ impl Following<'_> {
                             Position { writer: name.id.writer, segment: name.id.number, record: entry.record };
                         lines += self.checked(block, position, &mut hosts, &mut batch)?;
                     }
-                    Note::Removal(block) => self.removed(block, &mut batch)?,
+                    Note::Removal(block) => self.removed(block, name.id.writer, &mut batch)?,
                     _ => {}
                 }
             }
@@ -257,16 +257,17 @@ impl Following<'_> {
     }
 
     /// What comes after a removed capture is judged by what came before it; what retention took came before what it left.
-    fn removed(&mut self, block: &[u8], batch: &mut Batch<'_>) -> Result<()> {
+    fn removed(&mut self, block: &[u8], stands_in: WriterKey, batch: &mut Batch<'_>) -> Result<()> {
         let Ok(removal) = Removal::parse(block) else { return Ok(()) };
-        for position in removal.positions {
+        let thins = removal.reason == retain::REASON;
+        for position in removal.hides(stands_in, self.archive.writer()) {
             // The head of a removed record stays.
             let Ok(mut stored) = self.archive.place(position).and_then(|place| Stored::at(&place)) else { continue };
             let Ok(record) = stored.record() else { continue };
             let Some(url) = record.head().target_uri().and_then(|uri| std::str::from_utf8(uri).ok()) else { continue };
             let (key, time_ms) = (Key::of(url), record.head().date_ms());
             let row = key_of(&key, url);
-            if let Some(time_ms) = time_ms.filter(|_| removal.reason == retain::REASON)
+            if let Some(time_ms) = time_ms.filter(|_| thins)
                 && thinned(batch, &row)?.is_none_or(|earliest_ms| time_ms < earliest_ms)
             {
                 batch.put(THINNED, &row, &time_ms.to_be_bytes());

@@ -119,8 +119,9 @@ impl<'f> Follower<'f> {
                 self.capture(capture)
             }
             Note::Removal(block) => {
-                let positions = Removal::parse(block).map(|removal| removal.positions).unwrap_or_default();
-                self.gone(&positions.into_iter().collect())
+                let own = self.archive.writer();
+                let hides = |removal: Removal| removal.hides(id.writer, own);
+                self.gone(&Removal::parse(block).map(hides).unwrap_or_default().into_iter().collect())
             }
             Note::Blank => {
                 let position = Position { writer: id.writer, segment: id.number, record: entry.record };

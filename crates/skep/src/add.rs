@@ -10,7 +10,7 @@ use serde::{Deserialize, Serialize};
 use serde_json::json;
 use skep_archive::{Added, Adding, Addition, Additions, Archive, Note, cdxj};
 use std::collections::{HashMap, HashSet, VecDeque};
-use std::io::{BufRead, BufReader};
+use std::io::BufReader;
 use std::path::{Path, PathBuf};
 
 /// Index ARC, WARC, WACZ or CDXJ files into the archive
@@ -19,7 +19,7 @@ use std::path::{Path, PathBuf};
 Files stay where they are and are never changed; --copy puts copies into the archive. A folder stands for all archive files below it.
 A CDXJ index brings in the captures it lists, without reading the WARC files it names (they must be where the index is). Adding a file again
 does nothing. --text makes the archive keep an index of the texts of all its pages, from now on, for `skep search`. Exit code 3 if something
-was left out.
+was left out, or a file is damaged.
 Examples:
   skep add crawl.warc.gz
   skep add --collection elections-2019 /srv/crawls/2019/
@@ -191,7 +191,12 @@ fn add_one(additions: &mut Additions<'_>, path: &Path, job: &Job, progress: &mut
     Ok(match additions.add(path, &job.collection, job.copy, progress)? {
         Added::Already(_) => Outcome { result: "there already".into(), ..Outcome::default() },
         Added::Changed(_) => changed(),
-        Added::New { records, findings, .. } => Outcome { result: "added".into(), records, undone: false, findings },
+        Added::New { records, findings, damaged, .. } => Outcome {
+            result: if damaged { "added, but for what is damaged".into() } else { "added".into() },
+            records,
+            undone: damaged,
+            findings,
+        },
     })
 }
 
@@ -210,10 +215,19 @@ fn add_index(additions: &mut Additions<'_>, path: &Path, job: &Job, progress: &m
     let mut files: HashMap<String, Option<(Adding, u32)>> = HashMap::new();
     let mut outcome = Outcome::default();
     let mut read = 0;
-    for (number, line) in BufReader::new(std::fs::File::open(path).map_err(failed)?).lines().enumerate() {
-        let line = line.map_err(failed)?;
-        read += line.len() as u64 + 1;
-        let imported = match cdxj::parse_line(&line) {
+    let mut lines = BufReader::new(std::fs::File::open(path).map_err(failed)?);
+    let mut line = Vec::new();
+    for number in 0u64.. {
+        let bytes = cdxj::read_bounded_line(&mut lines, &mut line).map_err(failed)?;
+        if bytes == 0 {
+            break;
+        }
+        read += bytes;
+        let parsed = match std::str::from_utf8(&line) {
+            Ok(text) => cdxj::parse_line(text),
+            Err(_) => Err("the line is not UTF-8".to_owned()),
+        };
+        let imported = match parsed {
             Ok(Some(imported)) => imported,
             Ok(None) => continue,
             Err(why) => {

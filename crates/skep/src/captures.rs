@@ -9,7 +9,7 @@ use clap::{Args, ValueEnum};
 use serde::{Deserialize, Serialize};
 use serde_json::{Value, json};
 use skep_archive::captures::{Match, Query};
-use skep_archive::{Archive, Capture, Key};
+use skep_archive::{Archive, Capture};
 use skep_url::Scan;
 use skep_warc::date;
 use std::collections::HashMap;
@@ -146,15 +146,7 @@ pub fn match_of(url: &str, matching: Matching) -> Match {
         Matching::Host => skep_url::Match::Host,
         Matching::Domain => skep_url::Match::Domain,
     };
-    let scan = Scan::of(url, kind);
-    match scan.site_hash {
-        Some(hash) if scan.kind == skep_url::Match::Exact => Match::Exact(Key::from_parts(hash, &scan.start)),
-        Some(hash) => {
-            let (from, to) = scan.keys(hash);
-            Match::Range(from, to)
-        }
-        None => Match::Range(Key::from_parts(0, &scan.start), Key::from_parts(u32::MAX, &scan.end)),
-    }
+    Match::of(&Scan::of(url, kind))
 }
 
 /// Turns captures into objects; remembers the names of files.

@@ -97,6 +97,12 @@ pub fn run(typed: Typed, place: &Place) -> Result<Exit> {
 pub fn perform(archive: &Archive, _: &Job, tell: &mut dyn Tell) -> Result<Exit> {
     let mut found = Vec::new();
     archive.check(&mut |finding| found.push(finding))?;
+    // What opening the archive just now had to give up is not there any more to be found.
+    for finding in archive.opened().iter().filter(|finding| !finding.mended) {
+        if !found.iter().any(|known| known.path == finding.path) {
+            found.push(finding.clone());
+        }
+    }
     let exit = if found.iter().any(|f| !f.mended) { Exit::No } else { Exit::Done };
     for finding in found {
         tell.line(json!({

@@ -6,9 +6,9 @@ use crate::sorted::Sorted;
 use clap::{Args, ValueEnum};
 use indicatif::{ProgressBar, ProgressStyle};
 use skep_archive::{cdx, cdxj};
-use skep_warc::{Severity, wacz};
+use skep_warc::{Finding, Severity, wacz};
 use std::io::{self, BufWriter, IsTerminal, Write};
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 
 /// Write the index of ARC and WARC files to standard output
 #[derive(Args)]
@@ -44,12 +44,14 @@ pub fn run(typed: Typed) -> Result<Exit> {
     let mut out = BufWriter::with_capacity(1 << 20, io::stdout().lock());
     if typed.format == Format::Cdx11 {
         writeln!(out, "{}", cdx::HEADER).map_err(output)?;
+        let mut wrong = false;
         for path in &typed.files {
-            cdx::write_file(path, cdx::Options { all: typed.all }, &mut out)
+            let written = cdx::write_file(path, cdx::Options { all: typed.all }, &mut out)
                 .map_err(|error| Failure::reading(path, error))?;
+            wrong |= tell(path, &written.findings);
         }
         out.flush().map_err(output)?;
-        return Ok(Exit::Done);
+        return Ok(if wrong { Exit::Undone } else { Exit::Done });
     }
     let mut lines = Sorted::default();
     let mut wrong = false;
@@ -69,10 +71,7 @@ pub fn run(typed: Typed) -> Result<Exit> {
             cdxj::index_file(path, &filename, typed.threads, &mut of_file, &mut findings, &tick).map_err(failed)?;
             lines.extend(of_file)?;
         }
-        for finding in findings.iter().filter(|f| f.rule.severity() > Severity::Notice) {
-            say(&format!("{}: {finding}", path.display()));
-            wrong = true;
-        }
+        wrong |= tell(path, &findings);
     }
     if let Some(bar) = bar {
         bar.finish_and_clear();
@@ -82,13 +81,23 @@ pub fn run(typed: Typed) -> Result<Exit> {
     Ok(if wrong { Exit::Undone } else { Exit::Done })
 }
 
+/// Tells what is wrong with a file; notices are nothing wrong.
+fn tell(path: &Path, findings: &[Finding]) -> bool {
+    let mut wrong = false;
+    for finding in findings.iter().filter(|f| f.rule.severity() > Severity::Notice) {
+        say(&format!("{}: {finding}", path.display()));
+        wrong = true;
+    }
+    wrong
+}
+
 /// Offsets inside a package's entry count from the entry's beginning, as other tools address it.
 fn index_entry(
-    path: &std::path::Path,
+    path: &Path,
     entry: &wacz::Entry,
     name: &str,
     lines: &mut Sorted,
-    findings: &mut Vec<skep_warc::Finding>,
+    findings: &mut Vec<Finding>,
 ) -> io::Result<()> {
     let mut reader = entry.reader(path, skep_warc::Options::skim())?;
     let base = if entry.deflated { 0 } else { entry.start };

@@ -95,7 +95,7 @@ pub fn run(typed: &Typed, place: &Place) -> Result<Exit> {
         }
         screen.line(rebuilt)?;
         screen.finish()?;
-        Ok(if undone.iter().all(|f| f.mended) { Exit::Done } else { Exit::Undone })
+        Ok(if undone.iter().chain(archive.opened()).all(|f| f.mended) { Exit::Done } else { Exit::Undone })
     })
 }
 

@@ -484,6 +484,9 @@ fn an_index_of_a_damaged_file_has_the_rest_and_says_what_is_wrong() {
     let index = site.skep(&["index", "hurt.warc.gz"]).exits(3);
     assert!(index.talk.contains("hurt.warc.gz") && index.talk.contains("offset"), "{}", index.talk);
     assert!(index.text().contains("uk,co,two)/ "), "{}", index.text());
+    let older = site.skep(&["index", "--format", "cdx11", "hurt.warc.gz"]).exits(3);
+    assert!(older.talk.contains("hurt.warc.gz") && older.talk.contains("offset"), "{}", older.talk);
+    assert!(older.text().contains("uk,co,two)/ "), "{}", older.text());
 }
 
 // ── memory ───────────────────────────────────────────────────────────────────────────────────────────────────────────

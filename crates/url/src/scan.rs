@@ -6,7 +6,8 @@
 //! host     example.org                org,example)/…                          one host, without its other ports
 //! domain   *.example.org              org,example)/…  org,example,…)/…        the host and everything below it
 //! ```
-//! `)` sorts before `*`, `,` before `-`: that is why the ranges end where they do.
+//! `)` sorts before `*`, `,` before `-`: that is why the ranges end where they do. Other ports of a domain's own host
+//! (`org,example:8080)/…`) belong to it and lie behind its range; [`Scan::contains`] knows them.
 
 use crate::key::{Key, site_of_surt};
 use crate::site::Suffixes;
@@ -96,6 +97,11 @@ impl Scan {
     pub fn contains(&self, surt: &str) -> bool {
         match self.kind {
             Match::Exact => surt == self.start,
+            // Other ports of the host sort behind names that only begin like it, so no range holds all that belongs.
+            Match::Domain if self.start.ends_with(")/") => {
+                let host = &self.start[..self.start.len() - 2];
+                surt.strip_prefix(host).is_some_and(|rest| rest.starts_with([')', ',', ':']))
+            }
             _ => *self.start <= *surt && *surt < *self.end,
         }
     }
@@ -176,7 +182,7 @@ mod tests {
             ("org,example)/x?y", true),
             ("org,example,a)/", true),
             ("org,example,a:8080)/", true),
-            ("org,example:8080)/", false),
+            ("org,example:8080)/", true),
             ("org,example-other)/", false),
             ("org,examples)/", false),
             ("org)/", false),

@@ -82,6 +82,7 @@ rules! {
     ArcHeader Violation "arc-header" "the ARC version block is missing or malformed";
     PackageDamaged Damage "package-damaged" "the package cannot be read as a ZIP file";
     PackageName Violation "package-name" "an entry name of the package points outside of it";
+    More Damage "more-findings" "more is wrong than was kept to be told";
 }
 
 impl fmt::Display for Rule {
@@ -118,19 +119,32 @@ impl fmt::Display for Finding {
 pub struct Findings {
     kept: Vec<Finding>,
     dropped: u64,
+    /// Of these, those that nobody was told of yet, and where the first of them was.
+    untold: Option<(u64, u64)>,
 }
 
 impl Findings {
     pub(crate) fn push(&mut self, rule: Rule, offset: u64, record: Option<u64>, detail: impl Into<String>) {
         if self.kept.len() < crate::limits::FINDINGS_MAX {
-            self.kept.push(Finding { rule, offset, record, detail: detail.into() });
+            let mut detail = detail.into();
+            if detail.len() > crate::limits::DETAIL_BYTES_MAX {
+                detail.truncate(detail.floor_char_boundary(crate::limits::DETAIL_BYTES_MAX));
+                detail.push('…');
+                detail.shrink_to_fit();
+            }
+            self.kept.push(Finding { rule, offset, record, detail });
         } else {
             self.dropped += 1;
+            self.untold.get_or_insert((0, offset)).0 += 1;
         }
     }
-    /// What was found since the last call.
+    /// What was found since the last call; one last finding stands for all that could not be kept.
     pub fn take(&mut self) -> Vec<Finding> {
-        std::mem::take(&mut self.kept)
+        let mut taken = std::mem::take(&mut self.kept);
+        if let Some((count, offset)) = self.untold.take() {
+            taken.push(Finding { rule: Rule::More, offset, record: None, detail: format!("{count} more") });
+        }
+        taken
     }
     /// What is waiting.
     pub fn as_slice(&self) -> &[Finding] {
@@ -139,5 +153,29 @@ impl Findings {
     /// How many more were found than could be kept.
     pub fn dropped(&self) -> u64 {
         self.dropped
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_did_not_fit_is_counted_and_told() {
+        let mut findings = Findings::default();
+        let many = crate::limits::FINDINGS_MAX as u64 + 5;
+        (0..many).for_each(|offset| findings.push(Rule::Garbage, offset, None, ""));
+        let taken = findings.take();
+        let last = taken.last().unwrap();
+        assert_eq!((last.rule, last.offset, last.detail.as_str()), (Rule::More, many - 5, "5 more"));
+        assert_eq!((findings.dropped(), findings.take()), (5, vec![]));
+    }
+
+    #[test]
+    fn a_long_value_is_told_by_its_beginning() {
+        let mut findings = Findings::default();
+        findings.push(Rule::LengthInvalid, 0, None, "é".repeat(1 << 20));
+        let kept = findings.take();
+        assert!(kept[0].detail.ends_with("é…") && kept[0].detail.len() <= crate::limits::DETAIL_BYTES_MAX + 3);
     }
 }

@@ -204,17 +204,24 @@ impl Head {
         });
     }
 
-    /// A continuation line: the value becomes the two parts joined by one space, kept behind the raw head.
+    /// A continuation line: the value becomes the two parts joined by one space, kept behind the raw head. A value that is continued again
+    /// stands at the very end and grows there, so that a head of nothing but such lines costs no more than its bytes.
     fn unfold(&mut self, line: Range<usize>) {
         let Some(last) = self.fields.last() else { return };
-        let mut value = self.text[last.value.start as usize..last.value.end as usize].to_vec();
-        let more = trim(&self.text[line]).to_vec();
-        if !value.is_empty() && !more.is_empty() {
-            value.push(b' ');
+        let value = last.value.start as usize..last.value.end as usize;
+        let mut kept = last.value.start;
+        if value.start < self.raw_length || value.end != self.text.len() {
+            kept = self.text.len() as u32;
+            self.text.extend_from_within(value.clone());
         }
-        value.extend_from_slice(&more);
-        let range = self.keep(&value);
-        self.fields.last_mut().expect("checked").value = range;
+        let more = trim(&self.text[line.clone()]);
+        let more_at = line.start + offset_in(&self.text[line], more);
+        let more = more_at..more_at + more.len();
+        if !value.is_empty() && !more.is_empty() {
+            self.text.push(b' ');
+        }
+        self.text.extend_from_within(more);
+        self.fields.last_mut().expect("checked").value = kept..self.text.len() as u32;
     }
 
     fn keep(&mut self, bytes: &[u8]) -> Range<u32> {
@@ -348,4 +355,23 @@ fn parse_version(line: &[u8]) -> Option<Version> {
     let major = parts.next()?.parse().ok()?;
     let minor = parts.next()?.parse().ok()?;
     Some(Version::Warc(major, minor))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::limits::HEAD_BYTES_MAX;
+
+    #[test]
+    fn a_value_continued_on_many_lines_is_kept_once() {
+        let raw = b"WARC/1.1\r\nA: x\r\nB:\r\n \r\n\tb\r\n  c \r\nC: d\r\n e\r\n\r\n";
+        let head = Head::parse_warc(raw);
+        let fields: Vec<_> = head.fields().collect();
+        assert_eq!(fields, [(&b"A"[..], &b"x"[..]), (b"B", b"b c"), (b"C", b"d e")]);
+        for line in [" a\r\n", " \n", "\ta\n"] {
+            let raw = format!("WARC/1.1\r\nA: x\r\n{}\r\n", line.repeat(HEAD_BYTES_MAX / line.len()));
+            let head = Head::parse_warc(raw.as_bytes());
+            assert!(head.text.len() <= 2 * raw.len(), "{} bytes for {}", head.text.len(), raw.len());
+        }
+    }
 }

@@ -2,6 +2,12 @@
 
 /// Longest record head (version line and named fields) that is accepted.
 pub const HEAD_BYTES_MAX: usize = 1 << 20;
+/// Longest version line of a WARC head that is taken for one where heads are searched for, its line end included.
+pub const VERSION_LINE_BYTES_MAX: usize = 12;
+/// Bytes in which a head that begins in the middle of a line must show what it is.
+pub const FIRST_FIELD_BYTES_MAX: usize = 4 << 10;
+/// Carriage returns before a line feed that still count as one line end.
+pub const RETURNS_MAX: usize = 64;
 /// Longest ARC record line that is accepted.
 pub const ARC_LINE_BYTES_MAX: usize = 64 << 10;
 /// How many decoded bytes the reader keeps in memory to look ahead: a record up to this size is checked against its declared length
@@ -33,6 +39,8 @@ pub const BEHIND_BYTES: usize = 512;
 pub const PART_BYTES_MIN: u64 = 4 << 20;
 /// Findings kept until the caller takes them; more are only counted.
 pub const FINDINGS_MAX: usize = 10_000;
+/// Bytes of a value that a finding repeats.
+pub const DETAIL_BYTES_MAX: usize = 1 << 10;
 /// Going back to look for records inside damaged data reads bytes again; past this many times the file's own length it stops going back.
 pub const REREAD_FACTOR_MAX: u64 = 8;
 /// Every file may be read again for at least this many bytes.

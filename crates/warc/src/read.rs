@@ -5,7 +5,7 @@
 //! begins, read its head, decide how long its block is.
 
 use crate::container::{Container, Stream};
-use crate::find::{Family, begins_head, find_record, first_line, head_end, trim_record_end};
+use crate::find::{Family, begins_head, find_record, first_line, head_end, searched, trim_record_end};
 use crate::finding::{Finding, Findings, Rule};
 use crate::head::Head;
 use crate::limits::*;
@@ -59,6 +59,10 @@ pub struct Reader {
     last_end: End,
     member_records: (u64, u64),
     stepped_over: u64,
+    /// Bytes from here on that belong to one head in which several are fused: each of them ends where the next begins.
+    fused: usize,
+    /// Bytes from here on in which no head ends.
+    unended: usize,
     /// Records that begin at or behind this offset belong to somebody else.
     stop: u64,
 }
@@ -107,6 +111,8 @@ impl Reader {
             last_end: end,
             member_records: (u64::MAX, 0),
             stepped_over: 0,
+            fused: 0,
+            unended: 0,
             stop: u64::MAX,
         })
     }
@@ -274,8 +280,8 @@ impl Reader {
         Ok(())
     }
 
-    /// Passes over bytes up to the next record of this member, or its end.
-    fn skip_garbage(&mut self) -> io::Result<()> {
+    /// Passes over bytes up to the next record of this member, or its end. Returns how many.
+    fn skip_garbage(&mut self) -> io::Result<u64> {
         let from = self.stream.here();
         let mut passed = 0u64;
         let mut step = 1;
@@ -305,7 +311,7 @@ impl Reader {
             }
         }
         self.findings.push(Rule::Garbage, from, None, format!("{passed} bytes"));
-        Ok(())
+        Ok(passed)
     }
 
     // ── its head ──
@@ -319,11 +325,12 @@ impl Reader {
         if window.len() >= 5 && window[..5].eq_ignore_ascii_case(b"WARC/") {
             let Some(length) = self.head_length()? else {
                 self.findings.push(Rule::HeadTooLong, self.offset, None, format!("more than {HEAD_BYTES_MAX} bytes"));
-                self.skip_garbage()?;
+                let unended = self.stream.window().len();
+                let passed = self.skip_garbage()?;
+                self.unended = unended.saturating_sub(usize::try_from(passed).unwrap_or(usize::MAX));
                 return Ok(false);
             };
-            self.head.read_warc(&self.stream.window()[..length]);
-            let length = self.cut_fused_head(length);
+            let length = self.read_warc_head(length);
             self.stream.consume(length);
             self.family = Family::Warc;
         } else {
@@ -331,6 +338,7 @@ impl Reader {
             let line = first_line(window);
             let length = (line.len() + 1).min(window.len());
             let Some(parsed) = arc::parse(line) else { return Ok(false) };
+            self.unended = 0;
             self.head.read_arc(&parsed, &window[..length]);
             self.stream.consume(length);
             self.family = Family::Arc;
@@ -340,32 +348,48 @@ impl Reader {
     }
 
     /// Damage can fuse the beginning of one head with another, mid-line. Two identifiers give it away; the head then ends where the other
-    /// record begins.
-    fn cut_fused_head(&mut self, length: usize) -> usize {
-        if ["WARC-Record-ID", "Content-Length"].iter().all(|name| self.head.get_all(name).count() < 2) {
-            return length;
-        }
+    /// record begins, and so do all others up to the common end, which is not looked at again for each of them.
+    fn read_warc_head(&mut self, length: usize) -> usize {
+        let fused = std::mem::take(&mut self.fused) > 0;
         let raw = &self.stream.window()[..length];
-        let Some(at) = memmem::find_iter(&raw[1..], b"WARC/").map(|at| at + 1).find(|&at| begins_head(&raw[at..]))
-        else {
-            return length;
-        };
-        self.head.read_warc(&raw[..at]);
-        at
+        if !fused {
+            self.head.read_warc(raw);
+            if ["WARC-Record-ID", "Content-Length"].iter().all(|name| self.head.get_all(name).count() < 2) {
+                return length;
+            }
+        }
+        let other = memmem::find_iter(&raw[1..], b"WARC/").map(|at| at + 1).find(|&at| begins_head(&raw[at..]));
+        match other {
+            Some(at) => {
+                self.head.read_warc(&raw[..at]);
+                self.fused = length - at;
+                at
+            }
+            None => {
+                if fused {
+                    self.head.read_warc(raw);
+                }
+                length
+            }
+        }
     }
 
     /// Bytes up to and with the empty line; where there is none, up to the next record or the end of what belongs together.
     fn head_length(&mut self) -> io::Result<Option<usize>> {
-        let mut searched = 0;
+        if self.fused > 0 {
+            return Ok(Some(self.fused));
+        }
+        let unended = std::mem::take(&mut self.unended);
+        let mut from = searched(&self.stream.window()[..unended.min(self.stream.window().len())]);
         loop {
             let window = self.stream.window();
-            if let Some(length) = head_end(window, searched) {
+            if let Some(length) = head_end(window, from) {
                 return Ok(Some(length));
             }
             if window.len() > HEAD_BYTES_MAX {
                 return Ok(None);
             }
-            searched = memchr::memrchr(b'\n', window).unwrap_or(0);
+            from = searched(window);
             if self.stream.more()? {
                 continue;
             }

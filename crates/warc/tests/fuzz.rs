@@ -97,6 +97,32 @@ fn run(name: &str, rounds: u64, target: fn(&[u8])) {
     }
 }
 
+/// A piece of an input, very often. What takes time or memory beyond the number of its bytes does not come to an end here.
+fn repeat(name: &str, rounds: u64, target: fn(&[u8])) {
+    const BYTES: usize = 1 << 20;
+    let inputs = kept(name);
+    for seed in 1..=rounds {
+        let mut chance = Chance(seed.wrapping_mul(0x9E37_79B9_7F4A_7C15));
+        let (file, bytes) = &inputs[chance.below(inputs.len())];
+        let at = chance.below(bytes.len());
+        let piece = &bytes[at..(at + 1 + chance.below(40)).min(bytes.len())];
+        if piece.is_empty() {
+            continue;
+        }
+        eprintln!("{name}/{file}, seed {seed}: {} again and again", piece.escape_ascii());
+        target(&[&bytes[..at], &piece.repeat(BYTES / piece.len()), &bytes[at..]].concat());
+    }
+}
+
+#[test]
+fn pieces_repeated_very_often() {
+    repeat("head", 60, fuzz_head);
+    repeat("http_head", 60, fuzz_http_head);
+    repeat("chunked", 60, fuzz_chunked);
+    repeat("arc_line", 60, fuzz_arc_line);
+    repeat("records", 100, fuzz_records);
+}
+
 #[test]
 fn http_heads() {
     run("http_head", 20_000, fuzz_http_head);

@@ -261,3 +261,14 @@ fn requests() {
     assert_eq!(Head::new().parse_request(b"GE", false), Parsed::NeedMore);
     assert_eq!(Head::new().parse_request(b"GET / HT", false), Parsed::NeedMore);
 }
+
+#[test]
+fn a_head_of_blank_continuation_lines_takes_as_long_as_its_bytes() {
+    let lines = HTTP_HEAD_BYTES_MAX / 2 - 100;
+    let message = [b"HTTP/1.1 200 OK\nA: b\n".as_slice(), &b" \n".repeat(lines), b" c\n \nD:\n \n e\n\n"].concat();
+    let (head, body) = response(&message);
+    assert_eq!(body, message.len());
+    let fields: Vec<_> = head.fields().map(|field| field.unfolded().into_owned()).collect();
+    assert_eq!(fields, [b"b c".to_vec(), b"e".to_vec()]);
+    assert_eq!(head.fields().map(|field| field.line.len()).collect::<Vec<_>>(), [4 + 2 * lines + 5, 7]);
+}

@@ -483,3 +483,18 @@ fn a_repaired_file_is_well_formed_and_holds_what_could_be_had() {
     assert_eq!(after.rules, Vec::<&str>::new());
     assert_eq!((after.uris, after.blocks), (before.uris, before.blocks));
 }
+
+/// Heads without an end, one behind the other: as many as there are, in the time of their bytes.
+#[test]
+fn heads_fused_in_very_great_numbers_are_each_returned_once() {
+    let head = |number: usize| format!("WARC/1.1\r\nWARC-Type: resource\r\nWARC-Record-ID: <urn:x:{number}>\r\nA: b");
+    let fused: String = (0..12_000).map(head).collect();
+    assert!(fused.len() < skep_warc::limits::HEAD_BYTES_MAX && 3 * fused.len() > 2 * skep_warc::limits::HEAD_BYTES_MAX);
+    let seen = recover([fused.as_bytes(), b"\r\n\r\n", &page(1)].concat());
+    assert_eq!(seen.uris.len(), 12_001);
+    // Longer than a head may be: the beginnings are passed over until what is left is not.
+    let longer = fused.repeat(3);
+    let seen = recover([longer.as_bytes(), b"\r\n\r\n", &page(1)].concat());
+    assert!(seen.uris.len() > 12_001 && seen.uris.len() < 36_001, "{}", seen.uris.len());
+    assert_eq!(seen.uris.last(), recover(page(1)).uris.last());
+}

@@ -51,6 +51,8 @@ pub struct RunSet<C: Codec> {
     blocks: Arc<Blocks<C>>,
     /// Held while fresh entries move into a run.
     moving: Mutex<()>,
+    /// Written to by whoever puts entries into the store, while a batch is put in.
+    putting: Arc<RwLock<()>>,
     /// Held while runs are merged.
     merging: Mutex<()>,
 }
@@ -103,8 +105,14 @@ impl<C: Codec> RunSet<C> {
             next_number: AtomicU64::new(newest + 1),
             blocks: Arc::new(Blocks::new(room.block_bytes)),
             moving: Mutex::new(()),
+            putting: Arc::default(),
             merging: Mutex::new(()),
         })
+    }
+
+    /// Entries are put into the store under this lock; without it, none may be put while fresh ones move into a run.
+    pub fn put_under(self, putting: Arc<RwLock<()>>) -> RunSet<C> {
+        RunSet { putting, ..self }
     }
 
     /// The keyspace of the fresh entries.
@@ -208,10 +216,17 @@ impl<C: Codec> RunSet<C> {
     pub fn move_fresh(&self) -> Result<()> {
         let _moving = held(&self.moving);
         let snapshot = self.store.snapshot();
+        match self.write_fresh(&snapshot)? {
+            Some(listed) => self.replace_fresh(&snapshot, listed),
+            None => Ok(()),
+        }
+    }
+
+    /// Writes the entries that were fresh at one moment into a run; `None` if there were none.
+    fn write_fresh(&self, snapshot: &fjall::Snapshot) -> Result<Option<Listed>> {
         let number = self.take_number();
         let path = self.path(number);
         let mut builder: RunBuilder<C> = RunBuilder::create(&path)?;
-        let mut batch = self.store.batch().durability(Some(PersistMode::SyncAll));
         let mut moved = 0;
         for guard in snapshot.iter(&self.fresh) {
             let (key, value) = guard.into_inner()?;
@@ -219,15 +234,28 @@ impl<C: Codec> RunSet<C> {
                 return Err(Error::Views { what: format!("a fresh entry of {} is not what was written", self.name) });
             };
             builder.push(&row)?;
-            drop(row);
-            batch.remove(&self.fresh, key);
             moved += 1;
         }
         if moved == 0 {
-            return Ok(());
+            return Ok(None);
         }
         builder.finish()?;
-        let listed = self.admit(number, number)?;
+        self.admit(number, number).map(Some)
+    }
+
+    /// Lets a run take the place of the entries that were fresh at that moment. An entry that was put again since, because its segment
+    /// was rewritten, stays: it is younger than the run.
+    fn replace_fresh(&self, snapshot: &fjall::Snapshot, listed: Listed) -> Result<()> {
+        let mut batch = self.store.batch().durability(Some(PersistMode::SyncAll));
+        let nobody_puts = self.putting.read().unwrap_or_else(PoisonError::into_inner);
+        let mut moved = 0;
+        for guard in snapshot.iter(&self.fresh) {
+            let (key, value) = guard.into_inner()?;
+            if self.fresh.get(&key)?.is_some_and(|now| now == value) {
+                batch.remove(&self.fresh, key);
+            }
+            moved += 1;
+        }
         self.list_in(&mut batch, &listed);
         let mut runs = self.runs.write().unwrap_or_else(PoisonError::into_inner);
         // A failed commit may be on disk all the same, so that its file stays; if it is not, the file is an orphan.
@@ -236,7 +264,7 @@ impl<C: Codec> RunSet<C> {
         changed.insert(0, listed);
         *runs = Arc::new(changed);
         self.fresh_entries.fetch_sub(moved, Ordering::SeqCst);
-        drop(runs);
+        drop((runs, nobody_puts));
         // What moved would stay in the store's memory, dead, until as much again has come.
         self.fresh.rotate_memtable()?;
         Ok(())
@@ -488,4 +516,41 @@ fn delete_orphans(folder: &Path, runs: &[Listed]) -> Result<()> {
         }
     }
     Ok(())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::digests::DigestKeys;
+    use crate::memory::Shares;
+    use crate::runs::Pairs;
+
+    #[test]
+    fn an_entry_that_is_put_again_while_it_moves_keeps_its_new_value() {
+        let dir = tempfile::tempdir().unwrap();
+        let store = Database::builder(dir.path().join("store")).open().unwrap();
+        let room = Shares::of(1 << 20).digests;
+        let set: RunSet<Pairs<DigestKeys>> = RunSet::open(&store, "digests", &dir.path().join("runs"), room).unwrap();
+        let put = |number: u8, value: &str| {
+            set.expect_fresh(1);
+            set.fresh.insert([&[2][..], &[number; 20], &[0; 20]].concat(), value).unwrap();
+        };
+        put(1, "old");
+        put(2, "two");
+        let snapshot = store.snapshot();
+        let listed = set.write_fresh(&snapshot).unwrap().unwrap();
+        put(1, "new");
+        set.replace_fresh(&snapshot, listed).unwrap();
+        assert_eq!((set.fresh_entries(), set.fresh.len().unwrap()), (1, 1));
+        for _ in 0..2 {
+            let mut walk = set.walk(Bounds::prefix(&[]), Direction::Forward);
+            let mut values = Vec::new();
+            while let Some(span) = walk.next_span().unwrap() {
+                let of_row = |row| String::from_utf8(span.block.row(row).unwrap().value.to_vec()).unwrap();
+                values.extend(span.rows.clone().map(of_row));
+            }
+            assert_eq!(values, ["new", "two"]);
+            set.move_fresh().unwrap();
+        }
+    }
 }

@@ -33,7 +33,7 @@ pub fn register(look: &Looking<'_>, body: &[u8]) -> Result<(StatusCode, Value), 
     let mut additions = look.portal.archive.additions()?;
     let added = additions.add(path, &wanted.collection, wanted.copy, &mut |_| ()).map_err(|error| refused(&error))?;
     let (status, result, file, records, findings) = match added {
-        Added::New { file, records, findings } => {
+        Added::New { file, records, findings, .. } => {
             additions.commit()?;
             (StatusCode::CREATED, "added", file, Some(records), findings.len())
         }

@@ -167,9 +167,14 @@ fn add_line(
         && let Some(field) = fields.last_mut()
     {
         deviations.note(Rule::Folded, at);
-        let (from, to) = trim(bytes, field.value.0 as usize, end);
+        // Only this line is looked at: the value may already go over very many blank ones.
+        let (from, to) = trim(bytes, at, end);
         field.end = end as u32;
-        field.value = (from as u32, to as u32);
+        if field.value.0 == field.value.1 {
+            field.value = (from as u32, to as u32);
+        } else if from < to {
+            field.value.1 = to as u32;
+        }
         return true;
     }
     let colon = memchr(b':', line).map(|length| at + length);

@@ -17,10 +17,10 @@ pub fn intact_records(file: &[u8]) -> Vec<Intact> {
         return intact_in_gzip(file);
     }
     if file.starts_with(&[0x28, 0xb5, 0x2f, 0xfd]) {
-        return intact_in_zstd(file);
+        return intact_in_zstd(file, &[]);
     }
-    if file.get(1..4) == Some(&[0x2a, 0x4d, 0x18]) {
-        return Vec::new(); // frames that need a dictionary are compared by count, not by this scan
+    if file.starts_with(&[0x5d, 0x2a, 0x4d, 0x18]) {
+        return dictionary(file).map_or_else(Vec::new, |dictionary| intact_in_zstd(file, &dictionary));
     }
     plain(file).into_iter().map(|(at, head, block)| Intact { offset: at as u64, head, block }).collect()
 }
@@ -49,15 +49,29 @@ fn intact_in_gzip(file: &[u8]) -> Vec<Intact> {
     found
 }
 
-fn intact_in_zstd(file: &[u8]) -> Vec<Intact> {
+/// What stands in the leading frame, which may be compressed itself.
+fn dictionary(file: &[u8]) -> Option<Vec<u8>> {
+    let length = u32::from_le_bytes(file.get(4..8)?.try_into().ok()?) as usize;
+    let content = file.get(8..8 + length)?;
+    match content.starts_with(&[0x28, 0xb5, 0x2f, 0xfd]) {
+        true => zstd::stream::decode_all(content).ok(),
+        false => Some(content.to_vec()),
+    }
+}
+
+fn intact_in_zstd(file: &[u8], dictionary: &[u8]) -> Vec<Intact> {
+    let decode = |frame: &[u8]| -> std::io::Result<Vec<u8>> {
+        let mut decoded = Vec::new();
+        zstd::stream::read::Decoder::with_dictionary(frame, dictionary)?.read_to_end(&mut decoded)?;
+        Ok(decoded)
+    };
     let mut found = Vec::new();
     let mut at = 0;
     while at + 8 <= file.len() {
         let frame = file[at..]
             .starts_with(&[0x28, 0xb5, 0x2f, 0xfd])
             .then(|| zstd_safe::find_frame_compressed_size(&file[at..]).ok());
-        let decoded =
-            frame.flatten().and_then(|size| zstd::stream::decode_all(&file[at..at + size]).ok().map(|d| (size, d)));
+        let decoded = frame.flatten().and_then(|size| decode(&file[at..at + size]).ok().map(|d| (size, d)));
         match decoded {
             Some((size, decoded)) => {
                 found.extend(plain(&decoded).into_iter().map(|(_, head, block)| Intact {
@@ -73,20 +87,50 @@ fn intact_in_zstd(file: &[u8]) -> Vec<Intact> {
     found
 }
 
-/// Whole WARC records, outermost first: version line, fields, empty line, as many bytes as declared, two CRLF.
+/// Whole records, outermost first. WARC: version line, fields, empty line, as many bytes as declared, two CRLF. ARC: a line, as many bytes as
+/// declared, a line end, and then the end or another line.
 fn plain(bytes: &[u8]) -> Vec<(usize, Vec<u8>, Vec<u8>)> {
     let mut found = Vec::new();
     let mut at = 0;
     while at < bytes.len() {
-        match record_at(bytes, at) {
-            Some((head_end, block_end)) => {
+        let ends = record_at(bytes, at).map(|ends| (ends, 4)).or_else(|| arc_at(bytes, at).map(|ends| (ends, 1)));
+        match ends {
+            Some(((head_end, block_end), end)) => {
                 found.push((at, bytes[at..head_end].to_vec(), bytes[head_end..block_end].to_vec()));
-                at = block_end + 4;
+                at = block_end + end;
             }
             None => at += 1,
         }
     }
     found
+}
+
+fn arc_at(bytes: &[u8], at: usize) -> Option<(usize, usize)> {
+    let (head_end, length) = arc_line_at(bytes, at)?;
+    let block_end = head_end.checked_add(length)?;
+    let behind = bytes.get(block_end..)?.strip_prefix(b"\n")?;
+    (behind.is_empty() || arc_line_at(bytes, block_end + 1).is_some()).then_some((head_end, block_end))
+}
+
+/// Where an ARC record line ends, and the length it declares: URL, address, date, then media type and length, or what version 2 puts between
+/// them.
+fn arc_line_at(bytes: &[u8], at: usize) -> Option<(usize, usize)> {
+    if at > 0 && bytes[at - 1] != b'\n' {
+        return None;
+    }
+    let line = bytes.get(at..)?.iter().take(8 << 10).position(|&b| b == b'\n')?;
+    let text = std::str::from_utf8(&bytes[at..at + line]).ok()?;
+    let fields: Vec<&str> = text.split(' ').collect();
+    let (scheme, _) = fields[0].split_once(':')?;
+    let date_and_length = [fields.get(2)?, fields.last()?];
+    let sound = matches!(fields.len(), 5 | 10)
+        && !scheme.is_empty()
+        && scheme.bytes().all(|b| b.is_ascii_lowercase())
+        && fields[1].parse::<std::net::Ipv4Addr>().is_ok()
+        && fields[2].len() == 14
+        && date_and_length.iter().all(|field| field.bytes().all(|b| b.is_ascii_digit()));
+    let length = fields.last()?.parse().ok()?;
+    sound.then_some((at + line + 1, length))
 }
 
 fn record_at(bytes: &[u8], at: usize) -> Option<(usize, usize)> {
