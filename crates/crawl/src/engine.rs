@@ -453,7 +453,9 @@ impl<'t> Engine<'t> {
         let (crawl, schedule) = (self.crawl, &self.schedule);
         self.ledger.each_host(|host| {
             if host.crawl == crawl && host.waiting > 0 {
-                match schedule.host(HostId(host.id.0)).map(|view| view.standing) {
+                // What a spent budget holds back is not told to the schedule.
+                let view = schedule.host(HostId(host.id.0)).filter(|view| view.waiting > 0);
+                match view.map(|view| view.standing) {
                     Some(Standing::Parked { until_ms: parked_ms }) if parked_ms > far_ms => {
                         until_ms = Some(until_ms.map_or(parked_ms, |first: u64| first.min(parked_ms)));
                     }

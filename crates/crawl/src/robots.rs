@@ -268,7 +268,7 @@ async fn ask_once(
     let body = body(&exchange);
     let to =
         judged.links.iter().find(|link| link.kind == LinkKind::Redirect).and_then(|link| Url::parse(link.url).ok());
-    let step = crate::visit::Step {
+    let mut step = crate::visit::Step {
         outcome: judged.outcome,
         answer_ms: exchange.timings.total_ms.into(),
         fault: exchange.fault.as_ref().filter(|_| exchange.response.is_empty()).map(skep_fetch::Fault::class),
@@ -311,7 +311,13 @@ async fn ask_once(
             claim: None,
         };
         let room = parts.room(visited.bytes).await;
-        match keep::records(&mut visited, url, &exchange, &judged, None, parts).await {
+        let records = keep::records(&mut visited, url, &exchange, &judged, None, parts).await;
+        if parts.network.is_portal(answer) {
+            step.outcome = Outcome::CAPTIVE_PORTAL;
+            let asked = Asked { status: None, body, retry_after_seconds: None, endless: false, step };
+            return Ok((asked, None));
+        }
+        match records {
             Ok(append) => parts.append(append, visited, room),
             Err(error) => parts.lost(visited, error),
         }

@@ -62,9 +62,9 @@ pub struct Settings {
     pub types: Vec<Type>,
     /// Links from a seed.
     pub depth: Option<u16>,
-    /// Pages in all.
+    /// Pages in a pass.
     pub pages: Option<u64>,
-    /// Bytes in all.
+    /// Bytes in a pass.
     pub bytes: Option<u64>,
     /// Time in all, for each run.
     pub time_ms: Option<u64>,
@@ -103,9 +103,9 @@ pub struct Settings {
 pub struct SiteSettings {
     /// How fast.
     pub pace: Option<Speed>,
-    /// Pages at most.
+    /// Pages at most, in a pass.
     pub pages: Option<u64>,
-    /// Bytes at most.
+    /// Bytes at most, in a pass.
     pub bytes: Option<u64>,
     /// Not now.
     pub pause: bool,
@@ -382,9 +382,11 @@ impl Settings {
         sections.filter(|(_, section)| section.is_bounded())
     }
 
-    /// A mark of all that says which URLs belong to the crawl and may be asked for; never 0.
+    /// A mark of all that says which URLs belong to the crawl and may be asked for; never 0. To what is watched, seeds are added all the
+    /// time: that changes nothing for the others.
     pub fn rules_mark(&self) -> u64 {
-        let rules = (&self.seeds, self.scope, &self.include, &self.exclude, &self.types, self.depth);
+        let seeds = Some(&self.seeds).filter(|_| self.watch.is_none());
+        let rules = (seeds, self.scope, &self.include, &self.exclude, &self.types, self.depth);
         let gates = (&self.own, self.ignore_robots, self.allow_private, &self.private_host);
         let written = serde_json::to_vec(&(rules, gates)).unwrap_or_default();
         xxhash_rust::xxh3::xxh3_64(&written).max(1)

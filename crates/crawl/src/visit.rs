@@ -196,6 +196,8 @@ pub async fn visit(
         return step;
     }
     let room = parts.room(visited.bytes).await;
+    let records = keep::records(&mut visited, url, &exchange, &judged, previous.as_ref(), parts).await;
+    // From here on nobody waits until the visit is noted: a portal that is found out later takes it back.
     if parts.network.is_portal(answer) {
         step.outcome = Outcome::CAPTIVE_PORTAL;
         let failures = step.outcome.failures_after(ask.failures);
@@ -203,7 +205,7 @@ pub async fn visit(
         step.check = Some(Visited { lease, url: visited.url, hops: visited.hops, ..nothing });
         return step;
     }
-    match keep::records(&mut visited, url, &exchange, &judged, previous.as_ref(), parts).await {
+    match records {
         Ok(append) => parts.append(append, visited, room),
         Err(error) => parts.lost(visited, error),
     }

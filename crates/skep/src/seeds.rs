@@ -144,7 +144,7 @@ mod tests {
     fn credentials_are_kept_apart() {
         let seeds = read(&["https://me:secret@example.org/in".to_owned()]).unwrap();
         assert_eq!(seeds.urls, ["https://example.org/in"]);
-        assert_eq!(seeds.credentials[0].0, "example.org");
+        assert_eq!(seeds.credentials[0].0.host_name(), "example.org");
         assert_eq!(seeds.credentials[0].1.password, b"secret");
     }
 }

@@ -1,9 +1,12 @@
 //! Crawls by the real binary, over sockets, of a web whose truth is known.
 
+#[path = "site/portal.rs"]
+mod portal;
 mod site;
 #[path = "site/web.rs"]
 mod web;
 
+use portal::Portal;
 use serde_json::Value;
 use site::files::{Warc, history};
 use site::{Ran, Site};
@@ -430,4 +433,22 @@ fn several_crawls_share_an_archive() {
     assert_eq!(ran.cells().iter().map(|row| row[0].clone()).collect::<Vec<_>>(), ["one", "two"]);
     assert_eq!(site.skep(&["why", HOME, "--json"]).exits(0).each("crawl"), ["one", "two"]);
     assert_eq!(site.skep(&["why", HOME, "--name", "two", "--json"]).exits(0).each("crawl"), ["two"]);
+}
+
+#[test]
+fn a_crawl_does_not_ask_the_portal_of_its_own_process() {
+    let site = Site::new();
+    site.write("history.warc.gz", history().bytes);
+    site.skep(&["add", "history.warc.gz"]).exits(0);
+    let portal = Portal::begin(&site, &[]);
+    let own = format!("http://{}/", portal.address);
+    site.skep(&["crawl", &own, "--allow-private"]).exits(1);
+    let why = site.skep(&["why", &own, "--json"]).exits_below(2).json();
+    assert_eq!(
+        (why[0]["fate"].as_str(), why[0]["because"].as_str()),
+        (Some("refused"), Some("own address")),
+        "{why:?}"
+    );
+    let (_, _, log) = portal.end();
+    assert!(!log.contains("robots.txt"), "{log}");
 }
