@@ -12,7 +12,7 @@ use skep_schedule::revisit::Due;
 use skep_warc::http::Head;
 
 use crate::finding::Finding;
-use crate::limits::{BELIEVED_LOOKS, BELIEVED_LOOKS_MIN, BELIEVED_MS_MAX, BELIEVED_RECORDS};
+use crate::limits::{BELIEVED_LOOKS, BELIEVED_LOOKS_MIN, BELIEVED_MS_MAX, BELIEVED_MS_MIN, BELIEVED_RECORDS};
 use crate::metadata::Meta;
 use crate::outcome::Outcome;
 use crate::remembered::Previous;
@@ -72,7 +72,8 @@ pub fn shown<'p>(previous: Option<&'p Previous>, due: Option<&Due>, now_ms: i64)
         let believed_ms = match due {
             Some(due) => {
                 let every_ms = i64::from(due.every_s) * 1_000;
-                Some((every_ms * BELIEVED_LOOKS).min(BELIEVED_MS_MAX.max(every_ms * BELIEVED_LOOKS_MIN)))
+                let most_ms = BELIEVED_MS_MAX.max(every_ms * BELIEVED_LOOKS_MIN);
+                Some((every_ms * BELIEVED_LOOKS).clamp(BELIEVED_MS_MIN, most_ms))
             }
             // Nobody says how often it is looked at: by the records.
             None => None,
@@ -166,6 +167,9 @@ mod tests {
         let asked = |day: i64, due: Option<Due>| shown(Some(&previous), due.as_ref(), day * DAY_MS).is_some();
         let hourly = Some(due(3_600));
         assert!(asked(11, hourly) && !asked(12, hourly), "one in thirty-two looks");
+        let came_ms = 10 * DAY_MS;
+        let at = |later_ms: i64| shown(Some(&previous), Some(&due(1)), came_ms + later_ms).is_some();
+        assert!(at(BELIEVED_MS_MIN - 1) && !at(BELIEVED_MS_MIN), "not every half minute");
         let daily = Some(due(86_400));
         assert!(asked(39, daily) && !asked(40, daily), "and every month");
         let quarterly = Some(due(90 * 86_400));

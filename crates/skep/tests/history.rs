@@ -272,5 +272,8 @@ fn a_real_history_is_told_as_it_was() {
         score.wrong.len(),
         &score.wrong[..score.wrong.len().min(20)]
     );
-    assert!(score.counts[&Did::Changed][0] > 100);
+    let changed = score.counts[&Did::Changed][0];
+    assert!(changed > 100);
+    // 52 of 479 when this was written: a stream that took everything for noise would tell as much to who asks for noise.
+    assert!(commits != COMMITS || score.silent <= changed / 8, "{} of {changed} are silent", score.silent);
 }

@@ -1,6 +1,6 @@
 //! What sitemaps and feeds say about when a page changed, believed as far as it was right before.
 //!
-//! One [`Trust`] per host and kind of hint. Most hosts with dates in their sitemap tell the truth, a fifth write the time at
+//! One [`Trust`] per host. Most hosts with dates in their sitemap tell the truth, a fifth write the time at
 //! which it was generated; both show within a few visits, because a visit tells whether the page did change.
 
 use super::memory::Moment;
