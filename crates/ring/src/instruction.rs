@@ -281,7 +281,9 @@ mod tests {
         let both = [said(0, 7, crawl("x")), said(0, 7, crawl("y"))];
         let kept = |order: [usize; 2]| {
             let mut instructions = Instructions::default();
-            order.map(|at| instructions.learn(both[at].clone(), false));
+            for at in order {
+                instructions.learn(both[at].clone(), false);
+            }
             instructions.all().next().cloned()
         };
         assert_eq!(kept([0, 1]), kept([1, 0]));
