@@ -249,7 +249,7 @@ fn who_does_not_lead_says_nothing_about_politeness_and_hands_on_what_is_to_be_re
     let follower = world.nodes.iter().position(|(key, _)| world.leaders()[&1][0] != *key).expect("a follower");
     world.tell(follower, Event::Repair { slice: 1 });
     world.run(1_000);
-    assert!(world.heard.iter().any(|message| *message == Message::Hurry { slice: 1 }), "the leader hears of it");
+    assert!(world.heard.contains(&Message::Hurry { slice: 1 }), "the leader hears of it");
 }
 
 #[test]
