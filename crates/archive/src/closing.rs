@@ -73,6 +73,11 @@ impl Closing {
         own::encode(&Record::metadata(&id, &rfc3339(time_ms), own::FIELDS, block.as_bytes()))
     }
 
+    /// The whole key that signed a block, of which a segment's name has only a part.
+    pub fn signer(block: &[u8]) -> Result<[u8; 32], String> {
+        Signed::parse(block, "skep-closing", VERSION).map(|signed| signed.key)
+    }
+
     /// Reads a block; an error says which line is missing, wrong, or not signed by who it says.
     pub fn parse(block: &[u8]) -> Result<Closing, String> {
         let signed = Signed::parse(block, "skep-closing", VERSION)?;
@@ -119,7 +124,9 @@ pub fn sign(mut block: FieldsBlock, identity: &Identity) -> String {
 pub struct Signed<'b> {
     /// Its lines.
     pub lines: Vec<(&'b str, &'b str)>,
-    /// Whose signature it is.
+    /// Whose signature it is …
+    pub key: [u8; 32],
+    /// … and the short name of that key.
     pub writer: crate::WriterKey,
 }
 
@@ -142,7 +149,7 @@ impl<'b> Signed<'b> {
         if !identity::verifies(&public, &block[..end + 1], &signature) {
             return Err("the signature does not hold".into());
         }
-        Ok(Signed { lines, writer: identity::writer_of(&public) })
+        Ok(Signed { lines, key: public, writer: identity::writer_of(&public) })
     }
 }
 

@@ -28,6 +28,7 @@ use crate::layout::{HalfSlice, Layout, SegmentId, SegmentName};
 use crate::limits::{
     BUSY_APPENDS, BUSY_TICK_MS, COMMIT_BYTES_MAX, OPEN_FILES_MAX, PENDING_BYTES_MAX, SYNC_THREADS_MAX,
 };
+use crate::numbers::Numbers;
 use crate::own::{self, Bytes, Encoded};
 use crate::queue::Lane;
 use crate::segment::{Book, Open};
@@ -75,6 +76,8 @@ pub struct Committer {
     pub clock: Arc<dyn Fn() -> i64 + Send + Sync>,
     /// Which segment takes what.
     pub book: Book,
+    /// Where copies are with others: which numbers were used.
+    pub numbers: Option<Numbers>,
     /// What waits.
     pub lane: Arc<Lane<Work>>,
     /// Where acknowledged records go next.
@@ -187,6 +190,9 @@ impl Committer {
 
     /// Begins a segment with its warcinfo.
     fn begin(&mut self, half: HalfSlice, name: SegmentName) -> Result<()> {
+        if let Some(numbers) = &mut self.numbers {
+            numbers.give_out(name.id.number)?;
+        }
         let folder = self.layout.half_slice(half);
         settings::create_folder(&folder)?;
         let path = self.layout.segment(half, name);

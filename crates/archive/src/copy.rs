@@ -28,9 +28,10 @@ use crate::closing::Closing;
 use crate::error::{Error, Result};
 use crate::finding::Finding;
 use crate::follow::SegmentCommit;
+use crate::identity::writer_of;
 use crate::layout::{HalfSlice, SegmentId, SegmentName, part_of, sidecar_of};
 use crate::limits::{COPY_CURSORS_MAX, COPY_ENTRIES_MAX, FRAME_BYTES_MAX, STRETCH_BYTES_MAX};
-use crate::rewrite::{closing_of, delete_generation};
+use crate::rewrite::{closing_and_key, closing_of, delete_generation, sealed_entries};
 use crate::settings;
 use crate::sidecar::{self, Entry, HEADER_BYTES, Note, SidecarReader, SidecarWriter};
 use crate::views::Mark;
@@ -163,6 +164,10 @@ pub(crate) struct Copies {
     busy: HashSet<SegmentId>,
     /// Where the sidecar goes on for whoever pulls a tail.
     cursors: HashMap<SegmentId, Cursor>,
+    /// Whole keys of writers, as far as they are known: a segment's name has four bytes of them, which somebody else may have, too.
+    writers: HashMap<WriterKey, [u8; 32]>,
+    /// Removals in segments of others hide nothing.
+    own_removals_only: bool,
 }
 
 #[derive(Clone, Copy)]
@@ -185,6 +190,17 @@ struct Growing {
 }
 
 impl Archive {
+    /// A writer's whole key: what others sealed under its short name is refused from now on. The first one that is told of a name stays.
+    pub fn know_writer(&self, key: [u8; 32]) {
+        self.shared.copies().writers.entry(writer_of(&key)).or_insert(key);
+    }
+
+    /// From now on a removal that stands in a copy is kept as a record and hides nothing: its writer may have no right to it, and whoever
+    /// knows who has removes here what is to be removed.
+    pub fn obey_own_removals_only(&self) {
+        self.shared.copies().own_removals_only = true;
+    }
+
     /// The segments that may hold records of these sites, and how far each is synced here.
     pub fn held(&self, first_site: u32, last_site: u32) -> Result<Vec<Held>> {
         let segments: Vec<Segment> = {
@@ -214,7 +230,7 @@ impl Archive {
     pub fn closing(&self, id: SegmentId) -> Result<Option<Closing>> {
         let segment = self.shared.catalog().get(id).cloned();
         let Some(segment) = segment.filter(|segment| segment.state == State::Sealed) else { return Ok(None) };
-        let entries = crate::rewrite::sealed_entries(&segment)?;
+        let entries = sealed_entries(&segment)?;
         closing_of(&segment, &entries).map(Some)
     }
 
@@ -285,7 +301,7 @@ impl Archive {
     }
 
     /// Begins to take a piece of another writer's segment; its bytes are handed to [`Copying::write`].
-    pub fn copy(&self, piece: Piece, taking: Taking) -> Result<Copying> {
+    pub fn copy(&self, mut piece: Piece, taking: Taking) -> Result<Copying> {
         let refuse = |why: String| Err(Error::Refused { why });
         let shared = &self.shared;
         let id = piece.name.id;
@@ -304,18 +320,28 @@ impl Archive {
         if let Some(known) = &known {
             let stale = piece.name.generation < known.name.generation;
             let whole = taking == Taking::Tail && known.state == State::Sealed;
-            if stale || whole || known.half != piece.half || taking == Taking::Tail && known.name != piece.name {
+            let written = known.state == State::Open && id.writer == shared.identity.writer();
+            let other = known.half != piece.half || taking == Taking::Tail && known.name != piece.name;
+            if stale || whole || written || other {
                 return refuse(format!("{} of half-slice {} is here and stays", known.name, known.half));
             }
         }
         if taking == Taking::Tail && piece.name.generation > 0 {
             return refuse(format!("{} was rewritten: it is copied whole", piece.name));
         }
+        if id.writer != shared.identity.writer() && shared.copies().own_removals_only {
+            let removals = piece.entries.iter_mut().filter(|entry| matches!(entry.note, Note::Removal(_)));
+            removals.for_each(|entry| entry.note = Note::Plain);
+        }
         let path = known
             .filter(|known| known.name == piece.name)
             .map_or_else(|| shared.layout.segment(piece.half, piece.name), |known| known.path);
         settings::create_folder(&shared.layout.half_slice(piece.half))?;
         let file = if taking == Taking::Whole { part_of(&path) } else { path.clone() };
+        if piece.name.generation == 0 && piece.entries.iter().any(|entry| entry.note == Note::Blank) {
+            let what = "a record without its block, in a segment that was never rewritten";
+            return Err(Error::damaged(&path, piece.from, what, "it is copied again from another holder"));
+        }
         let growing = shared.copies().growing.remove(&(id, taking));
         let growing = match growing.filter(|growing| growing.name == piece.name && piece.from > 0) {
             Some(growing) => growing,
@@ -494,7 +520,7 @@ impl Copying {
         let last = self.piece.entries.last().map_or(0, |entry| entry.offset);
         let state = State::Sealed;
         let stands = Segment { name: self.piece.name, half: self.piece.half, path: self.writes.clone(), state };
-        let closing = closing_of(&stands, &self.piece.entries)?;
+        let (closing, key) = closing_and_key(&stands, &self.piece.entries)?;
         let wrong =
             |what: &str| Err(Error::damaged(&self.writes, last, what, "it is copied again from another holder"));
         if closing.segment != self.piece.name || closing.half != self.piece.half || closing.bytes != last {
@@ -503,7 +529,24 @@ impl Copying {
         if closing.blake3 != *self.growing.hasher.finalize().as_bytes() {
             return wrong("the bytes are not those that were sealed: their BLAKE3 differs");
         }
-        Ok(())
+        let writer = self.piece.name.id.writer;
+        if self.shared.key_of(writer).is_some_and(|known| known != key) {
+            return wrong("the closing record is signed by another key than the writer's");
+        }
+        match self.sealed_before() {
+            Some((_, known)) if known != key => {
+                wrong("the closing record is signed by another key than the one before")
+            }
+            Some((before, _)) if !continues(&before, &closing) => wrong("it does not replace what is sealed here"),
+            _ => Ok(()),
+        }
+    }
+
+    /// The seal of the generation that this copy would take the place of, and who signed it. What is damaged says nothing.
+    fn sealed_before(&self) -> Option<(Closing, [u8; 32])> {
+        let known = self.shared.catalog().get(self.piece.name.id).cloned();
+        let known = known.filter(|known| known.state == State::Sealed)?;
+        closing_and_key(&known, &sealed_entries(&known).ok()?).ok()
     }
 
     /// A tail counts at once.
@@ -543,7 +586,7 @@ impl Copying {
         }
         settings::sync_folder_of(&self.path)?;
         let segment = Segment { name, half, path: self.path.clone(), state: State::Sealed };
-        let entries = crate::rewrite::sealed_entries(&segment)?;
+        let entries = sealed_entries(&segment)?;
         self.shared.set_segment(segment);
         let commit = SegmentCommit { name, path: self.path.clone(), entries, sealed, sidecar_bytes };
         self.shared.following.put(vec![commit], |_| ())?;
@@ -573,7 +616,23 @@ impl Copying {
     }
 }
 
+/// Whether a sealed generation may take the place of another: it is the same, or says that it replaces it, or comes later still.
+fn continues(before: &Closing, closing: &Closing) -> bool {
+    match closing.segment.generation.checked_sub(before.segment.generation) {
+        Some(0) => closing.blake3 == before.blake3,
+        Some(1) => closing.replaces == Some(before.blake3),
+        Some(_) => closing.replaces.is_some(),
+        None => false,
+    }
+}
+
 impl Shared {
+    /// The whole key of a writer, if it is known.
+    fn key_of(&self, writer: WriterKey) -> Option<[u8; 32]> {
+        let own = (writer == self.identity.writer()).then(|| self.identity.public());
+        own.or_else(|| self.copies().writers.get(&writer).copied())
+    }
+
     fn copies(&self) -> std::sync::MutexGuard<'_, Copies> {
         self.copies.lock().unwrap_or_else(PoisonError::into_inner)
     }
@@ -591,5 +650,73 @@ impl Shared {
 pub fn fuzz_piece(bytes: &[u8]) {
     if let Ok(piece) = Piece::parse(bytes) {
         assert_eq!(Piece::parse(&piece.head()).as_ref(), Ok(&piece));
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::{Append, Encoded, OpenOptions};
+    use skep_warc::write::{Compression, Encoder, Record, RecordId};
+
+    fn open(folder: &std::path::Path, secret: u8) -> Archive {
+        let options = OpenOptions { secret: Some([secret; 32]), copies: true, ..OpenOptions::create() };
+        Archive::open(folder, OpenOptions { disk_reserve_bytes: 0, ..options }).unwrap()
+    }
+
+    fn pull(from: &Archive, to: &Archive, name: SegmentName) -> Result<Copied> {
+        let piece = from.piece(name, 0, u64::MAX)?.expect("something is there");
+        let mut bytes = vec![0; piece.length() as usize];
+        from.piece_file(&piece)?.read_exact_at(&mut bytes, piece.from).unwrap();
+        let mut copying = to.copy(piece, Taking::Tail)?;
+        copying.write(&bytes)?;
+        copying.finish()
+    }
+
+    #[test]
+    fn what_another_key_sealed_under_a_writers_name_is_refused() {
+        let [one, two] = [1, 2].map(|_| tempfile::tempdir().unwrap());
+        let (writer, copy) = (open(one.path(), 1), open(two.path(), 2));
+        let mut bytes = Vec::new();
+        Record::response(
+            &RecordId::uuid([1; 16]),
+            "2026-01-01T00:00:00Z",
+            "http://a.example/",
+            b"HTTP/1.1 200 OK\r\n\r\n",
+        )
+        .encode(&mut Encoder::new(Compression::GZIP), &mut bytes)
+        .unwrap();
+        let records = vec![Encoded::describing(bytes).unwrap()];
+        writer.append(Append { site_hash: 1, records }).unwrap().wait().unwrap();
+        writer.seal().unwrap();
+        writer.settle().unwrap();
+        let name = writer.segments()[0].name;
+        // As if somebody had found a key with the same short name.
+        copy.shared.copies().writers.insert(writer.writer(), [9; 32]);
+        let error = pull(&writer, &copy, name).unwrap_err();
+        assert!(matches!(&error, Error::Damaged { what, .. } if what.contains("another key")), "{error}");
+        copy.shared.copies().writers.clear();
+        copy.know_writer(writer.shared.identity.public());
+        copy.know_writer([9; 32]);
+        assert!(pull(&writer, &copy, name).unwrap().sealed);
+    }
+
+    #[test]
+    fn a_generation_follows_the_one_that_it_names() {
+        let name = |generation| SegmentName { id: SegmentId { writer: WriterKey(1), number: 1 }, generation };
+        let closing = |generation, blake3: u8, replaces: Option<u8>| Closing {
+            segment: name(generation),
+            half: HalfSlice::of(0, 0),
+            records: 1,
+            bytes: 1,
+            blake3: [blake3; 32],
+            replaces: replaces.map(|byte| [byte; 32]),
+            removals: Vec::new(),
+        };
+        let first = closing(0, 1, None);
+        assert!(continues(&first, &closing(0, 1, None)) && !continues(&first, &closing(0, 2, None)));
+        assert!(continues(&first, &closing(1, 2, Some(1))) && !continues(&first, &closing(1, 2, Some(3))));
+        assert!(!continues(&first, &closing(2, 2, None)) && continues(&first, &closing(2, 2, Some(7))));
+        assert!(!continues(&closing(1, 2, Some(1)), &first));
     }
 }

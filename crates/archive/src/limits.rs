@@ -53,6 +53,8 @@ pub const REPLAY_ENTRIES_MAX: usize = 1 << 20;
 
 /// Segments whose tails are pulled at once without reading their sidecars from the beginning.
 pub const COPY_CURSORS_MAX: usize = 4096;
+/// Numbers of segments that a node sets aside at once.
+pub const NUMBERS_AHEAD: u32 = 64;
 /// Records that travel in one piece.
 pub const COPY_ENTRIES_MAX: usize = 1 << 16;
 /// Bytes that a challenge asks for at one place.

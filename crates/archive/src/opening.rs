@@ -17,6 +17,7 @@ use crate::layout::{self, Found, Layout, SegmentName, sidecar_of};
 use crate::limits::{COMMIT_BYTES_MAX, QUEUE_BYTES_MAX};
 use crate::lock::Lock;
 use crate::memory::Shares;
+use crate::numbers::Numbers;
 use crate::places::Places;
 use crate::queue::Lane;
 use crate::recover::{Keeping, Recovered, covered, recover};
@@ -73,8 +74,10 @@ impl Archive {
         replay.finish()?;
         views.tend()?;
 
-        let book =
-            Book::new(identity.writer(), settings.bits, segments.next_number(&identity), options.segment_bytes_max);
+        let next = segments.next_number(&identity);
+        let numbers = copies.then(|| Numbers::open(&layout.settings(), next)).transpose()?;
+        let next = numbers.as_ref().map_or(next, |(_, next)| *next);
+        let book = Book::new(identity.writer(), settings.bits, next, options.segment_bytes_max);
         let shared = Arc::new(Shared {
             layout,
             identity,
@@ -93,7 +96,7 @@ impl Archive {
             copies: Mutex::default(),
             room: Mutex::new(None),
         });
-        let threads = start(&shared, book)?;
+        let threads = start(&shared, book, numbers.map(|(numbers, _)| numbers))?;
         let keeper = match shared.read_only {
             true => None,
             false => {
@@ -143,7 +146,7 @@ fn identity_of(layout: &Layout, options: &OpenOptions) -> Result<Identity> {
 }
 
 /// The committer first: whoever stops the threads waits for it first.
-fn start(shared: &Arc<Shared>, book: Book) -> Result<Vec<std::thread::JoinHandle<()>>> {
+fn start(shared: &Arc<Shared>, book: Book, numbers: Option<Numbers>) -> Result<Vec<std::thread::JoinHandle<()>>> {
     let (follower, tender) = Follower::new(shared.following.clone(), shared.views.clone());
     let mut threads = Vec::new();
     if !shared.read_only {
@@ -152,6 +155,7 @@ fn start(shared: &Arc<Shared>, book: Book) -> Result<Vec<std::thread::JoinHandle
             identity: shared.identity.clone(),
             clock: shared.clock.clone(),
             book,
+            numbers,
             lane: shared.lane.clone(),
             following: shared.following.clone(),
             catalog: shared.catalog.clone(),

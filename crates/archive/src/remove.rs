@@ -48,6 +48,21 @@ impl std::fmt::Display for Selector {
     }
 }
 
+impl std::str::FromStr for Selector {
+    type Err = String;
+
+    /// Reads what [`Selector`] writes of itself.
+    fn from_str(text: &str) -> Result<Selector, String> {
+        let (kind, what) = text.split_once(' ').ok_or("a removal says what it removes")?;
+        match kind {
+            "url" => Ok(Selector::Url(what.to_owned())),
+            "prefix" => Ok(Selector::Prefix(what.to_owned())),
+            "digest" => what.parse().map(Selector::Digest).map_err(|error: crate::ParseError| error.to_string()),
+            _ => Err(format!("{kind} is nothing that can be removed")),
+        }
+    }
+}
+
 /// Which records of a segment a selector means. Fed with all captures of a segment, in order.
 #[derive(Debug)]
 pub enum Matcher {

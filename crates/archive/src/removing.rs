@@ -31,6 +31,12 @@ impl Archive {
     /// Hides everything that `selector` means and then rewrites the segments of ours that hold it. `NotFound` if there is
     /// nothing.
     pub fn remove(&self, selector: &Selector, reason: &str) -> Result<Removed> {
+        self.remove_until(selector, reason, i64::MAX)
+    }
+
+    /// The same for what was captured before a moment, in milliseconds since 1970: whoever hears of a removal late does not take it for
+    /// one of what came later.
+    pub fn remove_until(&self, selector: &Selector, reason: &str, until_ms: i64) -> Result<Removed> {
         if reason.trim().is_empty() || reason.len() > REASON_BYTES_MAX {
             let why = format!("a removal needs a reason of 1 to {REASON_BYTES_MAX} bytes");
             return Err(Error::Refused { why });
@@ -39,7 +45,7 @@ impl Archive {
             return Err(Error::Refused { why: format!("no URL here is longer than {URL_BYTES_MAX} bytes") });
         }
         self.settle()?;
-        let found = self.find(selector)?;
+        let found = self.find(selector, until_ms)?;
         self.hide(selector, reason, found)
     }
 
@@ -80,14 +86,14 @@ impl Archive {
     }
 
     /// The records that a selector means and that are not hidden yet, by site.
-    fn find(&self, selector: &Selector) -> Result<BTreeMap<u32, Vec<Position>>> {
+    fn find(&self, selector: &Selector, until_ms: i64) -> Result<BTreeMap<u32, Vec<Position>>> {
         let matcher = Matcher::new(selector);
         let mut found: BTreeMap<u32, Vec<Position>> = BTreeMap::new();
         for id in self.segments_with(selector, &matcher)? {
             let fetches = self.fetches(id, &matcher)?;
             self.each_in_file(id, |capture| {
                 let meant = matcher.matches(capture) || fetches.contains(&(capture.key.clone(), capture.time_ms));
-                if meant && !self.views().is_hidden(capture.position) {
+                if meant && capture.time_ms < until_ms && !self.views().is_hidden(capture.position) {
                     found.entry(capture.key.site_hash()).or_default().push(capture.position);
                 }
                 Ok::<(), Error>(())

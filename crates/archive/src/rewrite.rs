@@ -275,6 +275,11 @@ pub fn sealed_entries(segment: &Segment) -> Result<Vec<Entry>> {
 
 /// The closing record of a sealed segment.
 pub fn closing_of(segment: &Segment, entries: &[Entry]) -> Result<Closing> {
+    closing_and_key(segment, entries).map(|(closing, _)| closing)
+}
+
+/// The same, and the whole key that signed it.
+pub fn closing_and_key(segment: &Segment, entries: &[Entry]) -> Result<(Closing, [u8; 32])> {
     use std::io::Read;
     let last = entries.last().map_or((0, 0), |entry| (entry.offset, entry.length));
     let mut block = Vec::new();
@@ -284,7 +289,8 @@ pub fn closing_of(segment: &Segment, entries: &[Entry]) -> Result<Closing> {
         .take(crate::limits::NOTE_BYTES_MAX as u64)
         .read_to_end(&mut block)
         .map_err(|error| Error::io("cannot read", &segment.path, error))?;
-    Closing::parse(&block).map_err(|what| {
+    let both = Closing::parse(&block).and_then(|closing| Ok((closing, Closing::signer(&block)?)));
+    both.map_err(|what| {
         Error::damaged(&segment.path, last.0, format!("closing record: {what}"), "`skep check` says more")
     })
 }

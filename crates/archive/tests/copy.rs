@@ -314,3 +314,55 @@ fn a_copy_that_is_killed_is_a_prefix_and_goes_on() {
     let copy = holder(two.path(), 2);
     assert_eq!((answers(&copy), check(&copy)), (all, vec![]));
 }
+
+#[test]
+fn with_own_removals_only_what_a_copy_says_hides_nothing() {
+    let (one, two) = (tempfile::tempdir().unwrap(), tempfile::tempdir().unwrap());
+    let (writer, liar) = (holder(one.path(), 1), holder(two.path(), 2));
+    append(&writer, "http://a.example/1", START_MS, "one");
+    append(&writer, "http://a.example/2", START_MS, "two");
+    writer.obey_own_removals_only();
+    pull_all(&writer, &liar);
+    liar.remove(&Selector::Url("http://a.example/1".into()), "out of spite").unwrap();
+    pull_all(&liar, &writer);
+    assert_eq!((captures(&liar).len(), captures(&writer).len()), (1, 2));
+    // The record itself is kept, as any other, and a reopened archive is none the wiser.
+    writer.close().unwrap();
+    let writer = holder(one.path(), 1);
+    assert_eq!(captures(&writer).len(), 2);
+    // What is removed here is removed; what was captured later is not.
+    let selector = Selector::Url("http://a.example/1".into());
+    append(&writer, "http://a.example/1", START_MS + 1_000, "again");
+    let removed = writer.remove_until(&selector, "asked", START_MS + 1_000).unwrap();
+    assert!(!removed.positions.is_empty());
+    assert_eq!(captures(&writer).len(), 2);
+    assert_eq!(selector.to_string().parse(), Ok(selector));
+}
+
+#[test]
+fn a_record_that_is_said_to_be_blank_in_a_segment_as_it_was_written_is_refused() {
+    let (one, two) = (tempfile::tempdir().unwrap(), tempfile::tempdir().unwrap());
+    let (writer, copy) = (holder(one.path(), 1), holder(two.path(), 2));
+    append(&writer, "http://a.example/1", START_MS, "one");
+    let name = held(&writer)[0].name;
+    let mut piece = writer.piece(name, 0, u64::MAX).unwrap().unwrap();
+    piece.entries[1].note = skep_archive::Note::Blank;
+    assert!(matches!(copy.copy(piece, Taking::Tail), Err(Error::Damaged { .. })));
+    pull_all(&writer, &copy);
+    assert_eq!(answers(&copy), answers(&writer));
+}
+
+#[test]
+fn segments_that_are_lost_leave_no_number_free() {
+    let dir = tempfile::tempdir().unwrap();
+    let node = holder(dir.path(), 1);
+    append(&node, "http://a.example/1", START_MS, "one");
+    let first = held(&node)[0].name.id.number;
+    node.close().unwrap();
+    for folder in ["segments", "views"] {
+        std::fs::remove_dir_all(dir.path().join(folder)).unwrap();
+    }
+    let node = holder(dir.path(), 1);
+    append(&node, "http://a.example/1", START_MS, "another one");
+    assert!(held(&node)[0].name.id.number > first);
+}

@@ -86,7 +86,7 @@ pub enum Asked {
 /// Something about what is led by whom, and about links that come and go.
 pub enum Shared {
     /// This node leads a slice until then. With politeness, the lease is new.
-    Lead(u32, std::time::Instant, Option<Vec<u8>>),
+    Lead(u32, std::time::Instant, Option<Vec<Vec<u8>>>),
     /// It no longer does.
     Stop(u32),
     /// Links that others found.
@@ -139,9 +139,9 @@ impl Control {
         answered.recv().ok()
     }
 
-    /// This node leads a slice until then. With politeness the lease is new: the crawl takes the slice over from whoever led it before.
+    /// This node leads a slice until then. With politeness, of everybody who led it before, the lease is new: the crawl takes it over.
     /// Says whether there is a crawl that heard it.
-    pub fn lead(&self, slice: u32, until: std::time::Instant, politeness: Option<Vec<u8>>) -> bool {
+    pub fn lead(&self, slice: u32, until: std::time::Instant, politeness: Option<Vec<Vec<u8>>>) -> bool {
         self.tell(Shared::Lead(slice, until, politeness)).is_none()
     }
 

@@ -125,6 +125,10 @@ pub const POLITE_MS: u64 = 500;
 pub const POLITE_WAIT_SURE_MS: u64 = 60_000;
 /// How long a request that is under way may hold up the next leader.
 pub const POLITE_HELD_MS: u64 = 10_000;
+/// A slice whose copy cannot be read for so long is left to another leader; until then it is tried again …
+pub const UNREADABLE_MS_MAX: u64 = 30_000;
+/// … at growing distances, at most this one.
+pub const UNREADABLE_WAIT_MS_MAX: u64 = 60_000;
 
 // --- the records of a visit -----------------------------------------------------------------------------------------
 

@@ -23,7 +23,8 @@ pub(crate) struct Outbox {
     out: HashMap<u64, Batch>,
     /// Nodes that have a batch: the next one waits for its answer.
     busy: HashSet<Node>,
-    sent: HashSet<u64>,
+    /// What was sent, by a hash, and from how near to a seed.
+    sent: HashMap<u64, u16>,
     next: u64,
     links: usize,
 }
@@ -43,12 +44,15 @@ pub(crate) struct Batch {
 }
 
 impl Outbox {
-    /// Takes a link, unless it was sent a while ago.
-    pub fn put(&mut self, slice: u32, link: Link, now_ms: u64) {
+    /// Takes a link, unless it was sent a while ago; with `nearer`, one that comes from nearer to a seed is taken once more.
+    pub fn put(&mut self, slice: u32, link: Link, nearer: bool, now_ms: u64) {
         if self.sent.len() >= FORWARDED_REMEMBERED_MAX {
             self.sent.clear();
         }
-        if self.sent.insert(xxh3_64(link.url.as_bytes())) {
+        let name = xxh3_64(link.url.as_bytes());
+        let before = self.sent.get(&name).copied();
+        if before.is_none_or(|depth| nearer && link.depth < depth) {
+            self.sent.insert(name, link.depth);
             let waiting = self.waiting.entry(slice).or_default();
             if waiting.links.is_empty() {
                 waiting.not_before_ms = waiting.not_before_ms.max(now_ms + FORWARD_WAIT_MS);
@@ -176,7 +180,7 @@ mod tests {
         let mut outbox = Outbox::default();
         let leader = |slice: u32| (slice != 9).then_some([(slice % 2) as u8; 32]);
         for (slice, url) in [(0, "http://a/"), (2, "http://b/"), (1, "http://c/"), (9, "http://d/"), (0, "http://a/")] {
-            outbox.put(slice, link(url), 0);
+            outbox.put(slice, link(url), false, 0);
         }
         assert_eq!(outbox.len(), 4, "what was put in already is not put in again");
         assert!(outbox.take(0, &leader).is_none());
@@ -193,13 +197,27 @@ mod tests {
     }
 
     #[test]
+    fn a_nearer_way_to_a_page_is_news_where_depth_counts() {
+        let mut outbox = Outbox::default();
+        let at = |depth| Link { depth, ..link("http://a/") };
+        outbox.put(0, at(5), true, 0);
+        outbox.put(0, at(5), true, 0);
+        outbox.put(0, at(6), true, 0);
+        assert_eq!(outbox.len(), 1);
+        outbox.put(0, at(3), false, 0);
+        assert_eq!(outbox.len(), 1, "elsewhere it is not");
+        outbox.put(0, at(3), true, 0);
+        assert_eq!(outbox.len(), 2);
+    }
+
+    #[test]
     fn what_is_not_safe_elsewhere_outlives_a_run() {
         let folder = tempfile::tempdir().unwrap();
         let mut outbox = Outbox::default();
         outbox.store(folder.path()).unwrap();
         assert!(Outbox::stored(folder.path()).unwrap().is_empty());
-        outbox.put(0, link("http://a/"), 0);
-        outbox.put(1, Link { depth: 7, needed: true, url: "http://b/?q=1%202".into() }, 0);
+        outbox.put(0, link("http://a/"), false, 0);
+        outbox.put(1, Link { depth: 7, needed: true, url: "http://b/?q=1%202".into() }, false, 0);
         let (number, _, _) = outbox.take(FORWARD_WAIT_MS, &|_| Some([0; 32])).unwrap();
         outbox.store(folder.path()).unwrap();
         let mut stored = Outbox::stored(folder.path()).unwrap();

@@ -8,7 +8,7 @@
 //! What is known of a slice follows from the records of that slice alone, so that another node can take it over: also where one
 //! node leads both ends of a link, its target is recorded as heard in its own slice.
 
-use std::collections::HashMap;
+use std::collections::{HashMap, HashSet};
 use std::path::Path;
 use std::sync::{Arc, PoisonError, RwLock};
 use std::time::{Duration, Instant};
@@ -36,6 +36,8 @@ pub trait Outlet: Send + Sync {
     /// How politely the sites of a slice were visited so far, for whoever leads it next. `out`: something is under way there still,
     /// or its records are not synced yet.
     fn polite(&self, slice: u32, politeness: Vec<u8>, out: bool);
+    /// What was copied of a slice cannot be taken over: somebody else should lead it.
+    fn give_up(&self, slice: u32);
 }
 
 /// A link from one slice to another.
@@ -62,6 +64,8 @@ pub struct Share {
 pub struct Leading {
     bits: u8,
     led: RwLock<HashMap<u32, Term>>,
+    /// Slices whose lease has ended: one that comes to be ready only now must not begin.
+    ended: RwLock<HashSet<u32>>,
 }
 
 #[derive(Clone, Copy)]
@@ -74,7 +78,7 @@ struct Term {
 impl Leading {
     /// Nothing is led yet, of two to the power of `bits` slices.
     pub fn new(bits: u8) -> Leading {
-        Leading { bits, led: RwLock::default() }
+        Leading { bits, led: RwLock::default(), ended: RwLock::default() }
     }
 
     /// How many bits of a site's hash number a slice.
@@ -109,9 +113,26 @@ impl Leading {
         led.get_mut(&slice).map(|term| term.until = until).is_some()
     }
 
-    /// Not one more request begins in this slice.
+    /// A lease is new: what comes of it may begin.
+    pub fn offer(&self, slice: u32) {
+        self.ended().remove(&slice);
+    }
+
+    /// Not one more request begins in this slice, before another lease is offered.
     pub fn stop(&self, slice: u32) {
+        // Held until both are said, so that nothing begins in between.
+        let mut ended = self.ended();
+        ended.insert(slice);
+        self.rest(slice);
+    }
+
+    /// Not one more request begins before everything is ready for it.
+    pub(crate) fn rest(&self, slice: u32) {
         self.led.write().unwrap_or_else(PoisonError::into_inner).remove(&slice);
+    }
+
+    fn ended(&self) -> std::sync::RwLockWriteGuard<'_, HashSet<u32>> {
+        self.ended.write().unwrap_or_else(PoisonError::into_inner)
     }
 
     /// The slices that are led, those whose lease has run out among them.
@@ -121,9 +142,14 @@ impl Leading {
         slices
     }
 
-    pub(crate) fn begin(&self, slice: u32, until: Instant) {
+    /// Everything is ready. False if the lease has ended meanwhile.
+    pub(crate) fn begin(&self, slice: u32, until: Instant) -> bool {
         let term = Term { since: Instant::now(), until };
-        self.led.write().unwrap_or_else(PoisonError::into_inner).insert(slice, term);
+        let ended = self.ended();
+        if !ended.contains(&slice) {
+            self.led.write().unwrap_or_else(PoisonError::into_inner).insert(slice, term);
+        }
+        !ended.contains(&slice)
     }
 
     fn read(&self) -> std::sync::RwLockReadGuard<'_, HashMap<u32, Term>> {
@@ -260,6 +286,18 @@ mod tests {
         assert!(leading.renew(3, now + Duration::from_secs(60)) && leading.may(3));
         leading.stop(3);
         assert!(!leading.may(3) && leading.slices().is_empty());
+    }
+
+    #[test]
+    fn a_lease_that_ends_while_everything_is_made_ready_never_begins() {
+        let leading = Leading::new(4);
+        let later = Instant::now() + Duration::from_secs(60);
+        leading.offer(3);
+        // Somebody reads what others wrote; meanwhile the lease ends.
+        leading.stop(3);
+        assert!(!leading.begin(3, later) && !leading.may(3));
+        leading.offer(3);
+        assert!(leading.begin(3, later) && leading.may(3));
     }
 
     #[test]

@@ -6,10 +6,10 @@
 use std::collections::BTreeMap;
 
 use crate::chance::Chance;
-use crate::copy::Inventory;
+use crate::copy::{Extent, Inventory};
 use crate::genesis::Slice;
 use crate::key::{Hash, Key};
-use crate::limits::{AUDIT_RANGE_BYTES, AUDIT_RANGES, AUDITS_MAX};
+use crate::limits::{AUDIT_RANGE_BYTES, AUDIT_RANGES, AUDITS_MAX, PEER_ANSWERS_MAX};
 use crate::message::Range;
 
 /// Questions without an answer after which a holder counts as one that failed.
@@ -32,10 +32,14 @@ pub fn proof<'b>(key: &[u8; 32], pieces: impl Iterator<Item = &'b [u8]>) -> Hash
     Hash(*hasher.finalize().as_bytes())
 }
 
-/// Random pieces of what is held; nothing if nothing is. One segment after the other from a random one on: of as many segments as there
+/// Random pieces of what is held here and, as was told, there; nothing if nothing is. One segment after the other from a random one on: of as many segments as there
 /// are pieces, or fewer, none goes unasked, and none that is missing is overlooked by luck.
-pub fn ranges(inventory: &Inventory, count: usize, chance: &mut Chance) -> Vec<Range> {
-    let whole: Vec<_> = inventory.extents().iter().filter(|extent| extent.bytes > 0).collect();
+pub fn ranges(inventory: &Inventory, there: &Inventory, count: usize, chance: &mut Chance) -> Vec<Range> {
+    // What was rewritten at one of the two, or has grown here since, cannot be compared.
+    let same = |extent: &Extent| {
+        there.get(&extent.segment).is_some_and(|held| held.segment == extent.segment && held.bytes >= extent.bytes)
+    };
+    let whole: Vec<_> = inventory.extents().iter().filter(|extent| extent.bytes > 0 && same(extent)).collect();
     if whole.is_empty() {
         return Vec::new();
     }
@@ -63,8 +67,10 @@ struct Question {
 pub enum Verdict {
     /// The bytes are there.
     Passed,
-    /// They are not.
+    /// What came in their place is something else.
     Failed,
+    /// It says itself that they are not there, or not any more: a segment may have been rewritten since it told of it.
+    Missing,
     /// No answer came.
     Silent,
 }
@@ -90,6 +96,12 @@ impl Audits {
     /// Whether more may be asked now.
     pub fn has_room(&self) -> bool {
         self.questions.len() < AUDITS_MAX && self.jobs.len() < 2 * AUDITS_MAX
+    }
+
+    /// Whether a peer is answered now: reading costs, and nobody has it all for themselves.
+    pub fn may_answer(&self, peer: &Key) -> bool {
+        let theirs = self.jobs.values().filter(|job| matches!(job, Job::Answer(to, _) if to == peer)).count();
+        theirs < PEER_ANSWERS_MAX && self.jobs.len() < 2 * AUDITS_MAX
     }
 
     /// Whether a peer is being asked about a slice.
@@ -142,7 +154,11 @@ impl Audits {
         let question = self.questions.get(&id)?;
         let (mine, theirs) = (question.mine?, question.theirs?);
         let question = self.questions.remove(&id)?;
-        let verdict = if theirs == Some(mine) { Verdict::Passed } else { Verdict::Failed };
+        let verdict = match theirs {
+            Some(theirs) if theirs == mine => Verdict::Passed,
+            Some(_) => Verdict::Failed,
+            None => Verdict::Missing,
+        };
         Some((question.slice, question.peer, verdict))
     }
 
@@ -165,7 +181,7 @@ impl Audits {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::copy::{Extent, Segment};
+    use crate::copy::Segment;
 
     #[test]
     fn every_segment_is_asked_about_where_there_are_few() {
@@ -176,15 +192,46 @@ mod tests {
         };
         let mut chance = Chance::new(3);
         let inventory = Inventory::new((0..=AUDIT_RANGES as u32).map(extent));
-        let asked: std::collections::BTreeSet<u32> =
-            ranges(&inventory, AUDIT_RANGES, &mut chance).iter().map(|range| range.segment.number).collect();
+        let asked: std::collections::BTreeSet<u32> = ranges(&inventory, &inventory, AUDIT_RANGES, &mut chance)
+            .iter()
+            .map(|range| range.segment.number)
+            .collect();
         assert_eq!(asked, (1..=AUDIT_RANGES as u32).collect(), "all but the empty one");
         let few = Inventory::new((1..3).map(extent));
-        let asked = ranges(&few, AUDIT_RANGES, &mut chance);
+        let asked = ranges(&few, &few, AUDIT_RANGES, &mut chance);
         assert_eq!(asked.len(), AUDIT_RANGES);
         assert!(
             asked.iter().all(|range| range.offset + u64::from(range.bytes) <= 10_000 * u64::from(range.segment.number))
         );
-        assert!(ranges(&Inventory::default(), 8, &mut chance).is_empty());
+        assert!(ranges(&Inventory::default(), &few, 8, &mut chance).is_empty());
+    }
+
+    #[test]
+    fn what_was_rewritten_there_or_grew_here_is_not_asked_about() {
+        let extent = |number, generation, bytes| Extent {
+            segment: Segment { writer: 1, number, half: 0, generation },
+            bytes,
+            seal: None,
+        };
+        let here = Inventory::new([extent(1, 0, 9_000), extent(2, 0, 9_000), extent(3, 0, 9_000)]);
+        let there = Inventory::new([extent(1, 1, 8_000), extent(2, 0, 9_000), extent(3, 0, 5_000)]);
+        let asked = ranges(&here, &there, AUDIT_RANGES, &mut Chance::new(3));
+        assert!(!asked.is_empty() && asked.iter().all(|range| range.segment.number == 2));
+    }
+
+    #[test]
+    fn nobody_keeps_all_answers_busy_and_who_says_that_nothing_is_there_has_not_lied() {
+        let (mut audits, loud, other) = (Audits::default(), Key([1; 32]), Key([2; 32]));
+        let mut jobs = Vec::new();
+        while audits.may_answer(&loud) {
+            jobs.push(audits.job(Job::Answer(loud, 7)));
+        }
+        assert!(jobs.len() < AUDITS_MAX && audits.may_answer(&other));
+        audits.done(jobs[0]);
+        assert!(audits.may_answer(&loud));
+        let (id, job) = audits.ask(3, other, 0);
+        audits.done(job);
+        assert_eq!(audits.mine(id, Some(Hash::default())), None);
+        assert_eq!(audits.theirs(id, &other, None), Some((3, other, Verdict::Missing)));
     }
 }

@@ -32,6 +32,12 @@ impl Segment {
         Segment { writer: u32::MAX, number: u32::MAX, half: u8::MAX, generation: u32::MAX };
 }
 
+/// The name of a node as a writer: the first four bytes of the BLAKE3 of its key.
+pub fn writer_of(node: &Key) -> u32 {
+    let hash = blake3::hash(&node.0);
+    u32::from_be_bytes(hash.as_bytes()[..4].try_into().expect("four of 32"))
+}
+
 /// How much there is of a segment.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Extent {
@@ -50,6 +56,13 @@ impl Extent {
             || (self.segment.generation == wanted.segment.generation
                 && self.bytes >= wanted.bytes
                 && (wanted.seal.is_none() || self.seal.is_some()))
+    }
+
+    /// Whether a copy of what this node writes can be one: nobody has more of it than its writer, or another end.
+    pub(crate) fn is_copied_by(&self, copy: &Extent) -> bool {
+        copy.segment.generation == self.segment.generation
+            && copy.bytes <= self.bytes
+            && (copy.seal.is_none() || copy.seal == self.seal)
     }
 
     /// What names a sealed segment when holders compare.

@@ -104,7 +104,24 @@ impl SignedHolders {
         if holders.network != before.network || holders.slice != before.slice {
             return Err(Doubt::Wrong("these holders are of another slice"));
         }
-        if holders.epoch.number != before.epoch.number + 1 || holders.before != before.hash() {
+        if holders.before != before.hash() {
+            return Err(Doubt::Gap);
+        }
+        self.is_agreed(before.epoch, &before.nodes, roster, watchers, settings, seal)
+    }
+
+    /// The same for whoever knows no more of the epoch before than its number and its holders.
+    pub fn is_agreed(
+        &self,
+        epoch: Epoch,
+        nodes: &[Key],
+        roster: &Roster,
+        watchers: &Watchers,
+        settings: &Settings,
+        seal: &dyn Seal,
+    ) -> Result<(), Doubt> {
+        let holders = &self.holders;
+        if epoch.number.checked_add(1) != Some(holders.epoch.number) {
             return Err(Doubt::Gap);
         }
         if holders.nodes.is_empty() || holders.nodes.len() > HOLDERS_MAX {
@@ -117,30 +134,30 @@ impl SignedHolders {
         let mut signers: Vec<Key> = Vec::with_capacity(self.signatures.len());
         let ballot = holders.ballot();
         for (signer, signature) in &self.signatures {
-            if signers.contains(signer) || !before.nodes.contains(signer) || !seal.verify(signer, &ballot, signature) {
+            if signers.contains(signer) || !nodes.contains(signer) || !seal.verify(signer, &ballot, signature) {
                 return Err(Doubt::Wrong("a signature is not that of a holder of the epoch before"));
             }
             signers.push(*signer);
         }
-        if holders.epoch.generation == before.epoch.generation {
-            if !differ_by_one(&before.nodes, &holders.nodes) {
+        if holders.epoch.generation == epoch.generation {
+            if !differ_by_one(nodes, &holders.nodes) {
                 return Err(Doubt::Wrong("holders change one by one"));
             }
-            if !settings.suffices(signers.len(), before.nodes.len()) {
+            if !settings.suffices(signers.len(), nodes.len()) {
                 return Err(Doubt::Wrong("a majority of the holders must sign"));
             }
             return Ok(());
         }
-        if holders.epoch.generation != before.epoch.generation + 1 {
+        if epoch.generation.checked_add(1) != Some(holders.epoch.generation) {
             return Err(Doubt::Gap);
         }
-        self.recovers(before, &signers, roster, watchers, seal)
+        self.recovers(nodes, &signers, roster, watchers, seal)
     }
 
     /// What remains signs, and everybody else is proven absent.
     fn recovers(
         &self,
-        before: &Holders,
+        before: &[Key],
         signers: &[Key],
         roster: &Roster,
         watchers: &Watchers,
@@ -149,10 +166,10 @@ impl SignedHolders {
         let absent: Vec<Key> = self.proofs.iter().map(|witnessed| witnessed.proof.node).collect();
         let gone = |node: &Key| roster.index(node).is_some_and(|index| roster.is_gone(index));
         let accounted = |node: &Key| signers.contains(node) || absent.contains(node) || gone(node);
-        if !before.nodes.iter().all(accounted) || signers.is_empty() {
+        if !before.iter().all(accounted) || signers.is_empty() {
             return Err(Doubt::Wrong("in a recovery every holder signs, is proven absent, or is gone"));
         }
-        if signers.len() >= crate::genesis::majority(before.nodes.len()) {
+        if signers.len() >= crate::genesis::majority(before.len()) {
             return Err(Doubt::Wrong("a majority is there, and needs no recovery"));
         }
         if !self.holders.nodes.iter().all(|node| signers.contains(node)) {

@@ -12,11 +12,13 @@ use crate::fact::Standing;
 use crate::genesis::Slice;
 use crate::key::{Key, Seal, Signature};
 use crate::lease::{Grantor, Leader};
+use crate::limits::HOLDERS_MAX;
 use crate::message::{Message, Politeness};
 use crate::node::{Action, Kept, Note, Now, What};
 use crate::repair::{self, State, Step};
 use crate::settings::{Mutation, Settings};
 use crate::view::View;
+use std::collections::BTreeMap;
 use std::sync::Arc;
 
 /// A proof counts for so many answers' time: what was there yesterday may be gone.
@@ -78,6 +80,7 @@ struct Proposal {
 struct Copying {
     to: Key,
     instead_of: Option<Key>,
+    begun_ms: u64,
     asked_ms: u64,
     /// How much it had when it last had more, and when that was.
     progress: (u64, u64),
@@ -111,7 +114,8 @@ pub struct Holding {
     pulling: Vec<(Segment, Key, u64)>,
     /// What is here of these does not fit what others have: they are copied from their beginning.
     afresh: Vec<Segment>,
-    politeness: Option<Politeness>,
+    /// How sites were visited, by who led then and told of it.
+    politeness: BTreeMap<Key, Politeness>,
     wanted: bool,
     urgent: bool,
     /// Who asked this node to copy, and when last, while it is not a holder.
@@ -151,7 +155,7 @@ impl Holding {
             distrusted: Vec::new(),
             pulling: Vec::new(),
             afresh: Vec::new(),
-            politeness: None,
+            politeness: BTreeMap::new(),
             wanted: false,
             urgent: false,
             adopter: None,
@@ -208,9 +212,21 @@ impl Holding {
         leader.map(|leader| leader.until_ms)
     }
 
-    /// How politely its sites were visited, as far as is known here.
-    pub fn politeness(&self) -> Politeness {
-        self.politeness.clone().unwrap_or_default()
+    /// How politely its sites were visited, as far as is known here: what each who led has told.
+    pub fn politeness(&self) -> Vec<Politeness> {
+        self.politeness.values().cloned().collect()
+    }
+
+    /// A holder tells how it visited the sites. What others told is kept beside it: nobody makes sites forget that they were just asked.
+    fn hear_polite(&mut self, from: Key, politeness: Politeness) {
+        if politeness.is_empty() || !self.is_holder(&from) {
+            return;
+        }
+        self.politeness.insert(from, politeness);
+        if self.politeness.len() > HOLDERS_MAX {
+            let holders = self.latest().nodes.clone();
+            self.politeness.retain(|node, _| holders.contains(node));
+        }
     }
 
     /// Who leads, as far as is known here.
@@ -248,18 +264,38 @@ impl Holding {
         self.copying.as_ref().map(|copying| (copying.to, copying.instead_of))
     }
 
+    /// How much of a copy is there, and in how many milliseconds the rest will be at the pace so far.
+    pub fn copied(&self, now_ms: u64) -> (u64, Option<u64>) {
+        let Some(copying) = self.copying.as_ref() else { return (0, None) };
+        let (copied, took_ms) = (copying.progress.0, now_ms.saturating_sub(copying.begun_ms));
+        let left = u128::from(self.floor.bytes().saturating_sub(copied)) * u128::from(took_ms);
+        let left_ms = left.checked_div(u128::from(copied)).map(|ms| u64::try_from(ms).unwrap_or(u64::MAX));
+        (copied, left_ms)
+    }
+
     /// Holders that are known to have everything that is here, this node among them.
     pub fn copies(&self, own: &Key) -> usize {
-        let whole = |node: &&Key| *node == own || self.told.get(node).is_some_and(|told| told.covers(&self.own));
-        self.latest().nodes.iter().filter(whole).count()
+        let covers = |node: &Key| self.counts(node) && self.told.get(node).is_some_and(|told| told.covers(&self.own));
+        self.latest().nodes.iter().filter(|node| *node == own || covers(node)).count()
     }
 
     /// How much of a segment a majority of the holders has synced, as far as they told.
     pub fn acknowledged(&self, segment: &Segment, own: &Key, settings: &Settings) -> u64 {
         let nodes = &self.latest().nodes;
-        let others = nodes.iter().filter(|node| *node != own).filter_map(|node| self.told.get(node));
-        let holders: Vec<&Inventory> = others.chain(nodes.contains(own).then_some(&self.own)).collect();
+        let here = nodes.contains(own).then_some(&self.own);
+        let holders: Vec<&Inventory> = self.witnesses(segment, own).chain(here).collect();
         crate::copy::acknowledged(segment, &holders, nodes.len(), settings)
+    }
+
+    /// What other holders told whose word counts of a segment. Of what is written here, nobody has more than is here.
+    fn witnesses<'h>(&'h self, segment: &Segment, own: &'h Key) -> impl Iterator<Item = &'h Inventory> + 'h {
+        let segment = *segment;
+        let written = self.own.get(&segment).copied().filter(|_| crate::copy::writer_of(own) == segment.writer);
+        let others = self.latest().nodes.iter().filter(move |node| *node != own && self.counts(node));
+        others.filter_map(|node| self.told.get(node)).filter(move |told| {
+            let held = told.get(&segment);
+            written.is_none_or(|written| held.is_none_or(|held| written.is_copied_by(held)))
+        })
     }
 
     /// Whether everything that other holders told of is here, but for tails that still grow.
@@ -297,9 +333,19 @@ impl Holding {
         self.wanted = wanted;
     }
 
-    /// Repair without patience.
-    pub fn hurry(&mut self) {
+    /// Repair without patience. Whoever leads does it.
+    pub(crate) fn hurry(&mut self, ctx: &mut Context<'_>) {
         self.urgent = true;
+        if self.leads(ctx.now.mono_ms).is_none() {
+            for other in self.others(&ctx.key) {
+                ctx.send(other, Message::Hurry { slice: self.slice });
+            }
+        }
+    }
+
+    /// A holder wants that.
+    pub(crate) fn hurried(&mut self, from: Key) {
+        self.urgent |= self.is_holder(&from);
     }
 
     /// Whether a node holds the slice, held it, or is to hold it.
@@ -333,9 +379,9 @@ impl Holding {
         }
     }
 
-    /// How politely its sites were visited.
-    pub fn polite(&mut self, politeness: Politeness) {
-        self.politeness = Some(politeness);
+    /// How politely its sites were visited by this node.
+    pub fn polite(&mut self, own: Key, politeness: Politeness) {
+        self.politeness.insert(own, politeness);
     }
 
     /// Looks at everything that may be due; says when to look again. `None`: the slice is no longer here.
@@ -518,5 +564,66 @@ pub(crate) struct Due(pub u64);
 impl Due {
     pub fn at(&mut self, ms: u64) {
         self.0 = self.0.min(ms);
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::copy::writer_of;
+    use crate::key::Hash;
+
+    fn extent(writer: u32, bytes: u64, seal: Option<Hash>) -> Extent {
+        Extent { segment: Segment { writer, number: 1, half: 0, generation: 0 }, bytes, seal }
+    }
+
+    /// A slice of three holders, of which the first is this node and has so much.
+    fn held(own: Extent) -> (Holding, [Key; 3]) {
+        let nodes = [1, 2, 3].map(|byte| Key([byte; 32]));
+        let first = SignedHolders::first(Hash::default(), 0, nodes.to_vec());
+        let mut holding = Holding::new(Chain::new(Arc::new(first)));
+        holding.stock(own);
+        (holding, nodes)
+    }
+
+    #[test]
+    fn who_is_suspended_counts_for_nothing() {
+        let (settings, own) = (Settings::default(), extent(9, 100, None));
+        let (mut holding, [here, there, _]) = held(own);
+        holding.told.insert(there, Inventory::new([own]));
+        assert_eq!((holding.copies(&here), holding.acknowledged(&own.segment, &here, &settings)), (2, 100));
+        // It says again and again what it has.
+        holding.suspended.push((there, 0));
+        holding.told.insert(there, Inventory::new([own]));
+        assert_eq!((holding.copies(&here), holding.acknowledged(&own.segment, &here, &settings)), (1, 0));
+    }
+
+    #[test]
+    fn nobody_has_more_of_a_segment_than_its_writer_or_another_end() {
+        let settings = Settings::default();
+        let here = Key([1; 32]);
+        let own = extent(writer_of(&here), 100, None);
+        let acknowledged = |copy: Extent| {
+            let (mut holding, [here, there, _]) = held(own);
+            holding.told.insert(there, Inventory::new([copy]));
+            holding.acknowledged(&own.segment, &here, &settings)
+        };
+        assert_eq!(acknowledged(extent(own.segment.writer, 60, None)), 60);
+        assert_eq!(acknowledged(extent(own.segment.writer, 1 << 30, None)), 0, "something else, under the same name");
+        assert_eq!(acknowledged(extent(own.segment.writer, 90, Some(Hash([7; 32])))), 0, "of an earlier life");
+        let mut rewritten = extent(own.segment.writer, 90, None);
+        rewritten.segment.generation = 1;
+        assert_eq!(acknowledged(rewritten), 0);
+    }
+
+    #[test]
+    fn what_one_who_led_said_of_sites_is_not_forgotten_for_another() {
+        let (mut holding, [_, two, three]) = held(extent(9, 1, None));
+        let said = |byte: u8| -> Politeness { Arc::from(&[byte][..]) };
+        holding.hear_polite(two, said(2));
+        holding.hear_polite(three, said(3));
+        holding.hear_polite(three, Politeness::default());
+        holding.hear_polite(Key([9; 32]), said(9));
+        assert_eq!(holding.politeness(), [said(2), said(3)]);
     }
 }

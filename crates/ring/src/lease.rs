@@ -106,14 +106,14 @@ pub struct Leader {
     pub until_ms: u64,
     /// Since when somebody does not answer.
     pub waiting_ms: u64,
-    /// The newest state of politeness that came with grants.
-    pub politeness: Option<Politeness>,
+    /// What came with grants about how sites were visited.
+    pub politeness: Vec<Politeness>,
     /// Agreed to under lower ballots; proposed before anything else.
     pub inherited: Option<(Ballot, Holders)>,
     /// Who agreed to that.
     pub inherited_of: Vec<Key>,
     /// Since when it leads without having begun, because what others wrote is not here yet; with what it begins.
-    pub beginning: Option<(u64, Politeness)>,
+    pub beginning: Option<(u64, Vec<Politeness>)>,
 }
 
 impl Leader {
@@ -126,7 +126,7 @@ impl Leader {
             granted: Vec::new(),
             until_ms: 0,
             waiting_ms: now_ms,
-            politeness: None,
+            politeness: Vec::new(),
             inherited: None,
             inherited_of: Vec::new(),
             beginning: None,

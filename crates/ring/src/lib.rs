@@ -10,6 +10,7 @@
 //! - [`copy`], [`repair`], [`audit`], [`summary`]: what is copied from whom and what is acknowledged; what is done when holders
 //!   come, go, or claim what they do not have
 //! - [`holding`]: one slice at one node
+//! - [`instruction`]: what owners tell all nodes
 //! - [`links`]: links whose targets belong to others
 //! - [`message`]: everything that is said
 //! - [`node`]: the machine that ties them together
@@ -25,6 +26,7 @@ pub mod epoch;
 pub mod fact;
 pub mod genesis;
 pub mod holding;
+pub mod instruction;
 pub mod key;
 pub mod lease;
 pub mod limits;

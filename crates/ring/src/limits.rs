@@ -74,12 +74,12 @@ pub const CHAIN_MAX: usize = 32;
 pub const CHAIN_KEPT_MAX: usize = 64;
 /// Bytes of a signed removal.
 pub const REMOVAL_BYTES_MAX: usize = 16 << 10;
-/// Removals of one slice that a node remembers by name.
-pub const REMOVALS_MAX: usize = 65_536;
 /// Requests under way at once: bytes pulled …
 pub const PULLS_MAX: usize = 16;
 /// … and challenges waiting for an answer.
 pub const AUDITS_MAX: usize = 64;
+/// … and hashes for one peer that are made at once.
+pub const PEER_ANSWERS_MAX: usize = 16;
 /// Messages taken from one peer per second; more are dropped and counted …
 pub const PEER_MESSAGES_PER_S: u64 = 500;
 /// … once it has used up this many at once.
@@ -107,6 +107,16 @@ pub const FRAMES_WAITING_MAX: usize = 1_024;
 pub const STREAMS_PER_PEER_MAX: u32 = 64;
 /// … and of all.
 pub const ANSWERS_AT_ONCE_MAX: usize = 128;
+/// Of these, questions of one node …
+pub const ANSWERS_PER_PEER_MAX: usize = 32;
+/// … and, beside them, of those who are no nodes yet.
+pub const STRANGERS_AT_ONCE_MAX: usize = 8;
+/// Connections of those who are no nodes yet.
+pub const STRANGERS_KEPT_MAX: usize = 256;
+/// A question of one who is no node yet: a signed record.
+pub const STRANGER_QUESTION_BYTES_MAX: usize = 16 << 10;
+/// It has come whole within this time.
+pub const STRANGER_MS_MAX: u64 = 5_000;
 /// Bytes of one answer that are under way.
 pub const STREAM_WINDOW_BYTES: u32 = 8 << 20;
 /// A question as sent; a longer one is refused unread. The longest are batches of links.
@@ -156,6 +166,14 @@ pub const ANSWER_CAPTURES_MAX: u64 = 100_000;
 pub const ANSWER_RECORD_BYTES_MAX: u64 = 4 << 30;
 /// Settings of a network's crawl, as they travel.
 pub const CRAWL_BYTES_MAX: usize = 1 << 20;
+/// Instructions that a node keeps …
+pub const INSTRUCTIONS_MAX: usize = 16_384;
+/// … their bytes …
+pub const INSTRUCTIONS_BYTES_MAX: usize = 32 << 20;
+/// … and of them those that one owner signed who did not make the network.
+pub const OWNER_INSTRUCTIONS_BYTES_MAX: usize = 4 << 20;
+/// Why something is removed.
+pub const REASON_BYTES_MAX: usize = 4 << 10;
 /// How often a damaged copy is looked for in segments that are sealed: one of them at a time.
 pub const SCRUB_STEP_MS: u64 = 1_000;
 
@@ -187,6 +205,8 @@ pub const SENDER_LINKS_PER_S: u64 = 16_667;
 pub const SENDERS_MAX: usize = 65_536;
 
 const _: () = assert!(BATCH_LINKS_FULL <= BATCH_LINKS_MAX);
+// What is known is told in one question, and everything that is known in one answer.
+const _: () = assert!(INSTRUCTIONS_MAX * 32 < QUESTION_BYTES_MAX && INSTRUCTIONS_BYTES_MAX < ANSWER_BYTES_MAX as usize);
 // The fullest batch with the longest link still fits.
 const _: () = assert!(BATCH_TEXT_BYTES_MAX > 2 * LINK_BYTES_MAX);
 const _: () = assert!(SENDER_LINKS_BURST >= BATCH_LINKS_MAX as u64);

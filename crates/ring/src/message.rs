@@ -281,21 +281,29 @@ pub enum Message {
         /// By [`crate::audit::proof_key`].
         digest: Option<Hash>,
     },
-    /// A signed removal, to be followed by every holder.
+    /// Said by nodes of an older kind, and followed by none: see [`crate::instruction`].
     Removal {
         /// The slice.
         slice: Slice,
         /// As the archive signed it.
         bytes: Arc<[u8]>,
     },
-    /// Removals known of a slice, by the hash of their bytes.
+    /// Said by nodes of an older kind.
     Removals {
         /// The slice.
         slice: Slice,
         /// Their hashes.
         known: Vec<Hash>,
     },
+    /// A holder wants what is missing of a slice to be copied now; for whoever leads.
+    Hurry {
+        /// The slice.
+        slice: Slice,
+    },
 }
+
+/// Kinds of messages that this program knows.
+const KINDS: u32 = 29;
 
 /// Why a frame was not read.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -351,8 +359,13 @@ pub fn frames(messages: &[Message]) -> Vec<Vec<u8>> {
     frames
 }
 
-/// Reads a frame.
+/// Reads a frame, as far as it is known here what is in it.
 pub fn decode(frame: &[u8]) -> Result<Vec<Message>, Unreadable> {
+    read(frame).map(|(messages, _)| messages)
+}
+
+/// Reads a frame; says whether it goes on with a message of a kind that is not known here, and of which nobody knows where it ends.
+pub fn read(frame: &[u8]) -> Result<(Vec<Message>, bool), Unreadable> {
     if frame.len() > FRAME_BYTES_MAX {
         return Err(Unreadable::Long);
     }
@@ -363,6 +376,10 @@ pub fn decode(frame: &[u8]) -> Result<Vec<Message>, Unreadable> {
     }
     let mut messages = Vec::new();
     while !rest.is_empty() {
+        let (kind, _) = postcard::take_from_bytes::<u32>(rest).map_err(|_| Unreadable::Damaged)?;
+        if kind >= KINDS {
+            return Ok((messages, true));
+        }
         let (message, after) = postcard::take_from_bytes::<Message>(rest).map_err(|_| Unreadable::Damaged)?;
         if messages.len() >= FRAME_MESSAGES_MAX || !message.is_bounded() {
             return Err(Unreadable::Damaged);
@@ -370,7 +387,7 @@ pub fn decode(frame: &[u8]) -> Result<Vec<Message>, Unreadable> {
         messages.push(message);
         rest = after;
     }
-    Ok(messages)
+    Ok((messages, false))
 }
 
 impl Message {
@@ -423,6 +440,7 @@ impl Message {
             | Message::RecoverAgree { .. }
             | Message::Dismiss { .. }
             | Message::HasAsk { .. }
+            | Message::Hurry { .. }
             | Message::Proof { .. } => true,
         }
     }
@@ -441,6 +459,7 @@ impl Message {
             | Message::Dismiss { slice }
             | Message::Has { slice, .. }
             | Message::HasAsk { slice }
+            | Message::Hurry { slice }
             | Message::Challenge { slice, .. }
             | Message::Removal { slice, .. }
             | Message::Removals { slice, .. } => Some(*slice),
@@ -575,13 +594,24 @@ mod tests {
         assert_eq!(decode(&vec![1; FRAME_BYTES_MAX + 1]), Err(Unreadable::Long));
         assert_eq!(decode(&[]), Err(Unreadable::Damaged));
         assert_eq!(decode(&[9, 0, 1]), Err(Unreadable::Protocol(9)));
-        assert_eq!(decode(&[1, 0, 200, 1]), Err(Unreadable::Damaged));
+        assert_eq!(decode(&[1, 0, 0, 1]), Err(Unreadable::Damaged));
         let many = Message::FactsAsk(vec![Hash::default(); WANTED_MAX + 1]);
         assert_eq!(decode(&encode(&[many])), Err(Unreadable::Damaged));
         assert_eq!(
             decode(&encode(&vec![Message::Dismiss { slice: 1 }; FRAME_MESSAGES_MAX + 1])),
             Err(Unreadable::Damaged)
         );
+    }
+
+    #[test]
+    fn what_comes_before_a_message_of_a_newer_kind_is_read() {
+        let known = [Message::Dismiss { slice: 1 }, Message::Hurry { slice: 2 }];
+        let mut frame = encode(&known);
+        assert_eq!(read(&frame), Ok((known.to_vec(), false)));
+        frame.extend(postcard::to_allocvec(&(KINDS, "nobody knows")).expect("plain data encodes"));
+        assert_eq!(read(&frame), Ok((known.to_vec(), true)));
+        let last = postcard::to_allocvec(&Message::Hurry { slice: 0 }).expect("plain data encodes");
+        assert_eq!(u32::from(last[0]) + 1, KINDS, "all kinds are counted");
     }
 
     #[test]

@@ -191,13 +191,6 @@ pub enum Event {
         /// For whoever leads next.
         politeness: Politeness,
     },
-    /// A signed removal of this archive, or of a peer after the shell has checked it.
-    Removed {
-        /// The slice.
-        slice: Slice,
-        /// As signed.
-        bytes: Arc<[u8]>,
-    },
     /// Facts from the operator or from the files: records, retirements.
     Learn(Vec<Fact>),
     /// What the node says of itself has changed: addresses, relay, portal.
@@ -274,8 +267,9 @@ pub enum Action {
         epoch: Epoch,
         /// Until then.
         until_ms: u64,
-        /// As told by holders, when the lease is new; `None` when it is renewed.
-        politeness: Option<Politeness>,
+        /// As told by everybody who led before, when the lease is new: whoever names the longest wait of a site is right. `None` when it
+        /// is renewed.
+        politeness: Option<Vec<Politeness>>,
     },
     /// It no longer leads.
     Stop {
@@ -301,13 +295,6 @@ pub enum Action {
     Delete {
         /// The slice.
         slice: Slice,
-    },
-    /// A removal to follow: check its signature, hide, rewrite.
-    Follow {
-        /// The slice.
-        slice: Slice,
-        /// As signed.
-        bytes: Arc<[u8]>,
     },
     /// This node has left: nothing depends on it any more.
     Left,
@@ -384,4 +371,6 @@ pub enum What {
     Deleted,
     /// The disk is full, or no longer.
     Full,
+    /// Something of a kind that this program does not know.
+    Newer,
 }

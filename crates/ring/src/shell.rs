@@ -13,6 +13,7 @@ mod clock;
 mod everywhere;
 mod found;
 mod hints;
+mod instructions;
 mod journal;
 pub mod membership;
 mod pool;
@@ -38,6 +39,7 @@ use crate::chance::Chance;
 use crate::copy::{Extent, Segment};
 use crate::fact::{Fact, Standing};
 use crate::genesis::{Genesis, Slice};
+use crate::instruction::SignedInstruction;
 use crate::key::{Ed25519, Hash, Key, SealRef};
 use crate::limits::{EVENTS_AT_ONCE_MAX, EVENTS_WAITING_MAX, HASHES_AT_ONCE, PULLS_MAX};
 use crate::links;
@@ -48,7 +50,7 @@ use crate::wire::{Ears, Wire};
 
 pub use everywhere::Everywhere;
 pub use membership::Membership;
-pub use question::{Crawl, Question, Taken};
+pub use question::{Question, Taken};
 pub use status::{HeldSlice, Member, Status};
 
 use clock::Clock;
@@ -61,17 +63,15 @@ pub type Back = Box<dyn FnOnce(Taken) + Send>;
 
 /// What a node does with what it leads. Calls return at once.
 pub trait Work: Send + Sync {
-    /// This node leads a slice until then; with politeness, the lease is new.
-    fn lead(&self, slice: Slice, until: Instant, politeness: Option<Politeness>);
+    /// This node leads a slice until then; with politeness, the lease is new, and that is what everybody told who led before.
+    fn lead(&self, slice: Slice, until: Instant, politeness: Option<Vec<Politeness>>);
     /// It no longer does; nothing begins there any more when this returns. True if [`Shell::polite`] will yet be told how its sites stand
     /// and that nothing is out there: whoever leads next hears of the end of this lease only then.
     fn stop(&self, slice: Slice) -> bool;
     /// Links that another node found.
     fn links(&self, from: Key, batch: links::Batch, back: Back);
-    /// Crawls of the network as they are known here.
-    fn crawls(&self) -> Vec<Crawl>;
-    /// A crawl of the network is new, or newer than what is known here.
-    fn crawl(&self, crawl: Crawl);
+    /// What all nodes are told to crawl, as far as it is known here: when the node begins, and whenever there is news.
+    fn instructed(&self, instructions: &[Arc<SignedInstruction>]);
     /// What the portal of another node asks, about sites of these slices as far as they are held here.
     fn answer(&self, target: &str, slices: &[Slice]) -> Result<Vec<u8>, String>;
     /// Something worth telling.
@@ -130,9 +130,13 @@ pub struct Shell {
     hashes: Pool,
     releases: Pool,
     pulled_bytes: AtomicU64,
-    /// Records hidden by removals, as many as there were when they were last followed.
-    hidden: AtomicU64,
+    /// What owners told all nodes.
+    told_to_all: Mutex<instructions::Told>,
+    telling: Mutex<()>,
+    removing: Mutex<()>,
     wanted: AtomicBool,
+    /// Slices that this node does not want to lead before then, because it cannot read what it has of them.
+    declined: Mutex<BTreeMap<Slice, Instant>>,
     /// The disk has no room: nothing is led here, because nothing could be kept.
     full: AtomicBool,
     left: AtomicBool,
@@ -159,6 +163,8 @@ pub struct Running {
 }
 
 const TICK_MS: u64 = 1_000;
+/// What a node cannot lead it leaves to others for so many leases' time.
+const DECLINED_LEASES: u64 = 3;
 const LOG: &str = "ring.log";
 
 fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
@@ -172,6 +178,8 @@ impl Shell {
         let path = archive.layout().settings().join(LOG);
         let (mut journal, mut kept) =
             Journal::open(&path).map_err(|error| format!("{} cannot be opened: {error}", path.display()))?;
+        let told_to_all = instructions::Told::open(&archive.layout().settings())
+            .map_err(|error| format!("the instructions of this node cannot be read: {error}"))?;
         let told: Vec<Kept> = facts.into_iter().map(Kept::Fact).collect();
         if !told.is_empty() {
             journal.keep(&told).map_err(|error| format!("{} cannot be written: {error}", path.display()))?;
@@ -232,8 +240,11 @@ impl Shell {
             hashes: Pool::new("skep-hash", HASHES_AT_ONCE),
             releases: Pool::new("skep-release", 1),
             pulled_bytes: AtomicU64::new(0),
-            hidden: AtomicU64::new(0),
+            told_to_all: Mutex::new(told_to_all),
+            telling: Mutex::default(),
+            removing: Mutex::default(),
             wanted: AtomicBool::new(false),
+            declined: Mutex::default(),
             full: AtomicBool::new(false),
             left: AtomicBool::new(false),
             mute: AtomicBool::new(false),
@@ -242,6 +253,8 @@ impl Shell {
             membership,
         });
         shell.place_everybody();
+        shell.archive.obey_own_removals_only();
+        shell.work.instructed(&shell.instructions());
         let grown = Arc::downgrade(&shell);
         shell.archive.tell_growth(Some(Box::new(move |name, bytes, sealed| {
             if let Some(shell) = grown.upgrade() {
@@ -270,6 +283,7 @@ impl Shell {
         for index in 0..roster.len() as u32 {
             let record = &roster.record(index).record;
             self.wire.place(roster.key(index), &record.addresses, record.relay.as_deref());
+            self.archive.know_writer(roster.key(index).0);
         }
     }
 
@@ -301,6 +315,13 @@ impl Shell {
     /// There is something to fetch, so that leading is worth it; or no longer.
     pub fn want(&self, wanted: bool) {
         self.wanted.store(wanted, Ordering::Relaxed);
+        let _awake_already = self.events.try_send(Event::Tick);
+    }
+
+    /// This node cannot lead a slice for now: its lease goes to somebody else.
+    pub fn decline(&self, slice: Slice) {
+        let until = Instant::now() + Duration::from_millis(DECLINED_LEASES * self.settings.lease_ms);
+        lock(&self.declined).insert(slice, until);
         let _awake_already = self.events.try_send(Event::Tick);
     }
 
@@ -397,9 +418,16 @@ impl Shell {
             }
         }
         let wanted = self.wanted.load(Ordering::Relaxed) && !self.full.load(Ordering::Relaxed);
-        let changed: Vec<Slice> =
-            here.into_iter().filter(|slice| machine.wanted.get(slice).copied().unwrap_or(false) != wanted).collect();
-        for slice in changed {
+        let declined: BTreeSet<Slice> = {
+            let (mut declined, now) = (lock(&self.declined), Instant::now());
+            declined.retain(|_, until| now < *until);
+            declined.keys().copied().collect()
+        };
+        for slice in here {
+            let wanted = wanted && !declined.contains(&slice);
+            if machine.wanted.get(&slice).copied().unwrap_or(false) == wanted {
+                continue;
+            }
             machine.wanted.insert(slice, wanted);
             machine.handle(Event::Wanted { slice, wanted }, &self.clock, out);
         }
@@ -424,7 +452,7 @@ impl Shell {
     }
 
     /// The crawl leads a slice until then; with politeness, it did not before.
-    fn lead(&self, slice: Slice, until_ms: u64, politeness: Option<Politeness>) {
+    fn lead(&self, slice: Slice, until_ms: u64, politeness: Option<Vec<Politeness>>) {
         let mut told = lock(&self.told);
         // What it never heard of cannot be renewed; it hears of it when leases are followed.
         if politeness.is_some() || told.contains(&slice) {
@@ -485,6 +513,7 @@ impl Shell {
                 if let Kept::Fact(Fact::Record(record)) = kept {
                     let said = &record.record;
                     self.wire.place(record.node(), &said.addresses, said.relay.as_deref());
+                    self.archive.know_writer(record.node().0);
                 }
                 unkept.push(kept.clone());
             }
@@ -505,10 +534,10 @@ impl Shell {
                 Action::Keep(_) => {}
                 Action::Send { message: Message::LeaseRelease { slice, .. }, .. } if stopping.contains(&slice) => {}
                 Action::Send { to, message } => said.entry(to).or_default().push(message),
-                Action::Pull { slice, from, extent, .. } => {
+                Action::Pull { slice, from, extent, have } => {
                     let shell = self.clone();
                     self.pulls.run(move || {
-                        let event = shell.pull(slice, from, extent);
+                        let event = shell.pull(slice, from, extent, have);
                         shell.tell(event);
                     });
                 }
@@ -548,8 +577,6 @@ impl Shell {
                 }
                 Action::Delete { slice } if kept => self.delete(slice),
                 Action::Delete { .. } => {}
-                // Removals are records of their slice: they come with its segments.
-                Action::Follow { .. } => self.follow_removals(),
                 Action::Left => self.left.store(true, Ordering::Relaxed),
                 Action::Note(note) => self.note(&note),
             }
@@ -574,9 +601,10 @@ impl Shell {
         let shell = self.clone();
         self.pulls.run(move || {
             let (first, last) = shell.sites(slice);
-            if let Err(error) = shell.archive.let_go(first, last) {
+            if shell.archive.let_go(first, last).is_err() {
                 // The bytes stay, and are found again when the slice comes back.
-                shell.refused(None, &format!("slice {slice} could not be deleted: {error}"));
+                let why = "its copy could not be deleted";
+                shell.note(&Note { what: What::Refused, peer: None, slice: Some(slice), why });
             }
             lock(&shell.deleting).remove(&slice);
             shell.deleted.notify_all();
@@ -597,8 +625,8 @@ impl Shell {
     }
 
     /// Something came that is not taken.
-    fn refused(&self, from: Option<Key>, _why: &str) {
-        self.note(&Note { what: What::Refused, peer: from, slice: None, why: "what it says or asks makes no sense" });
+    fn refused(&self, from: Option<Key>, why: &'static str) {
+        self.note(&Note { what: What::Refused, peer: from, slice: None, why });
     }
 }
 

@@ -144,6 +144,16 @@ pub struct Certificate {
     pub admission: Admission,
 }
 
+impl Certificate {
+    /// Whether the invitation admits nobody any more.
+    pub fn has_expired(&self, wall_ms: u64) -> bool {
+        match &self.admission {
+            Admission::Own => false,
+            Admission::Invited { invitation, .. } => invitation.invitation.expires_ms <= wall_ms,
+        }
+    }
+}
+
 /// A certificate and the owner's signature.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct SignedCertificate {

@@ -59,6 +59,9 @@ pub trait Ears: Send + Sync {
     /// Something was said. Never waits.
     fn hear(&self, from: Key, frame: Vec<u8>);
 
+    /// Something came that is longer than anything an honest node sends; it was not read.
+    fn too_long(&self, from: Key, why: &'static str);
+
     /// Something is asked; the answer goes to `out` while it is made. Runs on a thread that may wait.
     fn answer(&self, from: Key, question: Vec<u8>, out: &mut dyn Write) -> io::Result<()>;
 }

@@ -4,9 +4,11 @@ use std::collections::{BTreeMap, VecDeque};
 use std::net::SocketAddr;
 use std::sync::Arc;
 
+use skep_ring::epoch::{Epoch, Holders, SignedHolders};
 use skep_ring::fact::{Fact, SignedRecord};
 use skep_ring::key::Seal;
 use skep_ring::message::{Ballot, Refusal};
+use skep_ring::node::What;
 use skep_ring::shell::Membership;
 use skep_ring::shell::membership::{Founding, Newcomer, first_record};
 use skep_ring::ticket::{Admission, Certificate, SignedCertificate};
@@ -22,6 +24,10 @@ struct World {
     chance: Chance,
     sent: VecDeque<(u64, Key, Key, Message)>,
     now_ms: u64,
+    /// A member that holds nothing, and its seal.
+    outside: Option<(Arc<Ed25519>, Node)>,
+    seals: Vec<Arc<Ed25519>>,
+    heard: Vec<Message>,
 }
 
 impl World {
@@ -47,6 +53,9 @@ impl World {
             self.now_ms += STEP_MS;
             while self.sent.front().is_some_and(|(at, ..)| *at <= self.now_ms) {
                 let (_, from, to, message) = self.sent.pop_front().expect("one is there");
+                if matches!(message, Message::LeaseAsk { .. } | Message::Hurry { .. }) {
+                    self.heard.push(message.clone());
+                }
                 if let Some(at) = self.nodes.iter().position(|(key, _)| *key == to) {
                     self.tell(at, Event::Received { from, message });
                 }
@@ -73,12 +82,21 @@ fn settled() -> World {
     let times: BTreeMap<String, u64> = [("rank".to_owned(), 1)].into();
     let founding = Founding { name: "duel".into(), slice_bits: 3, copies: 3, suffixes: Hash([0; 32]), times };
     let owner = Ed25519::from_secret(&[200; 32]);
-    let seals: Vec<Arc<Ed25519>> = (1..4).map(|number| Arc::new(Ed25519::from_secret(&[number; 32]))).collect();
+    let seals: Vec<Arc<Ed25519>> = (1..5).map(|number| Arc::new(Ed25519::from_secret(&[number; 32]))).collect();
     let founded =
         Membership::found(founding, &new, seals[0].key(), &owner, [7; 32], 1_767_225_600_000).expect("a network");
     let settings: Settings = founded.settings().expect("settings");
     let genesis = founded.genesis.clone();
-    let mut world = World { nodes: Vec::new(), chance: Chance::new(3), sent: VecDeque::new(), now_ms: 1_000 };
+    let (nodes, sent) = (Vec::new(), VecDeque::new());
+    let mut world = World {
+        nodes,
+        chance: Chance::new(3),
+        sent,
+        now_ms: 1_000,
+        outside: None,
+        seals: seals.clone(),
+        heard: Vec::new(),
+    };
     let mut facts = Vec::new();
     for seal in &seals {
         let certificate = Certificate {
@@ -92,9 +110,18 @@ fn settled() -> World {
         };
         let certificate = Arc::new(SignedCertificate::new(certificate, &owner));
         let record = first_record(certificate, vec![listen], 1_767_225_600_000);
-        facts.push(Fact::Record(Arc::new(SignedRecord::new(record.clone(), seal.as_ref()))));
         let now = world.now();
-        let node = Node::new(genesis.clone(), seal.clone(), record, settings.clone(), Vec::new(), now);
+        let node = Node::new(genesis.clone(), seal.clone(), record.clone(), settings.clone(), Vec::new(), now);
+        if world.nodes.len() == 3 {
+            // Nobody is told of it: the three go on by themselves.
+            let mut node = node;
+            let mut all = facts.clone();
+            all.push(Fact::Record(Arc::new(SignedRecord::new(record, seal.as_ref()))));
+            node.handle(Event::Learn(all), now, &mut world.chance, &mut Vec::new());
+            world.outside = Some((seal.clone(), node));
+            continue;
+        }
+        facts.push(Fact::Record(Arc::new(SignedRecord::new(record, seal.as_ref()))));
         world.nodes.push((seal.key(), node));
     }
     (0..3).for_each(|at| world.tell(at, Event::Learn(facts.clone())));
@@ -137,4 +164,119 @@ fn a_holder_that_names_the_highest_of_all_ballots_keeps_nobody_from_leading() {
         world.tell(at, Event::Received { from: liar, message: refused });
     }
     world.one_leads();
+}
+
+fn linked(slice: u32, epoch: (u32, u32), before: Hash, nodes: Vec<Key>, network: Hash, by: &Ed25519) -> SignedHolders {
+    let epoch = Epoch { generation: epoch.0, number: epoch.1 };
+    let holders = Holders { network, slice, epoch, before, nodes };
+    let signatures = vec![(by.key(), by.sign(&holders.ballot()))];
+    SignedHolders { holders, signatures, proofs: Vec::new() }
+}
+
+#[test]
+fn an_epoch_that_one_member_made_up_is_believed_by_nobody() {
+    let mut world = settled();
+    let now = world.now();
+    let (_, mut node) = world.outside.take().expect("one is outside");
+    let [first, liar, other] = [0, 1, 2].map(|at: usize| world.seals[at].clone());
+    let network = node.view.roster.network();
+    let mut chance = Chance::new(1);
+    let mut tell = |node: &mut Node, from: &Ed25519, message: Message| {
+        let mut out = Vec::new();
+        node.handle(Event::Received { from: from.key(), message }, now, &mut chance, &mut out);
+        out
+    };
+    let known = |node: &Node| (node.view.table.epoch(0), node.view.holders(0));
+    let begun = (Epoch::default(), vec![first.key()]);
+    assert_eq!(known(&node), begun);
+    for epoch in [(1000, 1), (1000, 1000), (0, 1), (0, 7), (1, 1)] {
+        let forged = Arc::new(linked(0, epoch, Hash::default(), vec![liar.key()], network, &liar));
+        tell(&mut node, &liar, Message::Epochs(vec![forged.clone()]));
+        tell(&mut node, &liar, Message::EpochHint { slice: 0, epoch: forged.holders.epoch, nodes: vec![liar.key()] });
+        tell(&mut node, &liar, Message::Adopt { epoch: forged, extents: Vec::new() });
+        assert_eq!(known(&node), begun, "{epoch:?}");
+        assert!(!node.core.has(0), "{epoch:?}");
+    }
+    // Also one that is known already has only the holders that are known.
+    let forged = Arc::new(linked(0, (0, 0), Hash::default(), vec![liar.key()], network, &liar));
+    tell(&mut node, &liar, Message::Adopt { epoch: forged, extents: Vec::new() });
+    assert!(!node.core.has(0));
+
+    // What follows from what is known is believed, whoever passes it on.
+    let zero = node.view.first_epoch(0).holders.hash();
+    let one = Arc::new(linked(0, (0, 1), zero, vec![first.key(), other.key()], network, &first));
+    tell(&mut node, &liar, Message::Epochs(vec![one.clone()]));
+    assert_eq!(known(&node), (one.holders.epoch, vec![first.key(), other.key()]));
+    tell(&mut node, &other, Message::Adopt { epoch: one, extents: Vec::new() });
+    assert!(node.core.has(0));
+
+    // Where the links between are forgotten, the word of a majority of the watchers counts, and no single one.
+    let (slice, epoch) = (1, Epoch { generation: 0, number: 99 });
+    let hint = || Message::EpochHint { slice, epoch, nodes: vec![other.key()] };
+    tell(&mut node, &liar, hint());
+    tell(&mut node, &liar, hint());
+    assert_eq!(node.view.table.epoch(slice), Epoch::default());
+    tell(&mut node, &other, hint());
+    assert_eq!((node.view.table.epoch(slice), node.view.holders(slice)), (epoch, vec![other.key()]));
+}
+
+#[test]
+fn who_does_not_lead_says_nothing_about_politeness_and_hands_on_what_is_to_be_repaired() {
+    let mut world = settled();
+    world.one_leads();
+    let leader = world.leaders()[&0][0];
+    let at = world.nodes.iter().position(|(key, _)| *key != leader).expect("another holder");
+    let said = |world: &World| world.nodes[at].1.core.holding(0).expect("it is held").politeness();
+    let politeness = |byte: u8| -> skep_ring::message::Politeness { Arc::from(&[byte][..]) };
+    let ballot = |world: &World, by: Key| {
+        let asked = world.heard.iter().rev().find_map(|message| match message {
+            Message::LeaseAsk { slice: 0, ballot, .. } if ballot.by == by => Some(*ballot),
+            _ => None,
+        });
+        asked.unwrap_or(Ballot { term: 1, by })
+    };
+    let before = said(&world);
+    let others = [world.seals[3].key(), world.nodes[at].0].into_iter().chain(world.nodes.iter().map(|(key, _)| *key));
+    for from in others.filter(|key| *key != leader).collect::<Vec<_>>() {
+        let message = Message::LeaseRelease { slice: 0, ballot: ballot(&world, from), politeness: politeness(9) };
+        world.tell(at, Event::Received { from, message });
+        assert_eq!(said(&world), before, "only who leads knows");
+    }
+    let message = Message::LeaseRelease { slice: 0, ballot: ballot(&world, leader), politeness: politeness(7) };
+    world.tell(at, Event::Received { from: leader, message });
+    assert!(said(&world).contains(&politeness(7)));
+
+    let follower = world.nodes.iter().position(|(key, _)| world.leaders()[&1][0] != *key).expect("a follower");
+    world.tell(follower, Event::Repair { slice: 1 });
+    world.run(1_000);
+    assert!(world.heard.contains(&Message::Hurry { slice: 1 }), "the leader hears of it");
+}
+
+#[test]
+fn a_node_whose_key_another_machine_uses_says_so_and_leads_no_more() {
+    let mut world = settled();
+    world.one_leads();
+    let key = world.leaders()[&0][0];
+    let at = world.nodes.iter().position(|(node, _)| *node == key).expect("it leads");
+    let now = world.now();
+    let mut noted = 0;
+    for _ in 0..4 {
+        let mut out = Vec::new();
+        let event = Event::Received { from: key, message: Message::HasAsk { slice: 0 } };
+        world.nodes[at].1.handle(event, now, &mut world.chance, &mut out);
+        noted += out.iter().filter(|action| matches!(action, Action::Note(note) if note.what == What::Twin)).count();
+    }
+    // A record that this machine did not sign is a sign of it, too.
+    let mut record = world.nodes[at].1.view.roster.record_of(&key).expect("its record").record.clone();
+    record.sequence += 100;
+    let seal = world.seals.iter().find(|seal| seal.key() == key).expect("its seal");
+    let foreign = Fact::Record(Arc::new(SignedRecord::new(record, seal.as_ref())));
+    let mut out = Vec::new();
+    let event = Event::Received { from: world.nodes[(at + 1) % 3].0, message: Message::Facts(vec![foreign]) };
+    world.nodes[at].1.handle(event, now, &mut world.chance, &mut out);
+    noted += out.iter().filter(|action| matches!(action, Action::Note(note) if note.what == What::Twin)).count();
+    assert_eq!(noted, 5);
+    world.run(1_800_000);
+    assert!(!world.nodes[at].1.core.may_act());
+    assert!(world.leaders().values().all(|leaders| !leaders.contains(&key)), "{:?}", world.leaders());
 }

@@ -8,12 +8,13 @@ use std::time::{Duration, Instant};
 
 use skep_archive::captures::{Match, Query};
 use skep_archive::{Append, Archive, Encoded, Key as UrlKey, OpenOptions};
+use skep_ring::instruction::{SignedInstruction, What};
 use skep_ring::key::Seal;
 use skep_ring::links::Batch;
 use skep_ring::message::Politeness;
 use skep_ring::node::Note;
 use skep_ring::shell::membership::{Founding, Newcomer};
-use skep_ring::shell::{Back, Crawl, Membership, Parts, Running, Shell, Status, Taken, Work};
+use skep_ring::shell::{Back, Membership, Parts, Running, Shell, Status, Taken, Work};
 use skep_ring::wire::memory::Hub;
 use skep_ring::wire::quic::Quic;
 use skep_ring::{Ears, Ed25519, Hash, Key, Slice, Wire};
@@ -29,13 +30,14 @@ const PATIENCE: Duration = Duration::from_secs(90);
 #[derive(Default)]
 struct Led {
     led: Mutex<BTreeMap<Slice, Instant>>,
-    crawls: Mutex<Vec<Crawl>>,
+    /// What owners told all nodes.
+    told: Mutex<Vec<Arc<SignedInstruction>>>,
     /// How often what was noted.
     notes: Mutex<BTreeMap<String, u32>>,
 }
 
 impl Work for Led {
-    fn lead(&self, slice: Slice, until: Instant, _: Option<Politeness>) {
+    fn lead(&self, slice: Slice, until: Instant, _: Option<Vec<Politeness>>) {
         self.led.lock().unwrap().insert(slice, until);
     }
     fn stop(&self, slice: Slice) -> bool {
@@ -45,13 +47,8 @@ impl Work for Led {
     fn links(&self, _: Key, _: Batch, back: Back) {
         back(Taken::default());
     }
-    fn crawls(&self) -> Vec<Crawl> {
-        self.crawls.lock().unwrap().clone()
-    }
-    fn crawl(&self, crawl: Crawl) {
-        let mut crawls = self.crawls.lock().unwrap();
-        crawls.retain(|known| known.name != crawl.name);
-        crawls.push(crawl);
+    fn instructed(&self, instructions: &[Arc<SignedInstruction>]) {
+        *self.told.lock().unwrap() = instructions.to_vec();
     }
     fn answer(&self, target: &str, slices: &[Slice]) -> Result<Vec<u8>, String> {
         Ok(format!("{target} {}", slices.len()).into_bytes())
@@ -79,6 +76,7 @@ struct World {
     way: Way,
     machines: Vec<Machine>,
     written: usize,
+    removed: BTreeSet<String>,
 }
 
 /// As fast as it goes on a busy machine without calling anybody absent who is there.
@@ -144,7 +142,7 @@ impl World {
             Founding { name: "test".into(), slice_bits: BITS, copies: 3, suffixes: Hash([0; 32]), times: times() };
         let node = Ed25519::from_secret(&secret).key();
         let membership = Membership::found(founding, &newcomer(anywhere()), node, &owner, [7; 32], now_ms()).unwrap();
-        let mut world = World { way, machines: Vec::new(), written: 0 };
+        let mut world = World { way, machines: Vec::new(), written: 0, removed: BTreeSet::new() };
         world.machines.push(Machine { folder: tempfile::tempdir().unwrap(), membership, secret, up: None });
         world.start(0, Vec::new());
         world
@@ -337,7 +335,8 @@ impl World {
     }
 
     fn all_written(&self) -> BTreeSet<String> {
-        (0..self.written).map(|number| format!("http://site{}.example/{number}", number % 23)).collect()
+        let written = (0..self.written).map(|number| format!("http://site{}.example/{number}", number % 23));
+        written.filter(|url| !self.removed.contains(url)).collect()
     }
 
     fn is_everything_on(&self, least: usize) -> bool {
@@ -421,11 +420,22 @@ fn story(way: Way) {
     drop(shell);
 
     // A crawl is known everywhere.
-    let crawl = Crawl { name: "news".into(), version: 1, runs: true, settings: "seeds = []".into() };
-    world.machines[2].up.as_ref().unwrap().1.crawl(crawl.clone());
+    let settings = "seeds = []".to_owned();
+    let owner = Ed25519::from_secret(&[203; 32]);
+    world.shell(2).instruct(What::Crawl { name: "news".into(), settings }, &owner).unwrap();
     world.until("a crawl is known everywhere", |world| {
-        world.up().all(|at| world.machines[at].up.as_ref().unwrap().1.crawls() == [crawl.clone()])
+        world.up().all(|at| world.machines[at].up.as_ref().unwrap().1.told.lock().unwrap().len() == 1)
     });
+
+    // Something is removed: by who made the network, everywhere; by an owner, nowhere but at home.
+    let url = world.all_written().into_iter().next().unwrap();
+    let remove = || What::Remove { selector: format!("url {url}"), reason: "asked".into() };
+    assert!(world.shell(2).instruct(remove(), &owner).is_err());
+    assert!(world.copies()[&url] >= 3);
+    world.shell(1).instruct(remove(), &Ed25519::from_secret(&[200; 32])).unwrap();
+    world.until("it is removed everywhere", |world| !world.copies().contains_key(&url));
+    world.removed.insert(url);
+    world.settled();
 
     // One stops and comes back: others lead meanwhile, and it catches up.
     world.stop(1);

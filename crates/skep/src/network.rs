@@ -13,6 +13,7 @@ use skep_ring::Seal;
 use skep_ring::limits::BOOTSTRAP_MAX;
 use skep_ring::shell::Membership;
 use skep_ring::shell::membership::{self, Founding};
+use skep_ring::ticket::Ticket;
 use skep_ring::{Ed25519, Hash, Key};
 use skep_url::Suffixes;
 use std::collections::BTreeMap;
@@ -72,6 +73,9 @@ enum Action {
         /// Another address under which the first node is reached, if it listens anywhere
         #[arg(long, value_name = "ADDR:PORT")]
         at: Vec<String>,
+        /// A name under which it is reached, resolved by whoever joins: for a machine whose address changes
+        #[arg(long, value_name = "NAME:PORT")]
+        name: Option<String>,
     },
     /// Who is there
     Status,
@@ -94,11 +98,17 @@ pub fn run(typed: Typed, place: &Place) -> Result<Exit> {
             let new = newcomer(capacity.as_deref(), zone.as_deref(), listen.as_deref(), &[])?;
             create(founding, &new, place)
         }
-        Action::Invite { uses, expires, at } => invite(uses, &expires, &at, place),
+        Action::Invite { uses, expires, at, name } => invite(uses, &expires, &at, name, place),
         Action::Status => ring::run(ring::Typed::status(), place),
     }
 }
 
+/// A name in a ticket.
+const NAME_BYTES_MAX: usize = 255;
+/// The ticket that a new network prints admits so many nodes …
+const FIRST_USES: u32 = 8;
+/// … for a week.
+const FIRST_MS: u64 = 7 * 24 * 3600 * 1000;
 /// Nodes that a ticket names beside this one, so that it serves while this one is away.
 const OTHERS_NAMED: usize = 2;
 
@@ -137,8 +147,10 @@ fn create(founding: Founding, new: &membership::Newcomer, place: &Place) -> Resu
         .map_err(wrong("such a network cannot be made"))?;
     make_archive(place, &membership, secret)?;
     let genesis = &membership.genesis;
+    let ticket = ticket(FIRST_USES, now_ms + FIRST_MS, &[], None, place)?;
     if place.json {
         let told = json!({
+            "ticket": ticket,
             "network": genesis.name, "id": genesis.id().to_string(), "slices": genesis.slices(), "copies": genesis.copies,
             "node": node.key().to_string(), "owner": owner.key().to_string(), "listen": membership.listen,
         });
@@ -151,12 +163,27 @@ fn create(founding: Founding, new: &membership::Newcomer, place: &Place) -> Resu
     ));
     let archive = place.archive.display();
     say(&format!(
-        "next: `skep --archive {archive} node` runs the first node, `skep --archive {archive} network invite` prints a ticket"
+        "next: `skep --archive {archive} node` runs the first node; others join it within a week, up to {FIRST_USES} of them, with"
     ));
+    say(&format!("  skep --archive DIR node --listen ADDR:PORT --join {ticket}"));
+    say(&format!("`skep --archive {archive} network invite` prints another ticket"));
     Ok(Exit::Done)
 }
 
-fn invite(uses: u32, expires: &str, at: &[String], place: &Place) -> Result<Exit> {
+fn invite(uses: u32, expires: &str, at: &[String], name: Option<String>, place: &Place) -> Result<Exit> {
+    let expires_ms = system_clock() as u64 + amount::duration_ms(expires)?;
+    let ticket = ticket(uses, expires_ms, at, name, place)?;
+    if place.json {
+        let told = json!({ "ticket": ticket, "uses": uses, "expires_ms": expires_ms });
+        return writeln!(std::io::stdout(), "{told}").map(|()| Exit::Done).map_err(output);
+    }
+    writeln!(std::io::stdout(), "{ticket}").map_err(output)?;
+    say(&format!("admits {uses} node{}, for {expires}: `skep node --join TICKET`", if uses == 1 { "" } else { "s" }));
+    Ok(Exit::Done)
+}
+
+/// A ticket for others, as text.
+fn ticket(uses: u32, expires_ms: u64, at: &[String], name: Option<String>, place: &Place) -> Result<String> {
     let settings = place.archive.join("settings");
     let none =
         || Failure::new("this archive belongs to no network").hint("`skep network create --name NAME` makes one");
@@ -166,7 +193,9 @@ fn invite(uses: u32, expires: &str, at: &[String], place: &Place) -> Result<Exit
         .map_err(wrong("nobody can be invited from here"))?;
     let identity = Identity::load(&settings)?.ok_or_else(none)?;
     let node = Ed25519::from_secret(&identity.secret()).key();
-    let expires_ms = system_clock() as u64 + amount::duration_ms(expires)?;
+    if let Some(name) = name.as_ref().filter(|name| !is_name(name)) {
+        return Err(Failure::new(format!("{name:?} is no name with a port")).hint("--name node.example.org:7079"));
+    }
     let mut addresses: Vec<SocketAddr> = at.iter().map(|text| node::listen(text)).collect::<Result<_>>()?;
     if !membership.listen.ip().is_unspecified() {
         addresses.push(membership.listen);
@@ -180,15 +209,13 @@ fn invite(uses: u32, expires: &str, at: &[String], place: &Place) -> Result<Exit
     let bearer = fresh().map_err(wrong("no key could be made"))?;
     let ticket = membership
         .invite(&owner, bearer, uses, expires_ms, bootstrap)
-        .map_err(wrong("nobody can be invited from here"))?
-        .to_text();
-    if place.json {
-        let told = json!({ "ticket": ticket, "uses": uses, "expires_ms": expires_ms });
-        return writeln!(std::io::stdout(), "{told}").map(|()| Exit::Done).map_err(output);
-    }
-    writeln!(std::io::stdout(), "{ticket}").map_err(output)?;
-    say(&format!("admits {uses} node{}, for {expires}: `skep node --join TICKET`", if uses == 1 { "" } else { "s" }));
-    Ok(Exit::Done)
+        .map_err(wrong("nobody can be invited from here"))?;
+    Ok(Ticket { name, ..ticket }.to_text())
+}
+
+fn is_name(text: &str) -> bool {
+    let port = |port: &str| port.parse::<u16>().is_ok();
+    text.len() <= NAME_BYTES_MAX && text.rsplit_once(':').is_some_and(|(name, number)| !name.is_empty() && port(number))
 }
 
 /// The address of this machine by which it would reach others; nothing is sent to find out.

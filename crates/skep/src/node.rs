@@ -5,6 +5,7 @@ pub mod crawling;
 mod glue;
 pub mod joining;
 mod owners;
+mod told;
 
 use crate::crawl::{Fetch, Hands};
 use crate::failure::{Failure, Result, say};
@@ -74,6 +75,12 @@ pub struct Typed {
     /// A host is at this address (HOST=ADDR:PORT), whatever its name server says
     #[arg(long, value_name = "HOST=ADDR:PORT")]
     resolve: Vec<String>,
+    /// A host of yours, at any address, which crawls of the network may visit at any pace they ask for
+    #[arg(long, value_name = "HOST")]
+    own: Vec<String>,
+    /// Crawls of the network may visit hosts at private addresses from here
+    #[arg(long)]
+    allow_private: bool,
     /// Threads that fetch
     #[arg(long, value_name = "N", default_value_t = 1)]
     workers: usize,
@@ -95,8 +102,19 @@ pub struct Node {
     pub glue: Arc<Glue>,
     /// How it fetches.
     pub fetch: Fetch,
+    /// What whoever runs it allows crawls of the network.
+    pub consent: Consent,
     /// People are led to holders with a portal of their own.
     pub lead_away: bool,
+}
+
+/// What only whoever runs a machine can allow.
+#[derive(Clone, Debug, Default)]
+pub struct Consent {
+    /// Hosts of their own: any pace, any address.
+    pub own: Vec<String>,
+    /// Private addresses may be visited.
+    pub allow_private: bool,
 }
 
 impl Ring {
@@ -170,7 +188,8 @@ pub fn run(typed: Typed, place: &Place) -> Result<Exit> {
         until_input_ends: typed.until_input_ends,
         json: place.json,
     };
-    let begun = Beginning { membership, wire, facts, fetch, hands, ways };
+    let consent = Consent { own: typed.own.clone(), allow_private: typed.allow_private };
+    let begun = Beginning { membership, wire, facts, fetch, consent, hands, ways };
     owner::as_owner(archive, |owned| work(owned, begun, portal.as_ref()))
 }
 
@@ -194,13 +213,14 @@ struct Beginning {
     wire: Arc<Quic>,
     facts: Vec<skep_ring::fact::Fact>,
     fetch: Fetch,
+    consent: Consent,
     hands: Hands,
     ways: Ways,
 }
 
 /// Runs the node until it is stopped.
 fn work(owned: &Owned, begun: Beginning, portal: Option<&serve::Job>) -> Result<Exit> {
-    let Beginning { membership, wire, facts, fetch, hands, ways } = begun;
+    let Beginning { membership, wire, facts, fetch, consent, hands, ways } = begun;
     let Ways { public, lead_away, until_input_ends, json } = ways;
     let folder = owned.archive.layout().settings();
     let identity = Identity::load(&folder)?.ok_or_else(|| Failure::new("the archive has no key"))?;
@@ -218,7 +238,8 @@ fn work(owned: &Owned, begun: Beginning, portal: Option<&serve::Job>) -> Result<
     glue.attach(&running.shell);
     let ears: Arc<dyn Ears> = running.ears();
     wire.listen(&ears);
-    let node = Arc::new(Node { shell: running.shell.clone(), glue: glue.clone(), fetch: fetch.clone(), lead_away });
+    let (shell, fetches) = (running.shell.clone(), fetch.clone());
+    let node = Arc::new(Node { shell, glue: glue.clone(), fetch: fetches, consent, lead_away });
     owned.ring.set(Some(node.clone()));
     if hands.contributors {
         let shell = Arc::downgrade(&running.shell);

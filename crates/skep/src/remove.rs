@@ -2,13 +2,16 @@
 
 use crate::failure::{Failure, Result, say};
 use crate::job::{self, Exit, Tell};
-use crate::node::Node;
+use crate::node::{Node, crawling};
 use crate::owner::{self, Owned, Place};
 use crate::show::{self, Screen};
 use clap::Args;
 use serde::{Deserialize, Serialize};
 use serde_json::json;
-use skep_archive::{Key, Selector};
+use skep_archive::Selector;
+use skep_ring::Seal;
+use skep_ring::instruction::What as Told;
+use skep_ring::shell::membership;
 use std::sync::Arc;
 
 /// Remove a URL, everything below a prefix, or a payload
@@ -115,17 +118,20 @@ pub fn perform(owned: &Owned, job: &Job, tell: &mut dyn Tell) -> Result<Exit> {
     Ok(if removed.undone.is_empty() { Exit::Done } else { Exit::Undone })
 }
 
-/// In a network, by whoever holds it; all holders follow.
+/// In a network, by all who hold it, where the key is here that may say so for all; else by this node alone.
 fn everywhere(node: &Arc<Node>, selector: &Selector, reason: &str, tell: &mut dyn Tell) -> Result<Exit> {
-    let slice = match selector {
-        Selector::Url(url) => Some(node.shell.slice_of(Key::of(url).site_hash())),
-        Selector::Prefix(_) | Selector::Digest(_) => None,
+    let folder = crawling::folder(node);
+    let wrong = |why: String| Failure::new("it could not be removed").because(why);
+    let owner = membership::owner(&folder, || Err("there is no owner's key here".into())).map_err(wrong)?;
+    let removed = if node.shell.genesis().admission.contains(&owner.key()) {
+        let what = Told::Remove { selector: selector.to_string(), reason: reason.to_owned() };
+        node.shell.instruct(what, &owner).map_err(wrong)?
+    } else {
+        tell.talk(
+            "hidden at this node, and taken out of what it wrote; for all nodes only who made the network removes something",
+        );
+        node.shell.remove_here(selector, reason).map_err(wrong)?
     };
-    let removed = node.shell.remove(&selector.to_string(), slice, reason).map_err(|why| {
-        Failure::new("nobody who holds it could remove it")
-            .because(why)
-            .hint("`skep ring` says who is there; try again")
-    })?;
     if removed == 0 {
         return Ok(Exit::No);
     }

@@ -238,6 +238,21 @@ fn shown(told: &Value) -> String {
             progress["unsent"].as_u64().unwrap_or(0)
         );
     }
+    for one in told["held"].as_array().into_iter().flatten().filter(|one| !one["copying_to"].is_null()) {
+        let copied = one["copied_bytes"].as_u64().unwrap_or(0);
+        let left = match one["copying_left_s"].as_u64() {
+            Some(seconds @ ..120) => format!(", about {seconds} s left"),
+            Some(seconds) => format!(", about {} min left", seconds / 60),
+            None => String::new(),
+        };
+        out += &format!(
+            "slice {} is copied to {}: {} of {}{left}\n",
+            one["slice"],
+            short(&one["copying_to"]),
+            show::bytes(copied),
+            show::bytes(one["bytes"].as_u64().unwrap_or(0)),
+        );
+    }
     match told["settled"] == true {
         true => out += "settled: every slice has its holders, and all of them have all that is here\n",
         false => {

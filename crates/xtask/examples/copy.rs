@@ -15,7 +15,7 @@ use std::time::{Duration, Instant};
 use skep_archive::{Append, Archive, Encoded, Key as UrlKey, OpenOptions};
 use skep_ring::key::Seal;
 use skep_ring::shell::membership::{Founding, Newcomer};
-use skep_ring::shell::{Back, Crawl, Membership, Parts, Running, Shell, Taken, Work};
+use skep_ring::shell::{Back, Membership, Parts, Running, Shell, Taken, Work};
 use skep_ring::wire::quic::Quic;
 use skep_ring::{Ears, Ed25519, Hash, Key, Slice, Wire};
 use skep_warc::write::{Compression, Encoder, Record, RecordId};
@@ -87,6 +87,7 @@ fn tls(bytes: u64) -> Result<(), Failed> {
 fn quic(bytes: u64) -> Result<(), Failed> {
     struct Source(u64);
     impl Ears for Source {
+        fn too_long(&self, _: Key, _: &'static str) {}
         fn hear(&self, _: Key, _: Vec<u8>) {}
         fn answer(&self, _: Key, _: Vec<u8>, out: &mut dyn Write) -> std::io::Result<()> {
             let chunk = vec![7; CHUNK];
@@ -119,17 +120,14 @@ fn anywhere() -> SocketAddr {
 struct Idle;
 
 impl Work for Idle {
-    fn lead(&self, _: Slice, _: Instant, _: Option<skep_ring::message::Politeness>) {}
+    fn lead(&self, _: Slice, _: Instant, _: Option<Vec<skep_ring::message::Politeness>>) {}
     fn stop(&self, _: Slice) -> bool {
         false
     }
     fn links(&self, _: Key, _: skep_ring::links::Batch, back: Back) {
         back(Taken::default());
     }
-    fn crawls(&self) -> Vec<Crawl> {
-        Vec::new()
-    }
-    fn crawl(&self, _: Crawl) {}
+    fn instructed(&self, _: &[Arc<skep_ring::instruction::SignedInstruction>]) {}
     fn answer(&self, _: &str, _: &[Slice]) -> Result<Vec<u8>, String> {
         Err("nobody asks here".into())
     }

@@ -21,7 +21,9 @@ use crate::heard::{self, Heard, Put};
 use crate::hearing::{host_key, site_id};
 use crate::hops::Hops;
 use crate::ledger::{HEARD_EMBED, HEARD_LINK};
-use crate::limits::{FORWARD_AGAIN_MS, LINKS_IN_MAX, POLITE_HELD_MS, POLITE_MS};
+use crate::limits::{
+    FORWARD_AGAIN_MS, LINKS_IN_MAX, POLITE_HELD_MS, POLITE_MS, UNREADABLE_MS_MAX, UNREADABLE_WAIT_MS_MAX,
+};
 use crate::outbox::Outbox;
 use crate::progress::Event;
 use crate::records::Encoders;
@@ -45,7 +47,9 @@ pub(super) struct Sharing {
     encoders: Encoders,
     ids: Ids,
     /// New leases, with what former leaders knew: nothing begins before the last request under an older lease is over.
-    coming: BTreeMap<u32, (Instant, Vec<u8>)>,
+    coming: BTreeMap<u32, (Instant, Vec<Vec<u8>>)>,
+    /// Those of them whose copies could not be read so far.
+    unreadable: BTreeMap<u32, Unreadable>,
     /// Slices in which requests may begin, as it was when last looked at.
     awake: BTreeSet<u32>,
     /// Slices whose sites have been asked something since the others heard of it.
@@ -56,6 +60,29 @@ pub(super) struct Sharing {
     hearing: HashMap<u64, (Vec<Link>, u64)>,
     backs: HashMap<u64, Waiting>,
     next: u64,
+}
+
+/// A copy that cannot be read: it is tried again at growing distances, because others may repair it, and in the end somebody else leads.
+#[derive(Clone, Copy, Debug)]
+struct Unreadable {
+    since: Instant,
+    wait: Duration,
+    again: Instant,
+    given_up: bool,
+}
+
+impl Unreadable {
+    fn new(now: Instant) -> Unreadable {
+        Unreadable { since: now, wait: Duration::from_millis(FORWARD_AGAIN_MS), again: now, given_up: false }
+    }
+
+    /// It could not be read once more. True when it is time to give up, once.
+    fn failed(&mut self, now: Instant) -> bool {
+        self.again = now + self.wait;
+        self.wait = (2 * self.wait).min(Duration::from_millis(UNREADABLE_WAIT_MS_MAX));
+        let late = now.saturating_duration_since(self.since) >= Duration::from_millis(UNREADABLE_MS_MAX);
+        late && !std::mem::replace(&mut self.given_up, late)
+    }
 }
 
 /// Somebody waits to hear that a batch is safe.
@@ -72,14 +99,14 @@ impl Sharing {
         let mut outbox = Outbox::default();
         for link in Outbox::stored(&folder)? {
             if let Ok(url) = Url::parse(&link.url) {
-                outbox.put(leading.slice_of(&url), link, 0);
+                outbox.put(leading.slice_of(&url), link, true, 0);
             }
         }
         let drawn = chance::draw()?;
         let mut run = [0; 16];
         run.copy_from_slice(&drawn[..16]);
         // What was led under an earlier run is led anew, or not at all.
-        leading.slices().into_iter().for_each(|slice| leading.stop(slice));
+        leading.slices().into_iter().for_each(|slice| leading.rest(slice));
         let now = Instant::now();
         Ok(Sharing {
             leading,
@@ -91,6 +118,7 @@ impl Sharing {
             encoders: Encoders::new(skep_warc::deflate::Level::new(1), archive.layout().root().to_path_buf()),
             ids: Ids::new(chance::draw()?),
             coming: BTreeMap::new(),
+            unreadable: BTreeMap::new(),
             awake: BTreeSet::new(),
             news: BTreeSet::new(),
             next_look: now,
@@ -194,7 +222,7 @@ impl Engine<'_> {
         let Some(sharing) = &mut self.sharing else { return Ok(()) };
         match shared {
             Shared::Lead(slice, until, Some(politeness)) => {
-                sharing.leading.stop(slice);
+                sharing.leading.rest(slice);
                 sharing.coming.insert(slice, (until, politeness));
                 self.take_over()
             }
@@ -207,8 +235,9 @@ impl Engine<'_> {
                 Ok(())
             }
             Shared::Stop(slice) => {
-                sharing.leading.stop(slice);
+                sharing.leading.rest(slice);
                 sharing.coming.remove(&slice);
+                sharing.unreadable.remove(&slice);
                 sharing.next_look = Instant::now();
                 // Whoever leads next waits for it, also where nothing had begun.
                 sharing.news.insert(slice);
@@ -255,28 +284,56 @@ impl Engine<'_> {
     fn take_over(&mut self) -> Result<()> {
         let Some(sharing) = &mut self.sharing else { return Ok(()) };
         let out: BTreeSet<u32> = self.out.values().filter_map(|out| out.slice).collect();
-        let ready: BTreeSet<u32> = sharing.coming.keys().filter(|slice| !out.contains(slice)).copied().collect();
+        let now = Instant::now();
+        let waits = |slice: &u32| sharing.unreadable.get(slice).is_some_and(|one| now < one.again);
+        let ready = sharing.coming.keys().filter(|slice| !out.contains(slice) && !waits(slice));
+        let ready: BTreeSet<u32> = ready.copied().collect();
         if ready.is_empty() || self.ending.is_some() {
             return Ok(());
         }
-        if let Err(error) = self.ledger.take_over(&self.archive, &ready) {
-            // Somebody else will lead there, or this is tried again: a copy that cannot be read is repaired by others.
-            sharing.next_look = Instant::now() + Duration::from_millis(FORWARD_AGAIN_MS);
-            (self.tell)(Event::Note { text: format!("what was copied cannot be taken over yet: {error}") });
-            return Ok(());
-        }
+        let ready = self.fold(ready);
+        let Some(sharing) = &mut self.sharing else { return Ok(()) };
         let now_ms = skep_archive::system_clock();
         for slice in &ready {
+            sharing.unreadable.remove(slice);
             let Some((until, politeness)) = sharing.coming.remove(slice) else { continue };
-            let known = Politeness::decode(&politeness).filter(|politeness| politeness.run != sharing.run);
-            for (site, left) in known.iter().flat_map(|politeness| politeness.left(now_ms)) {
-                self.shared.clocks.hold(site, tokio::time::Instant::now() + left);
+            let known = politeness.iter().filter_map(|one| Politeness::decode(one));
+            for politeness in known.filter(|politeness| politeness.run != sharing.run) {
+                for (site, left) in politeness.left(now_ms) {
+                    self.shared.clocks.hold(site, tokio::time::Instant::now() + left);
+                }
             }
             sharing.leading.begin(*slice, until);
         }
         self.pass_on();
         self.hear_seeds_led()?;
         self.look_at_leases()
+    }
+
+    /// Folds what others wrote of these slices; returns those of which all could be read. One that cannot be read holds back nobody else.
+    fn fold(&mut self, slices: BTreeSet<u32>) -> BTreeSet<u32> {
+        let Err(together) = self.ledger.take_over(&self.archive, &slices) else { return slices };
+        let (count, mut folded) = (slices.len(), BTreeSet::new());
+        for slice in slices {
+            let alone = match count {
+                1 => Err(together.to_string()),
+                _ => self.ledger.take_over(&self.archive, &BTreeSet::from([slice])).map_err(|error| error.to_string()),
+            };
+            let Err(why) = alone else {
+                folded.insert(slice);
+                continue;
+            };
+            let Some(sharing) = &mut self.sharing else { break };
+            let now = Instant::now();
+            if !sharing.unreadable.contains_key(&slice) {
+                let text = format!("what was copied of slice {slice} cannot be taken over yet: {why}");
+                (self.tell)(Event::Note { text });
+            }
+            if sharing.unreadable.entry(slice).or_insert(Unreadable::new(now)).failed(now) {
+                sharing.outlet.give_up(slice);
+            }
+        }
+        folded
     }
 
     /// Hosts of slices that came to be led, or are led no longer, are told to the schedule anew.
@@ -303,9 +360,11 @@ impl Engine<'_> {
     /// Links of pages that were just folded go on their way.
     pub(super) fn pass_on(&mut self) {
         let now_ms = self.now_ms();
+        // Where depth decides what is fetched, a nearer way there is news.
+        let limited = self.shared.settings().depth.is_some();
         if let (Some(sharing), Some(crossing)) = (&mut self.sharing, &mut self.ledger.crossing) {
             for (slice, link) in crossing.links.drain(..) {
-                sharing.outbox.put(slice, link, now_ms);
+                sharing.outbox.put(slice, link, limited, now_ms);
             }
         }
     }
@@ -346,9 +405,13 @@ impl Engine<'_> {
         }
         let mut halves: BTreeMap<HalfSlice, (u32, Vec<Link>)> = BTreeMap::new();
         for (link, url, hash) in parsed {
-            if self.ledger.registry.known(self.crawl, &canonical(url.as_str()))?.is_some()
-                || settings.depth.is_some_and(|depth| link.depth > depth)
-            {
+            let known = self.ledger.registry.known(self.crawl, &canonical(url.as_str()))?;
+            let nearer = match (known, settings.depth) {
+                (None, _) => true,
+                (Some(entry), Some(_)) => link.depth < Hops::unpack(self.ledger.registry.depth(entry)?).depth,
+                (Some(_), None) => false,
+            };
+            if !nearer || settings.depth.is_some_and(|depth| link.depth > depth) {
                 continue;
             }
             let Some(rules) = self.ledger.rules(self.crawl) else { break };
@@ -470,10 +533,11 @@ impl Engine<'_> {
     pub(super) fn stop_sharing(&mut self) {
         if let Some(sharing) = &mut self.sharing {
             for slice in sharing.leading.slices() {
-                sharing.leading.stop(slice);
+                sharing.leading.rest(slice);
                 sharing.news.insert(slice);
             }
             sharing.coming.clear();
+            sharing.unreadable.clear();
         }
     }
 
@@ -483,5 +547,24 @@ impl Engine<'_> {
         if let Some(sharing) = &mut self.sharing {
             sharing.backs.drain().for_each(|(_, waiting)| (waiting.back)(false));
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_cannot_be_read_is_tried_ever_less_often_and_given_up_once() {
+        let begun = Instant::now();
+        let mut unreadable = Unreadable::new(begun);
+        let (mut now, mut tries, mut given_up) = (begun, 0, 0);
+        while now < begun + Duration::from_millis(4 * UNREADABLE_MS_MAX) {
+            given_up += u32::from(unreadable.failed(now));
+            assert!(unreadable.again > now && unreadable.again - now <= Duration::from_millis(UNREADABLE_WAIT_MS_MAX));
+            (now, tries) = (unreadable.again, tries + 1);
+        }
+        assert_eq!(given_up, 1);
+        assert!(tries < 20, "{tries}");
     }
 }

@@ -2,7 +2,7 @@
 
 use super::{Context, Due, Holding};
 use crate::audit::{self, UNANSWERED_MAX, Verdict, proof_key};
-use crate::copy::{Extent, Inventory, Segment, acknowledged, source};
+use crate::copy::{Extent, Inventory, Segment, acknowledged, source, writer_of};
 use crate::key::Key;
 use crate::limits::{AUDIT_RANGES, EXTENTS_MAX, PULLS_MAX};
 use crate::message::Message;
@@ -148,8 +148,7 @@ impl Holding {
         }
         let Some(own) = self.own.get(&segment).copied() else { return };
         let nodes = &self.latest().nodes;
-        let mut holders: Vec<&Inventory> = nodes.iter().filter_map(|node| self.told.get(node)).collect();
-        holders.push(&self.own);
+        let holders: Vec<&Inventory> = self.witnesses(&segment, &ctx.key).chain([&self.own]).collect();
         let bytes = acknowledged(&segment, &holders, nodes.len(), ctx.settings).min(own.bytes);
         let seal = own.seal.filter(|_| bytes == own.bytes);
         if bytes > 0 && self.floor.put(Extent { segment, bytes, seal }) {
@@ -207,12 +206,26 @@ impl Holding {
         for (node, told) in &self.told {
             let mut more = self.own.lacking(told).peekable();
             if more.peek().is_some() && trusted(node) {
-                more.for_each(|extent| {
+                more.filter(|extent| self.is_likely(ctx, node, extent)).for_each(|extent| {
                     lacking.put(*extent);
                 });
             }
         }
         lacking
+    }
+
+    /// Whether what a node says of a segment can be. One that is sealed proves itself; of an open one its writer says how much there is, as
+    /// long as it holds the slice and is there. The own ones nobody can bring back.
+    fn is_likely(&self, ctx: &Context<'_>, node: &Key, extent: &Extent) -> bool {
+        if extent.seal.is_some() || writer_of(node) == extent.segment.writer {
+            return true;
+        }
+        if writer_of(&ctx.key) == extent.segment.writer {
+            return false;
+        }
+        let writer = self.latest().nodes.iter().find(|node| writer_of(node) == extent.segment.writer);
+        let told = writer.filter(|writer| !ctx.is_away(writer)).and_then(|writer| self.told.get(writer));
+        told.and_then(|told| told.get(&extent.segment)).is_none_or(|written| written.is_copied_by(extent))
     }
 
     /// Whether everything that is known elsewhere is here.
@@ -249,7 +262,12 @@ impl Holding {
             }
             let number = ctx.chance.number();
             let reachable = self.told.iter().filter(|(node, _)| !ctx.is_away(node));
-            let Some(from) = source(&extent, reachable, &self.distrusted, number) else { continue };
+            // What is open is had from its writer, if that is there: nothing else vouches for it yet.
+            let open = extent.seal.is_none();
+            let writer = reachable.clone().filter(|(node, _)| open && writer_of(node) == extent.segment.writer);
+            let from = source(&extent, writer, &self.distrusted, number);
+            let from = from.or_else(|| source(&extent, reachable, &self.distrusted, number));
+            let Some(from) = from else { continue };
             let have = if self.afresh.contains(&extent.segment) { 0 } else { self.begun(&extent.segment) };
             self.pulling.push((extent.segment, from, now_ms));
             *ctx.pulls += 1;
@@ -257,7 +275,7 @@ impl Holding {
         }
     }
 
-    /// Now and then the first holder that is there audits the others.
+    /// Now and then the first holder that is there audits the others, and the second the first.
     pub(crate) fn audit_others(&mut self, ctx: &mut Context<'_>, due: &mut Due) {
         let now_ms = ctx.now.mono_ms;
         if self.audit_ms == 0 {
@@ -266,14 +284,18 @@ impl Holding {
         if now_ms >= self.audit_ms {
             self.audit_ms = now_ms + ctx.settings.audit_ms;
             let own = ctx.key;
-            let first = self.latest().nodes.iter().find(|node| **node == own || !ctx.is_away(node));
-            if first == Some(&own) {
-                for other in self.others(&own) {
-                    if self.told.get(&other).is_some_and(|told| told.covers(&self.own)) {
-                        self.challenge(ctx, other);
-                    } else {
-                        ctx.send(other, Message::HasAsk { slice: self.slice });
-                    }
+            let there: Vec<Key> =
+                self.latest().nodes.iter().filter(|node| **node == own || !ctx.is_away(node)).copied().collect();
+            let audited = match there.iter().position(|node| *node == own) {
+                Some(0) => self.others(&own),
+                Some(1) => vec![there[0]],
+                _ => Vec::new(),
+            };
+            for other in audited {
+                if self.told.get(&other).is_some_and(|told| told.covers(&self.own)) {
+                    self.challenge(ctx, other);
+                } else {
+                    ctx.send(other, Message::HasAsk { slice: self.slice });
                 }
             }
         }
@@ -285,7 +307,8 @@ impl Holding {
         if ctx.audits.is_asking(self.slice, &peer) || !ctx.audits.has_room() || ctx.is_away(&peer) {
             return;
         }
-        let ranges = audit::ranges(&self.own, AUDIT_RANGES, ctx.chance);
+        let Some(told) = self.told.get(&peer) else { return };
+        let ranges = audit::ranges(&self.own, told, AUDIT_RANGES, ctx.chance);
         if ranges.is_empty() {
             return;
         }
@@ -313,9 +336,15 @@ impl Holding {
                 ctx.note(What::Audited, Some(peer), self.slice, "it has proven its copy");
             }
             Verdict::Failed => self.suspend(ctx, peer),
-            Verdict::Silent => {
+            Verdict::Silent | Verdict::Missing => {
                 if ctx.is_away(&peer) {
                     return;
+                }
+                if verdict == Verdict::Missing {
+                    // What it said before is not so any more; it may know better what it has by now.
+                    self.told.remove(&peer);
+                    self.proven.retain(|(node, _)| *node != peer);
+                    ctx.send(peer, Message::HasAsk { slice: self.slice });
                 }
                 let at = self.unanswered.iter().position(|(node, _)| *node == peer).unwrap_or_else(|| {
                     self.unanswered.push((peer, 0));

@@ -7,7 +7,7 @@ use crate::epoch::{Doubt, Epoch, Holders, SignedHolders, differ_by_one};
 use crate::genesis::majority;
 use crate::key::{Key, Signature};
 use crate::lease::{Dead, Leader};
-use crate::limits::{CHAIN_MAX, EXTENTS_MAX, TERM_STEP_MAX};
+use crate::limits::{CHAIN_KEPT_MAX, CHAIN_MAX, EXTENTS_MAX, HOLDERS_MAX, TERM_STEP_MAX};
 use crate::message::{Ballot, Message, Politeness, Refusal};
 use crate::node::{Action, Kept, What};
 use crate::repair::Step;
@@ -101,7 +101,7 @@ impl Holding {
     fn ask(&mut self, ctx: &mut Context<'_>) {
         let Some(leader) = self.leader.as_ref() else { return };
         let (ballot, epoch) = (leader.ballot, leader.epoch);
-        let politeness = self.politeness.clone().unwrap_or_default();
+        let politeness = self.politeness.get(&ctx.key).cloned().unwrap_or_default();
         for other in self.others(&ctx.key) {
             let politeness = politeness.clone();
             ctx.send(other, Message::LeaseAsk { slice: self.slice, epoch, ballot, politeness });
@@ -137,9 +137,10 @@ impl Holding {
             return;
         }
         if fresh {
-            let told = leader.politeness.take();
-            let politeness = told.or(self.politeness.clone()).unwrap_or_default();
-            self.politeness = Some(politeness.clone());
+            let mut politeness = std::mem::take(&mut leader.politeness);
+            politeness.extend(self.politeness.values().cloned());
+            politeness.sort_unstable();
+            politeness.dedup();
             leader.beginning = Some((now_ms, politeness));
             self.settled = vec![ctx.key];
             self.floor = self.own.clone();
@@ -205,7 +206,7 @@ impl Holding {
         }
         // Who never led knows nothing of its sites that others do not know better.
         let led = leader.until_ms != 0;
-        let politeness = self.politeness.clone().filter(|_| led).unwrap_or_default();
+        let politeness = self.politeness.get(&ctx.key).cloned().filter(|_| led).unwrap_or_default();
         for other in self.others(&ctx.key) {
             let (ballot, politeness) = (leader.ballot, politeness.clone());
             ctx.send(other, Message::LeaseRelease { slice: self.slice, ballot, politeness });
@@ -261,14 +262,20 @@ impl Holding {
                     }
                 }
                 let accepted = self.grantor.accepted(newest).cloned();
-                let mine = self.politeness.clone().unwrap_or_default();
-                ctx.send(
-                    from,
-                    Message::LeaseGrant { slice: self.slice, epoch: newest, ballot, accepted, politeness: mine },
-                );
-                if !politeness.is_empty() {
-                    self.politeness = Some(politeness);
+                // All that is known, for whoever begins; a grant counts once, however often it is said.
+                let mut told: Vec<Politeness> = vec![Politeness::default()];
+                if new && !self.politeness.is_empty() {
+                    told = self.politeness.values().cloned().collect();
                 }
+                for politeness in told {
+                    let (slice, epoch, accepted) = (self.slice, newest, accepted.clone());
+                    ctx.send(from, Message::LeaseGrant { slice, epoch, ballot, accepted, politeness });
+                }
+                // Who renews has begun with all that others knew, and tells it with what came since.
+                if !new && !politeness.is_empty() {
+                    self.politeness.retain(|node, _| *node == from || *node == ctx.key);
+                }
+                self.hear_polite(from, politeness);
             }
         }
     }
@@ -287,8 +294,12 @@ impl Holding {
         }
         let Some(leader) = self.leader.as_mut().filter(|leader| leader.ballot == ballot) else { return };
         leader.grant(from, accepted);
-        if leader.until_ms == 0 && !politeness.is_empty() {
-            leader.politeness = Some(politeness);
+        if !politeness.is_empty() && leader.politeness.len() < HOLDERS_MAX * HOLDERS_MAX {
+            match &mut leader.beginning {
+                _ if leader.until_ms == 0 => leader.politeness.push(politeness),
+                Some((_, known)) => known.push(politeness),
+                None => {}
+            }
         }
         self.count_grants(ctx);
     }
@@ -323,16 +334,11 @@ impl Holding {
 
     /// The leader gives the lease back.
     pub(crate) fn lease_released(&mut self, from: Key, ballot: Ballot, politeness: Politeness) {
-        if ballot.by == from {
-            let granted = self.grantor.ballot() == Some(ballot);
+        // Only who had the lease here has something to say.
+        if ballot.by == from && self.grantor.ballot() == Some(ballot) {
             self.grantor.release(ballot);
-            if !politeness.is_empty() {
-                self.politeness = Some(politeness);
-            }
-            // Who gave up without having been granted here leaves nothing to be taken.
-            if granted {
-                self.try_ms = 0;
-            }
+            self.hear_polite(from, politeness);
+            self.try_ms = 0;
         }
     }
 
@@ -409,7 +415,8 @@ impl Holding {
             // What it said when it held the slice before may be gone since.
             self.told.remove(&to);
             let progress = (0, now_ms);
-            self.copying = Some(Box::new(Copying { to, instead_of, asked_ms: 0, progress, audited: false }));
+            let begun_ms = now_ms;
+            self.copying = Some(Box::new(Copying { to, instead_of, begun_ms, asked_ms: 0, progress, audited: false }));
         }
         let complete = self.told.get(&to).is_some_and(|told| told.covers(&self.floor));
         let nothing = self.floor.extents().is_empty();
@@ -446,6 +453,7 @@ impl Holding {
         }
         due.at(copying.asked_ms + 6 * again_ms);
         if asked_again {
+            self.send_chain(ctx, to);
             let epoch = self.chain.latest().clone();
             let extents: Vec<Extent> = self.own.extents().to_vec();
             if extents.is_empty() {
@@ -455,6 +463,13 @@ impl Holding {
                     ctx.send(to, Message::Adopt { epoch: epoch.clone(), extents: part.to_vec() });
                 }
             }
+        }
+    }
+
+    /// Whoever is asked to copy believes it by the chain.
+    fn send_chain(&self, ctx: &mut Context<'_>, to: Key) {
+        for links in self.chain.after(Epoch::default(), CHAIN_KEPT_MAX).chunks(CHAIN_MAX) {
+            ctx.send(to, Message::Epochs(links.to_vec()));
         }
     }
 
@@ -485,6 +500,7 @@ impl Holding {
         self.stand_in = stand_in.map(|node| (node, now_ms));
         if let Some(stand_in) = stand_in {
             due.at(now_ms + again_ms);
+            self.send_chain(ctx, stand_in);
             let epoch = self.chain.latest().clone();
             open.chunks(EXTENTS_MAX).for_each(|part| {
                 ctx.send(stand_in, Message::Adopt { epoch: epoch.clone(), extents: part.to_vec() });

@@ -13,8 +13,7 @@ use crate::holding::{Context, Holding};
 use crate::key::{Hash, Key, SealRef};
 use crate::lease::Grantor;
 use crate::limits::{
-    CHAIN_KEPT_MAX, CLOCK_OFF_MS_MAX, CLOCKS_MAX, PEER_MESSAGES_BURST, PEER_MESSAGES_PER_S, REMOVALS_MAX,
-    SUMMARIES_MAX, WANTED_MAX,
+    CHAIN_KEPT_MAX, CLOCK_OFF_MS_MAX, CLOCKS_MAX, PEER_MESSAGES_BURST, PEER_MESSAGES_PER_S, SUMMARIES_MAX,
 };
 use crate::message::{Message, Summary};
 use crate::settings::Settings;
@@ -31,6 +30,16 @@ pub(super) struct Slot {
     pub due_ms: u64,
 }
 
+/// What is said of a slice and does not follow from what is known of it.
+#[derive(Default)]
+pub(super) struct Unlinked {
+    /// By those who watch this node.
+    pub claims: BTreeMap<Key, (Epoch, Vec<Key>)>,
+    pub tries: u32,
+    /// Nobody is asked before then.
+    pub again_ms: u64,
+}
+
 /// Everything of a node but its view.
 pub struct Core {
     pub(super) seal: SealRef,
@@ -45,8 +54,10 @@ pub struct Core {
     /// How far the clocks of others are ahead.
     clock_off_ms: i64,
     own_wall_ms: u64,
-    budgets: HashMap<Key, (u64, u64)>,
-    removals: BTreeMap<Slice, BTreeMap<Hash, Arc<[u8]>>>,
+    /// Of members each, and of all others together.
+    budgets: HashMap<Option<Key>, (u64, u64)>,
+    /// Slices of which others know epochs that do not follow from what is known here.
+    pub(super) unlinked: BTreeMap<Slice, Unlinked>,
     pub(super) members_version: u64,
     pub(super) compare_ms: u64,
     pub(super) reconcile_ms: u64,
@@ -54,7 +65,7 @@ pub struct Core {
     renew_ms: u64,
     rename_ms: u64,
     summary_ms: u64,
-    twins: u32,
+    pub(super) twins: u32,
     left: bool,
     acts: bool,
     /// When it was last looked whether this node may act.
@@ -84,7 +95,7 @@ impl Core {
             clock_off_ms: 0,
             own_wall_ms: 0,
             budgets: HashMap::new(),
-            removals: BTreeMap::new(),
+            unlinked: BTreeMap::new(),
             members_version: u64::MAX,
             compare_ms: 0,
             reconcile_ms: 0,
@@ -231,10 +242,9 @@ impl Core {
             }
             Event::Polite { slice, politeness } => {
                 if let Some(slot) = self.slots.get_mut(&slice) {
-                    slot.holding.polite(politeness);
+                    slot.holding.polite(self.key, politeness);
                 }
             }
-            Event::Removed { slice, bytes } => self.removed(view, slice, bytes, None, out),
             Event::Learn(facts) => self.facts(view, None, &facts, now, chance, out),
             Event::Moved { addresses, relay, portal } => {
                 self.record.addresses = addresses;
@@ -248,7 +258,7 @@ impl Core {
                 self.look_at_all(0);
             }
             Event::Repair { slice } => {
-                self.with(view, slice, now, chance, out, |holding, _| holding.hurry());
+                self.with(view, slice, now, chance, out, |holding, ctx| holding.hurry(ctx));
             }
         }
     }
@@ -473,7 +483,7 @@ impl Core {
     }
 
     /// Whether a peer says more than it may.
-    fn is_flooding(&mut self, from: Key, now_ms: u64) -> bool {
+    fn is_flooding(&mut self, from: Option<Key>, now_ms: u64) -> bool {
         let (left, at) = self.budgets.entry(from).or_insert((PEER_MESSAGES_BURST, now_ms));
         let earned = now_ms.saturating_sub(*at) * PEER_MESSAGES_PER_S / 1000;
         if earned > 0 {
@@ -501,8 +511,9 @@ impl Core {
             out.push(note(What::Twin, Some(from), "another machine uses this node's key"));
             return;
         }
-        if self.is_flooding(from, now.mono_ms) {
-            if self.budgets.get(&from).is_some_and(|(_, at)| *at == now.mono_ms) {
+        let whose = view.roster.index(&from).map(|_| from);
+        if self.is_flooding(whose, now.mono_ms) {
+            if self.budgets.get(&whose).is_some_and(|(_, at)| *at == now.mono_ms) {
                 out.push(note(What::Flood, Some(from), "it says more than anybody has to say"));
             }
             return;
@@ -557,17 +568,18 @@ impl Core {
             Message::Epochs(links) => self.epochs(view, from, &links, now, chance, out),
             Message::EpochAsk { slice, after } => self.epoch_asked(view, from, slice, after, out),
             Message::EpochHint { slice, epoch, nodes } => {
-                if epoch > view.table.epoch(slice)
-                    && let Some(to) = nodes.iter().find(|node| **node != self.key && view.roster.index(node).is_some())
-                {
-                    let message = Message::EpochAsk { slice, after: view.table.epoch(slice) };
-                    out.push(Action::Send { to: *to, message });
-                }
+                self.claimed(view, from, slice, epoch, &nodes, now, out);
             }
             Message::Adopt { epoch, extents } => {
                 let slice = epoch.holders.slice;
-                if !epoch.holders.nodes.contains(&from) || !self.believes(view, &epoch) {
-                    out.push(note(What::Refused, Some(from), "it asks to copy what it does not hold"));
+                let (number, nodes) = (epoch.holders.epoch, &epoch.holders.nodes);
+                if !nodes.contains(&from) || !self.believes(view, &epoch) {
+                    self.claimed(view, from, slice, number, nodes, now, out);
+                    out.push(note(
+                        What::Refused,
+                        Some(from),
+                        "it asks to copy what it does not hold, as far as is known here",
+                    ));
                     return;
                 }
                 let new = || Slot { holding: Holding::new(Chain::new(epoch.clone())), due_ms: 0 };
@@ -577,9 +589,12 @@ impl Core {
             Message::Summaries(summaries) => self.summaries(view, from, &summaries, out),
             Message::Challenge { id, slice, nonce, ranges } => {
                 // Only a member may ask, and so much at once: reading costs.
-                if self.slots.contains_key(&slice) && self.audits.has_room() {
-                    let job = self.audits.job(Job::Answer(from, id));
-                    out.push(Action::Hash { job, slice, key: proof_key(&nonce, &self.key), ranges });
+                if self.slots.contains_key(&slice) {
+                    // Who has too much to do says nothing: that is not to say that nothing is here.
+                    if self.audits.may_answer(&from) {
+                        let job = self.audits.job(Job::Answer(from, id));
+                        out.push(Action::Hash { job, slice, key: proof_key(&nonce, &self.key), ranges });
+                    }
                 } else {
                     out.push(Action::Send { to: from, message: Message::Proof { id, digest: None } });
                 }
@@ -589,14 +604,8 @@ impl Core {
                     self.with(view, slice, now, chance, out, |holding, ctx| holding.judged(ctx, peer, verdict));
                 }
             }
-            Message::Removal { slice, bytes } => self.removed(view, slice, bytes, Some(from), out),
-            Message::Removals { slice, known } => {
-                let missing = self.removals.get(&slice).into_iter().flatten().filter(|(hash, _)| !known.contains(hash));
-                out.extend(missing.take(WANTED_MAX).map(|(_, bytes)| Action::Send {
-                    to: from,
-                    message: Message::Removal { slice, bytes: bytes.clone() },
-                }));
-            }
+            // What is removed is told by owners, not by nodes; older ones still speak of it.
+            Message::Removal { .. } | Message::Removals { .. } => {}
             message => self.about_slice(view, from, message, now, chance, out),
         }
     }
@@ -632,6 +641,7 @@ impl Core {
             Message::RecoverAsk { holders, bytes } => holding.recovery_asked(ctx, from, &holders, bytes),
             Message::RecoverAgree { epoch, signature, .. } => holding.recovery_agreed(ctx, from, epoch, signature),
             Message::Dismiss { .. } => holding.dismissed(from),
+            Message::Hurry { .. } => holding.hurried(from),
             Message::Has { whole, extents, .. } => holding.told(ctx, from, whole, &extents),
             Message::HasAsk { .. } => {
                 let extents = holding.inventory().extents().to_vec();
@@ -661,28 +671,7 @@ impl Core {
         }
     }
 
-    /// A removal that every holder follows.
-    fn removed(&mut self, view: &View, slice: Slice, bytes: Arc<[u8]>, from: Option<Key>, out: &mut Vec<Action>) {
-        let Some(slot) = self.slots.get(&slice) else { return };
-        if from.is_some_and(|from| !slot.holding.concerns(&from)) {
-            return;
-        }
-        let known = self.removals.entry(slice).or_default();
-        if known.len() >= REMOVALS_MAX || known.insert(Hash::of("skep removal", &bytes), bytes.clone()).is_some() {
-            return;
-        }
-        if from.is_some() {
-            out.push(Action::Follow { slice, bytes: bytes.clone() });
-        }
-        for node in slot.holding.latest().nodes.iter().filter(|node| **node != self.key && Some(**node) != from) {
-            if view.roster.index(node).is_some() {
-                let message = Message::Removal { slice, bytes: bytes.clone() };
-                out.push(Action::Send { to: *node, message });
-            }
-        }
-    }
-
-    /// Sums of sealed segments, and names of removals, to every other holder of a slice.
+    /// Sums of sealed segments to every other holder of a slice.
     fn sum_up(&mut self, view: &View, now_ms: u64, chance: &mut Chance, out: &mut Vec<Action>) {
         let first = self.summary_ms == 0;
         self.summary_ms = now_ms + self.settings.summary_ms;
@@ -695,10 +684,6 @@ impl Core {
             let (count, sum) = slot.holding.inventory().sum();
             for node in slot.holding.latest().nodes.iter().filter(|node| **node != self.key) {
                 to.entry(*node).or_default().push(Summary { slice: *slice, count, sum });
-                if let Some(known) = self.removals.get(slice) {
-                    let known = known.keys().take(WANTED_MAX).copied().collect();
-                    out.push(Action::Send { to: *node, message: Message::Removals { slice: *slice, known } });
-                }
             }
         }
         for (node, summaries) in to {

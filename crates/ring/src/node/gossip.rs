@@ -11,7 +11,7 @@ use crate::epoch::{Epoch, SignedHolders};
 use crate::fact::Fact;
 use crate::genesis::{Slice, majority};
 use crate::key::{Hash, Key};
-use crate::limits::{CHAIN_MAX, EXTENTS_MAX, FACTS_MAX, SPREAD, WANTED_MAX};
+use crate::limits::{CHAIN_MAX, EXTENTS_MAX, FACTS_MAX, HOLDERS_MAX, SPREAD, WANTED_MAX};
 use crate::message::{Message, Summary, Topic};
 use crate::roster::{Index, Learned};
 use crate::summary;
@@ -60,10 +60,23 @@ impl Core {
         let mut concerned: HashSet<Key> = HashSet::new();
         let mut refute = false;
         let mut misunderstood = false;
+        let stranger = from.filter(|from| view.roster.index(from).is_none());
         for fact in facts {
+            // Who comes by itself comes in time; of others it is known from those who let them in.
+            if let Fact::Record(record) = fact
+                && stranger == Some(record.node())
+                && record.record.certificate.certificate.has_expired(now.wall_ms)
+            {
+                out.push(note(What::Refused, from, "its invitation has expired"));
+                continue;
+            }
             match view.take_in(fact, self.seal.as_ref(), now.mono_ms, now.wall_ms, &self.settings) {
                 Learned::New => {
+                    let twins = self.twins;
                     refute |= self.about_oneself(view, fact);
+                    if self.twins != twins {
+                        out.push(note(What::Twin, Some(self.key), "another machine uses this node's key"));
+                    }
                     Core::keep(Kept::Fact(fact.clone()), out);
                     let (node, what, why) = match fact {
                         Fact::Record(record) => (record.node(), What::Present, "it says where it is"),
@@ -295,33 +308,90 @@ impl Core {
                 continue;
             }
             for link in links {
-                if link.holders.epoch > view.table.epoch(slice) && self.believes(view, link) && view.note_epoch(link) {
-                    self.spread(view, &Message::Epochs(vec![link.clone()]), Some(from), chance, out);
+                if link.holders.epoch <= view.table.epoch(slice) {
+                    continue;
+                }
+                if self.believes(view, link) {
+                    if view.note_epoch(link) {
+                        self.unlinked.remove(&slice);
+                        self.spread(view, &Message::Epochs(vec![link.clone()]), Some(from), chance, out);
+                    }
+                } else {
+                    self.claimed(view, from, slice, link.holders.epoch, &link.holders.nodes, now, out);
                 }
             }
         }
     }
 
-    /// Whether an epoch of a slice that is not held here is believed. It only says whom to ask: holders check the whole chain.
+    /// Whether an epoch of a slice that is not held here is believed: it is the one that is known, or its holders agreed to it.
     pub(super) fn believes(&self, view: &View, link: &SignedHolders) -> bool {
         let holders = &link.holders;
         if holders.network != view.roster.network() || holders.slice >= view.table.slices() {
             return false;
         }
-        let known = view.table.epoch(holders.slice);
-        if holders.epoch <= known || holders.epoch == Epoch::default() {
-            return true;
+        let (known, nodes) = (view.table.epoch(holders.slice), view.holders(holders.slice));
+        if holders.epoch == known {
+            // Who is not in the roster is not in the table either.
+            let there = |node: &Key| nodes.contains(node) || view.roster.index(node).is_none();
+            return nodes.iter().all(|node| holders.nodes.contains(node)) && holders.nodes.iter().all(there);
         }
-        let before = view.holders(holders.slice);
-        let ballot = holders.ballot();
-        let signed = |signer: &Key| {
-            link.signatures.iter().any(|(by, signature)| by == signer && self.seal.verify(by, &ballot, signature))
-        };
-        let next = holders.epoch.number == known.number + 1 && holders.epoch.generation == known.generation;
-        if next {
-            return before.iter().filter(|node| signed(node)).count() >= majority(before.len());
+        // Whoever is not known yet is heard of soon; the table has no place for them before.
+        let members = holders.nodes.iter().all(|node| view.roster.index(node).is_some());
+        let seal = self.seal.as_ref();
+        holders.epoch > known
+            && members
+            && link.is_agreed(known, &nodes, &view.roster, &view.watchers, &self.settings, seal).is_ok()
+    }
+
+    /// Somebody says who holds a slice, and nothing that is known here leads there. Its holders may have the links between; where they have
+    /// forgotten them, the word of a majority of the own watchers counts, as it does for what happened while this node was away.
+    pub(super) fn claimed(
+        &mut self,
+        view: &mut View,
+        from: Key,
+        slice: Slice,
+        epoch: Epoch,
+        nodes: &[Key],
+        now: Now,
+        out: &mut Vec<Action>,
+    ) {
+        let after = view.table.epoch(slice);
+        if epoch <= after || nodes.is_empty() || nodes.len() > HOLDERS_MAX {
+            return;
         }
-        link.signatures.iter().any(|(by, _)| view.roster.index(by).is_some() && signed(by))
+        let watchers: Vec<Key> = match view.roster.index(&self.key) {
+            Some(own) => view.watchers.of(&view.roster, own).into_iter(),
+            None => Vec::new().into_iter(),
+        }
+        .filter(|index| view.roster.is_present(*index))
+        .map(|index| view.roster.key(index))
+        .collect();
+        let held = self.slots.contains_key(&slice);
+        let unlinked = self.unlinked.entry(slice).or_default();
+        unlinked.claims.retain(|node, _| watchers.contains(node));
+        if watchers.contains(&from) {
+            unlinked.claims.insert(from, (epoch, nodes.to_vec()));
+        }
+        let claim = (epoch, nodes.to_vec());
+        let members = nodes.iter().all(|node| view.roster.index(node).is_some());
+        let same = unlinked.claims.values().filter(|other| **other == claim).count();
+        // Of what is held here the chain counts, and nobody's word.
+        if !held && members && !watchers.is_empty() && same >= majority(watchers.len()) {
+            self.unlinked.remove(&slice);
+            let known: Vec<Index> = nodes.iter().filter_map(|node| view.roster.index(node)).collect();
+            view.table.set(slice, epoch, &known);
+            return;
+        }
+        if now.mono_ms < unlinked.again_ms {
+            return;
+        }
+        unlinked.again_ms = now.mono_ms + self.settings.answer_ms / 2;
+        unlinked.tries = unlinked.tries.wrapping_add(1);
+        // In turn those who are said to hold it, who have the chain, and the watchers.
+        let own = self.key;
+        let holder = || nodes.iter().find(|node| **node != own && view.roster.index(node).is_some()).copied();
+        let asked: Vec<Key> = if held || unlinked.tries % 2 == 1 { holder().into_iter().collect() } else { watchers };
+        out.extend(asked.into_iter().map(|to| Action::Send { to, message: Message::EpochAsk { slice, after } }));
     }
 
     /// Sums of sealed segments that a co-holder told.

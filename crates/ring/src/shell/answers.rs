@@ -6,19 +6,19 @@ use std::sync::Arc;
 use std::sync::mpsc::sync_channel;
 use std::time::{Duration, Instant};
 
-use skep_archive::{Capture, Selector};
+use skep_archive::Capture;
 use skep_url::Url;
 
-use super::question::{NO, Question, Wanted, Welcome, YES, position};
+use super::question::{Crawl, NO, Question, Wanted, Welcome, YES, position};
 use super::{Shell, lock};
 use crate::copy::Segment;
 use crate::fact::{Fact, SignedRecord};
 use crate::genesis::Slice;
 use crate::key::{Key, signed};
-use crate::limits::{ANSWER_RECORD_BYTES_MAX, BATCH_LINKS_MAX, CRAWL_BYTES_MAX, QUESTION_MS_MAX, TARGET_BYTES_MAX};
+use crate::limits::{ANSWER_RECORD_BYTES_MAX, BATCH_LINKS_MAX, QUESTION_MS_MAX, TARGET_BYTES_MAX};
 use crate::links;
 use crate::message;
-use crate::node::Event;
+use crate::node::{Event, Note, What};
 use crate::wire::Ears;
 
 /// Says no, and why.
@@ -36,15 +36,23 @@ fn yes(out: &mut dyn Write, bytes: &[u8]) -> io::Result<()> {
 
 impl Ears for Shell {
     fn hear(&self, from: Key, frame: Vec<u8>) {
-        match message::decode(&frame) {
-            Ok(messages) => {
+        match message::read(&frame) {
+            Ok((messages, more)) => {
                 for message in messages {
                     // The machine is behind: what matters is said again.
                     let _dropped_when_full = self.events.try_send(Event::Received { from, message });
                 }
+                if more {
+                    let why = "it says something of a kind that this program does not know";
+                    self.note(&Note { what: What::Newer, peer: Some(from), slice: None, why });
+                }
             }
             Err(_) => self.refused(Some(from), "a frame that cannot be read"),
         }
+    }
+
+    fn too_long(&self, from: Key, why: &'static str) {
+        self.refused(Some(from), why);
     }
 
     fn answer(&self, from: Key, question: Vec<u8>, out: &mut dyn Write) -> io::Result<()> {
@@ -65,21 +73,19 @@ impl Ears for Shell {
             Question::Links(batch) => self.take_links(from, &batch, out),
             Question::Captures(wanted) => self.captures_here(&wanted, out),
             Question::Record { writer, segment, record } => self.record_here(position(writer, segment, record), out),
-            Question::Crawls(known) => {
-                let newer = |name: &str, version: u64| {
-                    known.iter().find(|(one, _)| one == name).is_none_or(|(_, known)| *known < version)
-                };
-                let mut crawls = self.work.crawls();
-                crawls.retain(|crawl| newer(&crawl.name, crawl.version));
-                yes(out, &postcard::to_allocvec(&crawls).expect("plain data encodes"))
+            Question::Crawls(_) => yes(out, &postcard::to_allocvec(&Vec::<Crawl>::new()).expect("plain data encodes")),
+            Question::Crawl(_) | Question::Remove { .. } => {
+                self.refused(Some(from), "it tells what to do, and nobody has signed it");
+                no(out, "such a thing is signed by an owner")
             }
-            Question::Crawl(crawl) => {
-                if crawl.settings.len() > CRAWL_BYTES_MAX {
-                    return no(out, "the settings of the crawl are too long");
-                }
-                self.work.crawl(crawl);
-                yes(out, &[])
+            Question::Instructions(known) => {
+                let newer = self.instructions_without(&known);
+                yes(out, &postcard::to_allocvec(&newer).expect("plain data encodes"))
             }
+            Question::Instruct(signed) => match self.instructed(from, signed) {
+                Ok(hidden) => yes(out, &hidden.to_le_bytes()),
+                Err(why) => no(out, &why),
+            },
             Question::Portal { target, slices } => {
                 let fits =
                     target.len() <= TARGET_BYTES_MAX && slices.iter().all(|slice| *slice < self.genesis().slices());
@@ -89,10 +95,6 @@ impl Ears for Shell {
                     Err(why) => no(out, &why),
                 }
             }
-            Question::Remove { selector, reason } => match self.remove_here(&selector, &reason) {
-                Ok(count) => yes(out, &count.to_le_bytes()),
-                Err(why) => no(out, &why),
-            },
         }
     }
 }
@@ -115,6 +117,10 @@ impl Shell {
             self.refused(Some(from), why);
             return no(out, why);
         }
+        if self.has_expired(record) {
+            self.refused(Some(from), "its invitation has expired");
+            return no(out, "the invitation has expired; ask for another one (`skep network invite`)");
+        }
         if !own || !signs {
             self.refused(Some(from), "a record of another node");
             return no(out, "the record is not that of the node that asks");
@@ -124,6 +130,12 @@ impl Shell {
         let welcome = Welcome { genesis: genesis.clone(), secret: self.membership.secret, times, facts };
         self.tell(Event::Learn(vec![Fact::Record(record.clone())]));
         yes(out, &postcard::to_allocvec(&welcome).expect("plain data encodes"))
+    }
+
+    /// Whether a node that is not known yet comes too late, by the clock here: when an invitation was used only the newcomer says.
+    fn has_expired(&self, record: &SignedRecord) -> bool {
+        let known = lock(&self.machine).node.view.roster.index(&record.node()).is_some();
+        !known && record.record.certificate.certificate.has_expired(self.clock.now().wall_ms)
     }
 
     fn take_links(&self, from: Key, bytes: &[u8], out: &mut dyn Write) -> io::Result<()> {
@@ -234,21 +246,5 @@ impl Shell {
         out.write_all(&[YES])?;
         io::copy(&mut io::Read::take(file, place.length), out)?;
         out.flush()
-    }
-
-    /// Removes something from the archive here; other holders follow, because the removal is a record of its slice.
-    pub fn remove_here(&self, selector: &str, reason: &str) -> Result<u64, String> {
-        let (kind, what) = selector.split_once(' ').ok_or("a removal says what it removes")?;
-        let selector = match kind {
-            "url" => Selector::Url(what.to_owned()),
-            "prefix" => Selector::Prefix(what.to_owned()),
-            "digest" => Selector::Digest(what.parse().map_err(|error| format!("{error}"))?),
-            _ => return Err(format!("{kind} is nothing that can be removed")),
-        };
-        match self.archive.remove(&selector, reason) {
-            Ok(removed) => Ok(removed.positions.len() as u64),
-            Err(skep_archive::Error::NotFound { .. }) => Ok(0),
-            Err(error) => Err(error.to_string()),
-        }
     }
 }

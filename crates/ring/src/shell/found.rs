@@ -9,11 +9,11 @@ use std::time::{Duration, Instant};
 use skep_archive::captures::Query;
 use skep_archive::{Capture, Stored};
 
-use super::question::{Crawl, Question, Taken, Wanted, is_yes};
+use super::question::{Question, Taken, Wanted, is_yes};
 use super::{Machine, Shell, lock};
 use crate::genesis::Slice;
 use crate::key::Key;
-use crate::limits::{ANSWER_BYTES_MAX, ANSWER_RECORD_BYTES_MAX, CRAWL_BYTES_MAX, HEDGE_MS, QUESTION_MS_MAX};
+use crate::limits::{ANSWER_BYTES_MAX, ANSWER_RECORD_BYTES_MAX, HEDGE_MS, QUESTION_MS_MAX};
 use crate::links;
 
 impl Shell {
@@ -233,7 +233,12 @@ impl Shell {
     }
 
     /// Asks a node something whose answer is small.
-    fn ask<T: serde::de::DeserializeOwned>(&self, to: Key, question: &Question, most: u64) -> Result<T, String> {
+    pub(super) fn ask<T: serde::de::DeserializeOwned>(
+        &self,
+        to: Key,
+        question: &Question,
+        most: u64,
+    ) -> Result<T, String> {
         let patience = Duration::from_millis(QUESTION_MS_MAX);
         let asked = self.wire.ask(to, &question.encode(), patience);
         let mut answer = asked.map_err(|silence| silence.to_string())?;
@@ -241,65 +246,5 @@ impl Shell {
         let mut bytes = Vec::new();
         answer.take(most).read_to_end(&mut bytes).map_err(|error| error.to_string())?;
         postcard::from_bytes(&bytes).map_err(|_| "an answer that makes no sense".to_owned())
-    }
-
-    /// A crawl is new: everybody who is there is told now, the others when they compare.
-    pub fn spread_crawl(self: &Arc<Shell>, crawl: &Crawl) {
-        for other in self.others() {
-            let (shell, question) = (self.clone(), Question::Crawl(crawl.clone()).encode());
-            self.hashes.run(move || {
-                let patience = Duration::from_millis(QUESTION_MS_MAX);
-                let _or_later = shell.wire.ask(other, &question, patience).map(|mut answer| drop(is_yes(&mut answer)));
-            });
-        }
-    }
-
-    /// Compares crawls with somebody.
-    pub(super) fn compare_crawls(&self, with: Key) {
-        let known = self.work.crawls().into_iter().map(|crawl| (crawl.name, crawl.version)).collect();
-        let most = 16 * CRAWL_BYTES_MAX as u64;
-        let newer: Vec<Crawl> = self.ask(with, &Question::Crawls(known), most).unwrap_or_default();
-        newer.into_iter().for_each(|crawl| self.work.crawl(crawl));
-    }
-
-    /// Removes something from the archive of all: here, and wherever else it may be held. Says how many records were hidden.
-    pub fn remove(self: &Arc<Shell>, selector: &str, slice: Option<Slice>, reason: &str) -> Result<u64, String> {
-        let question = Question::Remove { selector: selector.to_owned(), reason: reason.to_owned() };
-        let mut count = 0;
-        let mut asked: Vec<Key> = match slice {
-            Some(slice) if self.holds(slice) => return self.remove_here(selector, reason),
-            Some(slice) => self.leader(slice).into_iter().chain(self.holders(slice)).collect(),
-            None => {
-                count += self.remove_here(selector, reason)?;
-                self.others()
-            }
-        };
-        asked.retain(|node| *node != self.key);
-        let mut why = None;
-        for node in asked {
-            let said: Result<u64, String> = self.ask_count(node, &question);
-            match said {
-                Ok(removed) => {
-                    count += removed;
-                    if slice.is_some() {
-                        return Ok(count);
-                    }
-                }
-                Err(said) => why = Some(said),
-            }
-        }
-        match why {
-            Some(why) if slice.is_some() => Err(why),
-            _ => Ok(count),
-        }
-    }
-
-    fn ask_count(&self, node: Key, question: &Question) -> Result<u64, String> {
-        let patience = Duration::from_millis(QUESTION_MS_MAX);
-        let mut answer = self.wire.ask(node, &question.encode(), patience).map_err(|silence| silence.to_string())?;
-        is_yes(&mut answer).map_err(|error| error.to_string())??;
-        let mut count = [0; 8];
-        answer.read_exact(&mut count).map_err(|error| error.to_string())?;
-        Ok(u64::from_le_bytes(count))
     }
 }

@@ -26,10 +26,11 @@ pub(super) fn name_of(segment: &Segment) -> SegmentName {
 
 impl Shell {
     /// Copies what a peer has of a segment and is not here.
-    pub(super) fn pull(self: &Arc<Shell>, slice: Slice, from: Key, extent: Extent) -> Event {
+    pub(super) fn pull(self: &Arc<Shell>, slice: Slice, from: Key, extent: Extent, have: u64) -> Event {
         let name = name_of(&extent.segment);
         self.wait_deleted(slice);
-        match self.pull_pieces(slice, name, from, extent.bytes) {
+        let before = self.has(slice, name);
+        match self.pull_pieces(slice, name, from, &extent, have) {
             Ok(()) => {}
             Err(why) => {
                 if why == PullFault::Own {
@@ -40,25 +41,44 @@ impl Shell {
             }
         }
         self.follow_removals();
-        let held = self.extents(slice).into_iter().find(|held| name_of(&held.segment).id == name.id);
-        match held {
+        match self.has(slice, name) {
+            // Who promises more and gives nothing would be asked for ever.
+            held if held == before => {
+                Event::PullFailed { slice, from, segment: extent.segment, why: PullFault::Missing }
+            }
             Some(extent) => Event::Pulled { slice, from, extent },
             None => Event::PullFailed { slice, from, segment: extent.segment, why: PullFault::Missing },
         }
     }
 
-    fn pull_pieces(&self, slice: Slice, name: SegmentName, from: Key, to: u64) -> Result<(), PullFault> {
+    /// What is here of a segment, whichever generation.
+    fn has(&self, slice: Slice, name: SegmentName) -> Option<Extent> {
+        self.extents(slice).into_iter().find(|held| name_of(&held.segment).id == name.id)
+    }
+
+    fn pull_pieces(
+        &self,
+        slice: Slice,
+        name: SegmentName,
+        from: Key,
+        extent: &Extent,
+        have: u64,
+    ) -> Result<(), PullFault> {
+        let to = extent.bytes;
         let here = self.archive.segments().into_iter().find(|segment| segment.name.id == name.id);
         let sealed = here.as_ref().is_some_and(|here| here.state == State::Sealed && here.name == name);
-        // What stands here sealed is asked for only if it is damaged; what was rewritten never grows; and nobody but this node
-        // appends to what it writes.
-        let taking = match sealed || name.generation > 0 || name.id.writer == self.archive.writer() {
+        // What stands here sealed is asked for only if it is damaged; what does not fit is copied beside, if there is a seal to prove
+        // the other; what was rewritten never grows; and nobody but this node appends to what it writes.
+        let afresh = have == 0 && here.is_some() && extent.seal.is_some();
+        let own = name.id.writer == self.archive.writer();
+        let taking = match sealed || afresh || name.generation > 0 || own {
             true => Taking::Whole,
             false => Taking::Tail,
         };
         let at = self.archive.copied(name, taking).map_err(|_| PullFault::Own)?;
-        if at >= to {
-            return Ok(());
+        if at >= to && taking == Taking::Tail {
+            // What is sealed is never longer than its seal says: something else was copied under its name.
+            return if extent.seal.is_some() { Err(PullFault::Altered) } else { Ok(()) };
         }
         let segment =
             Segment { writer: name.id.writer.0, number: name.id.number, half: 0, generation: name.generation };
@@ -75,6 +95,7 @@ impl Shell {
                 return Err(PullFault::Altered);
             }
             let mut left = piece.length();
+            self.came(&piece.entries);
             let mut copying = self.archive.copy(piece, taking).map_err(|error| fault(&error))?;
             while left > 0 {
                 let part = left.min(PULL_READ_BYTES as u64) as usize;
@@ -132,21 +153,6 @@ impl Shell {
             pieces.push(piece.ok().flatten()?);
         }
         Some(audit::proof(key, pieces.iter().map(Vec::as_slice)))
-    }
-
-    /// Removals that came with segments: what they name in segments written here is written again without it.
-    pub(super) fn follow_removals(self: &Arc<Shell>) {
-        let hidden = self.archive.views().hidden_records() as u64;
-        if self.hidden.swap(hidden, Ordering::Relaxed) == hidden {
-            return;
-        }
-        let shell = self.clone();
-        self.hashes.run(move || {
-            if shell.archive.follow_removals().is_err() {
-                // Tried again with the next removal, and when the archive is opened.
-                shell.refused(None, "a removal could not be followed yet");
-            }
-        });
     }
 }
 

@@ -12,7 +12,8 @@ use skep_archive::{CaptureKind, Key as UrlKey, Position, WriterKey};
 use crate::copy::Segment;
 use crate::fact::{Fact, SignedRecord};
 use crate::genesis::{Genesis, Slice};
-use crate::key::Key;
+use crate::instruction::SignedInstruction;
+use crate::key::{Hash, Key};
 use crate::limits::{ANSWER_CAPTURES_MAX, URL_BYTES_MAX};
 
 /// An answer follows.
@@ -47,11 +48,11 @@ pub enum Question {
         /// Which one.
         record: u32,
     },
-    /// Crawls of the network that are newer than these. Answered by [`Crawl`]s.
+    /// Crawls of the network, unsigned: asked by nodes of an older kind, and answered by none.
     Crawls(Vec<(String, u64)>),
-    /// A crawl of the network that is new.
+    /// A crawl, unsigned: refused, see [`Question::Instruct`].
     Crawl(Crawl),
-    /// Something is to be removed from the archive of all.
+    /// A removal, unsigned: refused, see [`Question::Instruct`].
     Remove {
         /// `url`, `prefix` or `digest`, and what.
         selector: String,
@@ -65,6 +66,10 @@ pub enum Question {
         /// About sites of these slices only.
         slices: Vec<Slice>,
     },
+    /// Instructions that are not among these. Answered by [`SignedInstruction`]s.
+    Instructions(Vec<Hash>),
+    /// An instruction that is new. Answered by how many records it hid there, 8 bytes LE.
+    Instruct(Arc<SignedInstruction>),
 }
 
 /// What a new member needs to know.
@@ -89,7 +94,7 @@ pub struct Taken {
     pub leaders: Vec<(Slice, Key)>,
 }
 
-/// A crawl that all nodes know of.
+/// A crawl, as nodes of an older kind told of it.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Crawl {
     /// Its name.

@@ -49,6 +49,10 @@ pub struct HeldSlice {
     pub copies: usize,
     /// A copy is being made there.
     pub copying_to: Option<String>,
+    /// Bytes of it that are there.
+    pub copied_bytes: u64,
+    /// About how long that will take, in seconds.
+    pub copying_left_s: Option<u64>,
     /// Holders that failed an audit.
     pub suspended: Vec<String>,
     /// The copy here is no longer wanted, and kept until others have proven theirs.
@@ -135,6 +139,8 @@ impl Shell {
                 bytes: holding.inventory().bytes(),
                 copies: holding.copies(&self.key),
                 copying_to: holding.copying().map(|(to, _)| to.to_string()),
+                copied_bytes: holding.copied(now_ms).0,
+                copying_left_s: holding.copied(now_ms).1.map(|ms| ms.div_ceil(1000)),
                 suspended: (holding.suspended())
                     .filter(|node| holding.latest().nodes.contains(node))
                     .map(|node| node.to_string())

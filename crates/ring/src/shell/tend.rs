@@ -1,4 +1,4 @@
-//! What is done now and then: crawls are compared with somebody, and sealed segments are read again, one after the other, so that damage
+//! What is done now and then: instructions are compared with somebody, and sealed segments are read again, one after the other, so that damage
 //! is found before the last good copy is gone.
 
 use std::collections::BTreeSet;
@@ -30,8 +30,10 @@ impl Shell {
                 let others = self.others();
                 if !others.is_empty() {
                     turn += 1;
-                    self.compare_crawls(others[turn % others.len()]);
+                    self.compare_instructions(others[turn % others.len()]);
                 }
+                // Where the disk was full, or that which was removed came only now.
+                self.follow_removals();
             }
             if now >= scrub {
                 let sealed = self.sealed();

@@ -30,7 +30,7 @@ impl Crawling {
 }
 
 impl Work for Crawling {
-    fn lead(&self, slice: Slice, _: Instant, politeness: Option<Politeness>) {
+    fn lead(&self, slice: Slice, _: Instant, politeness: Option<Vec<Politeness>>) {
         if politeness.is_some() {
             lock(&self.led).insert(slice);
         }
@@ -53,10 +53,7 @@ impl Work for Crawling {
         }
         back(Taken { taken, leaders: Vec::new() });
     }
-    fn crawls(&self) -> Vec<Crawl> {
-        Vec::new()
-    }
-    fn crawl(&self, _: Crawl) {}
+    fn instructed(&self, _: &[Arc<SignedInstruction>]) {}
     fn answer(&self, _: &str, _: &[Slice]) -> Result<Vec<u8>, String> {
         Err("there is no portal".into())
     }
@@ -219,5 +216,33 @@ fn of_links_for_two_leaders_that_go_to_one_of_them_it_takes_its_own() {
     assert_eq!((heard(one), heard(other)), (vec![urls[0].clone()], Vec::new()));
     assert!(sender.shell().send_links(other.shell().key(), batch(&urls[1..])));
     assert_eq!(heard(other), [urls[1].clone()]);
+    end(members);
+}
+
+#[test]
+fn what_nobody_signed_who_may_is_neither_crawled_nor_removed() {
+    let members = ring(2, 1);
+    let [victim, liar] = [0, 1].map(|at: usize| members[at].shell());
+    let ask = |question: Question| -> Result<(), String> {
+        let mut answer = liar.wire.ask(victim.key(), &question.encode(), PATIENCE).unwrap();
+        question::is_yes(&mut answer).unwrap()
+    };
+    let crawl = question::Crawl { name: "x".into(), version: u64::MAX, runs: true, settings: String::new() };
+    assert!(ask(Question::Crawl(crawl)).is_err());
+    let all = || "prefix http://".to_owned();
+    assert!(ask(Question::Remove { selector: all(), reason: "x".into() }).is_err());
+    let liars = Ed25519::from_secret(&[203; 32]);
+    let said = |what, owner: &Ed25519| {
+        let now_ms = skep_archive::system_clock() as u64;
+        Arc::new(SignedInstruction::new(victim.genesis().id(), liar.key(), now_ms, what, owner))
+    };
+    let remove = || crate::instruction::What::Remove { selector: all(), reason: "x".into() };
+    let stop = || crate::instruction::What::Stop { name: "x".into() };
+    assert!(ask(Question::Instruct(said(remove(), &liars))).is_err(), "an owner removes nothing for all");
+    assert!(ask(Question::Instruct(said(stop(), &Ed25519::from_secret(&[9; 32])))).is_err(), "not its owner");
+    assert!(victim.instructions().is_empty());
+    assert_eq!(ask(Question::Instruct(said(stop(), &liars))), Ok(()));
+    assert_eq!(victim.instructions().len(), 1);
+    assert!(lock(&victim.counts)[&What::Refused] >= 4);
     end(members);
 }

@@ -11,6 +11,7 @@ use crate::fact::Fact;
 use crate::genesis::{Slice, majority};
 use crate::holding::PROOF_ANSWERS;
 use crate::key::{Hash, Key};
+use crate::limits::CLOCK_OFF_MS_MAX;
 
 /// A rule that was broken, and where.
 #[derive(Clone, Debug, PartialEq)]
@@ -42,6 +43,8 @@ pub enum Rule {
     Deleted,
     /// Rosters are equal soon after a split has healed.
     Rosters,
+    /// A node whose clock is off does not lead.
+    Clock,
 }
 
 /// Keeps account.
@@ -125,6 +128,9 @@ impl World {
     pub(super) fn check_leaders(&mut self, node: usize, slice: Slice) {
         if self.nodes[node].actor != Actor::Honest {
             return;
+        }
+        if self.nodes[node].off_ms.abs() > CLOCK_OFF_MS_MAX {
+            self.auditor.broke(Rule::Clock, self.now_ms, slice, format!("node {node}"));
         }
         let leads = |other: &usize| {
             let sim = &self.nodes[*other];

@@ -2,9 +2,9 @@
 
 use super::actor::Actor;
 use super::world::{Happening, Sim, World};
-use crate::copy::{Extent, Segment};
+use crate::copy::{Extent, Segment, writer_of};
 use crate::genesis::Slice;
-use crate::key::{Hash, Key};
+use crate::key::Hash;
 use crate::node::Event;
 
 /// Between two visits to the site of a slice.
@@ -78,11 +78,6 @@ pub(super) fn close_all(sim: &mut Sim) {
     slices.into_iter().for_each(|slice| {
         close(sim, slice);
     });
-}
-
-/// By which the segments of a node are told from others.
-pub(super) fn writer_of(node: &Key) -> u32 {
-    Hash::of("writer", &node.0).number() as u32
 }
 
 fn seal_of(segment: &Segment) -> Hash {

@@ -1,9 +1,8 @@
 //! What lies between machines: delay, loss and cuts; and copies, which take their time.
 
 use super::actor::Actor;
-use super::crawl::writer_of;
 use super::world::{Happening, World};
-use crate::copy::Extent;
+use crate::copy::{Extent, writer_of};
 use crate::genesis::Slice;
 use crate::key::Key;
 use crate::message::{self, Message};

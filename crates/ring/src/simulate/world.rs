@@ -494,7 +494,6 @@ impl World {
                 Action::Acknowledged { slice, segment, bytes } => self.acknowledged(node, slice, segment, bytes),
                 Action::Seal { slice } => self.seal(node, slice),
                 Action::Delete { slice } => self.delete(node, slice),
-                Action::Follow { .. } => {}
                 Action::Left => self.plan(120_000, Plan::Crash(node)),
                 Action::Note(note) => *self.figures.notes.entry(note.what).or_default() += 1,
             }

@@ -15,7 +15,7 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError, Weak};
 use std::time::Duration;
 
-use iroh::endpoint::{Connection, QuicTransportConfig, RecvStream, SendStream, VarInt, presets};
+use iroh::endpoint::{Connection, QuicTransportConfig, ReadToEndError, RecvStream, SendStream, VarInt, presets};
 use iroh::{Endpoint, EndpointAddr, PublicKey, RelayMode, RelayUrl, SecretKey, TransportAddr};
 use tokio::runtime::{Handle, Runtime};
 use tokio::sync::{Notify, Semaphore, mpsc, watch};
@@ -24,8 +24,9 @@ use tokio::time::timeout;
 use super::{Answer, Ears, Silence, Wire};
 use crate::key::Key;
 use crate::limits::{
-    ANSWERS_AT_ONCE_MAX, CONNECT_MS_MAX, CONNECTION_IDLE_MS_MAX, CONNECTION_KEEP_MS, FRAME_BYTES_MAX,
-    FRAMES_WAITING_MAX, PEERS_MAX, QUESTION_BYTES_MAX, QUESTION_MS_MAX, STREAM_WINDOW_BYTES, STREAMS_PER_PEER_MAX,
+    ANSWERS_AT_ONCE_MAX, ANSWERS_PER_PEER_MAX, CONNECT_MS_MAX, CONNECTION_IDLE_MS_MAX, CONNECTION_KEEP_MS,
+    FRAME_BYTES_MAX, FRAMES_WAITING_MAX, PEERS_MAX, QUESTION_BYTES_MAX, QUESTION_MS_MAX, STRANGER_MS_MAX,
+    STRANGER_QUESTION_BYTES_MAX, STRANGERS_AT_ONCE_MAX, STRANGERS_KEPT_MAX, STREAM_WINDOW_BYTES, STREAMS_PER_PEER_MAX,
 };
 
 /// Names the protocol in the handshake; what is said in it has versions of its own.
@@ -48,6 +49,8 @@ struct Inner {
     places: Mutex<HashMap<Key, EndpointAddr>>,
     peers: Mutex<HashMap<Key, Arc<Peer>>>,
     answering: Arc<Semaphore>,
+    /// The same for those who are not known.
+    strangers: Arc<Semaphore>,
     sent: AtomicU64,
     received: AtomicU64,
 }
@@ -58,6 +61,10 @@ struct Peer {
     connection: Mutex<Option<Connection>>,
     connecting: tokio::sync::Mutex<()>,
     came: Notify,
+    /// Its questions that are answered at once.
+    asks: Arc<Semaphore>,
+    /// Nothing is kept of it any more.
+    gone: Notify,
 }
 
 fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
@@ -108,6 +115,7 @@ impl Quic {
             places: Mutex::default(),
             peers: Mutex::default(),
             answering: Arc::new(Semaphore::new(ANSWERS_AT_ONCE_MAX)),
+            strangers: Arc::new(Semaphore::new(STRANGERS_AT_ONCE_MAX)),
             sent: AtomicU64::new(0),
             received: AtomicU64::new(0),
         };
@@ -132,12 +140,17 @@ impl Inner {
                 let patience = Duration::from_millis(CONNECT_MS_MAX);
                 let Ok(Ok(connection)) = timeout(patience, async { incoming.await }).await else { return };
                 let from = Key(*connection.remote_id().as_bytes());
-                if let Some(peer) = inner.peer(from) {
+                let Some(peer) = inner.peer(from) else {
+                    // So many strangers at once are no newcomers.
+                    return connection.close(VarInt::from_u32(2), b"full");
+                };
+                {
                     // Who connects anew has lost what there was, perhaps by a crash of which nothing is known here yet.
                     *lock(&peer.connection) = Some(connection.clone());
                     peer.came.notify_waiters();
                 }
-                inner.serve(from, connection).await;
+                inner.clone().serve(from, connection).await;
+                inner.forget(from);
             });
         }
     }
@@ -174,6 +187,9 @@ impl Inner {
             if length > FRAME_BYTES_MAX {
                 // Nothing that follows can be made sense of.
                 let _closed_already = stream.stop(VarInt::from_u32(1));
+                if let Some(ears) = self.ears().await {
+                    ears.too_long(from, "a frame that is longer than frames are");
+                }
                 return;
             }
             let mut frame = vec![0; length];
@@ -187,9 +203,31 @@ impl Inner {
     }
 
     async fn answer(self: Arc<Inner>, from: Key, send: SendStream, mut recv: RecvStream) {
-        let Ok(_place) = self.answering.clone().acquire_owned().await else { return };
-        let patience = Duration::from_millis(QUESTION_MS_MAX);
-        let Ok(Ok(question)) = timeout(patience, recv.read_to_end(QUESTION_BYTES_MAX)).await else { return };
+        // Who is nobody's node yet has little to ask, and takes no place from others.
+        let known = lock(&self.places).contains_key(&from);
+        let (places, patience_ms, bytes_max) = match known {
+            true => (&self.answering, QUESTION_MS_MAX, QUESTION_BYTES_MAX),
+            false => (&self.strangers, STRANGER_MS_MAX, STRANGER_QUESTION_BYTES_MAX),
+        };
+        // One that asks much waits for itself first, and only then for others.
+        let own = self.peer(from).map(|peer| peer.asks.clone());
+        let _own_place = match own {
+            Some(own) => own.acquire_owned().await.ok(),
+            None => return,
+        };
+        let Ok(place) = places.clone().acquire_owned().await else { return };
+        let patience = Duration::from_millis(patience_ms);
+        let question = match timeout(patience, recv.read_to_end(bytes_max)).await {
+            Ok(Ok(question)) => question,
+            Ok(Err(ReadToEndError::TooLong)) => {
+                if let Some(ears) = self.ears().await {
+                    ears.too_long(from, "a question that is longer than questions are");
+                }
+                return;
+            }
+            Ok(Err(_)) | Err(_) => return,
+        };
+        let _place = place;
         self.received.fetch_add(question.len() as u64, Ordering::Relaxed);
         let Some(ears) = self.ears().await else { return };
         let (handle, inner) = (self.handle.clone(), self.clone());
@@ -211,7 +249,10 @@ impl Inner {
         if let Some(peer) = peers.get(&node) {
             return Some(peer.clone());
         }
-        if peers.len() >= PEERS_MAX {
+        let known = lock(&self.places).contains_key(&node);
+        let strangers = || peers.keys().filter(|peer| !lock(&self.places).contains_key(peer)).count();
+        if peers.len() >= PEERS_MAX || !known && peers.len() >= STRANGERS_KEPT_MAX && strangers() >= STRANGERS_KEPT_MAX
+        {
             return None;
         }
         let (frames, waiting) = mpsc::channel(FRAMES_WAITING_MAX);
@@ -220,6 +261,8 @@ impl Inner {
             connection: Mutex::default(),
             connecting: tokio::sync::Mutex::default(),
             came: Notify::new(),
+            asks: Arc::new(Semaphore::new(ANSWERS_PER_PEER_MAX)),
+            gone: Notify::new(),
         });
         peers.insert(node, peer.clone());
         let (inner, spoken) = (self.clone(), peer.clone());
@@ -227,11 +270,30 @@ impl Inner {
         Some(peer)
     }
 
+    /// A connection has ended: of somebody who is no node nothing is kept.
+    fn forget(&self, node: Key) {
+        if lock(&self.places).contains_key(&node) {
+            return;
+        }
+        let mut peers = lock(&self.peers);
+        let ended = |peer: &Peer| lock(&peer.connection).as_ref().is_none_or(|open| open.close_reason().is_some());
+        if peers.get(&node).is_some_and(|peer| ended(peer))
+            && let Some(peer) = peers.remove(&node)
+        {
+            peer.gone.notify_one();
+        }
+    }
+
     /// Carries frames to one node, in their order. What cannot be carried is dropped: others say it again when it matters.
     async fn speak(self: Arc<Inner>, to: Key, peer: Arc<Peer>, mut frames: mpsc::Receiver<Vec<u8>>) {
         let patience = Duration::from_millis(CONNECT_MS_MAX);
         let mut open: Option<(usize, SendStream)> = None;
-        while let Some(frame) = frames.recv().await {
+        loop {
+            let frame = tokio::select! {
+                frame = frames.recv() => frame,
+                () = peer.gone.notified() => None,
+            };
+            let Some(frame) = frame else { return };
             let said = timeout(patience, async {
                 let connection = self.connection(to, &peer).await?;
                 let id = connection.stable_id();

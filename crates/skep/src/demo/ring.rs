@@ -98,7 +98,7 @@ impl Demo {
             command.args(["--join", ticket]);
         }
         for site in SITES {
-            command.args(["--resolve", &format!("{site}=127.0.0.1:{}", self.sites)]);
+            command.args(["--resolve", &format!("{site}=127.0.0.1:{}", self.sites), "--own", site]);
         }
         let child = command.stdout(Stdio::null()).stderr(talk).spawn().map_err(failed("a node cannot be started"))?;
         self.nodes[number].child = Some(child);

@@ -1,15 +1,17 @@
 //! The crawl that the network runs, at this node: begun when it is wanted, ended when it is not.
 
 use super::Node;
+use super::told::Crawl;
 use crate::crawl::{Fetch, Hands, Job};
 use crate::failure::{Failure, Result, say};
 use crate::job::{Exit, Tell};
 use crate::owner::Owned;
 use crate::watch::Judged;
 use serde_json::json;
-use skep_archive::system_clock;
-use skep_crawl::{Event, Run};
-use skep_ring::shell::{Crawl, Work};
+use skep_crawl::{Event, Question, Run};
+use skep_ring::instruction::What;
+use skep_ring::shell::membership;
+use std::path::PathBuf;
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -35,15 +37,25 @@ pub fn supervise(owned: &Owned, node: &Arc<Node>, fetch: &Fetch, hands: Hands) {
             let begun = scope.spawn(|| run(owned, node, &crawl, fetch, hands));
             node.shell.want(true);
             let mut goes_on = true;
+            let mut followed = crawl.clone();
             while !begun.is_finished() {
                 if goes_on {
-                    goes_on = glue.wait(Some(&crawl)) == Some(Some(crawl.clone()));
+                    match glue.wait(Some(&followed)) {
+                        Some(Some(wanted)) if wanted.name == followed.name => {
+                            if wanted != followed {
+                                change(owned, node, &wanted);
+                                followed = wanted;
+                            }
+                        }
+                        _ => goes_on = false,
+                    }
                 } else {
                     // It may be just beginning, and is told again.
                     owned.crawls.stop(&crawl.name);
                     std::thread::sleep(STOP_AGAIN);
                 }
             }
+            current = Some(followed);
             match begun.join() {
                 Ok(Ok(())) => {}
                 Ok(Err(failure)) => {
@@ -59,11 +71,30 @@ pub fn supervise(owned: &Owned, node: &Arc<Node>, fetch: &Fetch, hands: Hands) {
     }
 }
 
+/// More seeds, another pace: the crawl that runs reads them, and goes on.
+fn change(owned: &Owned, node: &Node, crawl: &Crawl) {
+    let folder = owned.archive.layout().settings();
+    let changed = || -> Result<()> {
+        let wrong = |error| Failure::new("its settings make no sense").because(error);
+        let mut settings = crawl.settings(&node.consent).map_err(wrong)?;
+        // What stands there now is what it goes by.
+        owned.ask(&Question::Reread)?;
+        if let Some(known) = skep_crawl::Settings::load(&folder, &crawl.name)? {
+            (settings.number, settings.pass) = (known.number, known.pass);
+        }
+        settings.store(&folder)?;
+        owned.ask(&Question::Reread).map(drop)
+    };
+    if let Err(failure) = changed() {
+        say(&format!("note: the crawl {} could not be changed: {}", crawl.name, failure.what));
+    }
+}
+
 fn run(owned: &Owned, node: &Node, crawl: &Crawl, fetch: &Fetch, hands: Hands) -> Result<()> {
     let wrong = |error: &dyn std::fmt::Display| {
         Failure::new(format!("the network's crawl {} cannot be set up", crawl.name)).because(error)
     };
-    let mut settings: skep_crawl::Settings = toml::from_str(&crawl.settings).map_err(|error| wrong(&error))?;
+    let mut settings = crawl.settings(&node.consent).map_err(|error| wrong(&error))?;
     let folder = owned.archive.layout().settings();
     if let Some(known) = skep_crawl::Settings::load(&folder, &crawl.name)? {
         (settings.number, settings.pass) = (known.number, known.pass);
@@ -105,11 +136,14 @@ pub fn network_crawl(owned: &Owned, job: &Job, tell: &mut dyn Tell) -> Result<Ex
     }
     let mut settings = job.settings.clone();
     (settings.number, settings.pass) = (0, skep_crawl::Pass::default());
+    if !settings.own.is_empty() || settings.allow_private || !settings.private_host.is_empty() {
+        tell.talk("--own, --allow-private, --private-host: only at nodes that were started with them (`skep node --own HOST`)");
+    }
+    (settings.own, settings.private_host) = (Vec::new(), Vec::new());
+    (settings.allow_private, settings.ignore_robots) = (false, false);
     let text = toml::to_string(&settings)
         .map_err(|error| Failure::new("the crawl's settings cannot be written").because(error))?;
-    let version = node.glue.known(&settings.name).map_or(0, |known| known.version + 1).max(system_clock() as u64);
-    let crawl = Crawl { name: settings.name.clone(), version, runs: true, settings: text };
-    spread(&node, crawl)?;
+    instruct(owned.archive.layout().settings(), &node, What::Crawl { name: settings.name.clone(), settings: text })?;
     tell.line(json!({ "event": "given", "crawl": settings.name, "nodes": node.shell.others().len() + 1 }))?;
     tell.talk(&format!(
         "{} goes to {} nodes; how it stands: `skep ring`",
@@ -121,38 +155,48 @@ pub fn network_crawl(owned: &Owned, job: &Job, tell: &mut dyn Tell) -> Result<Ex
 
 /// More seeds for what the network crawls.
 pub fn seed(node: &Arc<Node>, urls: Vec<String>) -> Result<serde_json::Value> {
-    let Some(mut crawl) = node.glue.wanted() else {
+    let Some(crawl) = node.glue.wanted() else {
         return Err(
             Failure::new("the network crawls nothing just now").hint("`skep crawl --network URL` gives it something")
         );
     };
-    let wrong = |error: &dyn std::fmt::Display| Failure::new("the crawl's settings make no sense").because(error);
-    let mut settings: skep_crawl::Settings = toml::from_str(&crawl.settings).map_err(|error| wrong(&error))?;
-    let new: Vec<String> = urls.into_iter().filter(|url| !settings.seeds.contains(url)).collect();
+    let wrong = |error| Failure::new("the crawl's settings make no sense").because(error);
+    let known = crawl.settings(&node.consent).map_err(wrong)?.seeds;
+    let new: Vec<String> = urls.into_iter().filter(|url| !known.contains(url)).collect();
     let told = json!({ "crawl": crawl.name, "new": new.len() });
     if new.is_empty() {
         return Ok(told);
     }
-    settings.seeds.extend(new);
-    crawl.settings = toml::to_string(&settings).map_err(|error| wrong(&error))?;
-    crawl.version = (crawl.version + 1).max(system_clock() as u64);
-    spread(node, crawl)?;
+    // What was given here before is said again with it: each node has one list.
+    let mut seeds = Vec::new();
+    for signed in node.shell.instructions().iter().filter(|signed| signed.instruction.node == node.shell.key()) {
+        match &signed.instruction.what {
+            What::Seeds { name, seeds: before } if *name == crawl.name => seeds.extend(before.iter().cloned()),
+            _ => {}
+        }
+    }
+    seeds.extend(new);
+    instruct(folder(node), node, What::Seeds { name: crawl.name, seeds })?;
     Ok(told)
 }
 
 /// The network no longer crawls this.
 pub fn stop(node: &Arc<Node>, name: &str) -> Result<Exit> {
-    let Some(mut crawl) = node.glue.known(name).filter(|crawl| crawl.runs) else { return Ok(Exit::No) };
-    crawl.version = (crawl.version + 1).max(system_clock() as u64);
-    crawl.runs = false;
-    spread(node, crawl)?;
+    let Some(crawl) = node.glue.known(name).filter(|crawl| crawl.runs) else { return Ok(Exit::No) };
+    instruct(folder(node), node, What::Stop { name: crawl.name })?;
     Ok(Exit::Done)
 }
 
-pub fn spread(node: &Arc<Node>, crawl: Crawl) -> Result<()> {
-    node.glue.take(crawl.clone())?;
-    node.shell.spread_crawl(&crawl);
-    Ok(())
+/// The settings of the archive of a node.
+pub fn folder(node: &Node) -> PathBuf {
+    node.shell.archive().layout().settings()
+}
+
+/// Tells all nodes, under the name of this node's owner. Says how many records that hid.
+pub fn instruct(settings: PathBuf, node: &Arc<Node>, what: What) -> Result<u64> {
+    let wrong = |why: String| Failure::new("the network cannot be told from here").because(why);
+    let owner = membership::owner(&settings, || Err("there is no owner's key here".into())).map_err(wrong)?;
+    node.shell.instruct(what, &owner).map_err(wrong)
 }
 
 /// All crawls, for whoever asks how the network stands.

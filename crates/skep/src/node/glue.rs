@@ -1,17 +1,19 @@
 //! Between the ring and the crawl: what is led is told to the crawl that runs, links go to whoever leads, and crawls of the network
 //! are kept where the next start finds them.
 
-use crate::failure::{Failure, Result, say};
+use super::told::{self, Crawl};
+use crate::failure::{Result, say};
 use serde::{Deserialize, Serialize};
-use serde_json::Value;
+use serde_json::{Value, json};
 use skep_archive::settings as files;
 use skep_crawl::Control;
 use skep_crawl::sharing::{self, Leading, Outlet, Share};
 use skep_portal::{Asker, Elsewhere, Everywhere, Wish};
+use skep_ring::instruction::SignedInstruction;
 use skep_ring::links::{Batch, Link};
 use skep_ring::message::Politeness;
 use skep_ring::node::{Note, What};
-use skep_ring::shell::{Back, Crawl, Shell, Taken, Work};
+use skep_ring::shell::{Back, Shell, Taken, Work};
 use skep_ring::{Key, Slice};
 use std::collections::{BTreeMap, HashMap, HashSet};
 use std::path::{Path, PathBuf};
@@ -20,6 +22,10 @@ use std::time::Instant;
 
 const FILE: &str = "network-crawls.toml";
 const FILE_VERSION: u32 = 1;
+/// In so much time …
+const NOTED: std::time::Duration = std::time::Duration::from_secs(1);
+/// … so many notes are told.
+const NOTED_MAX: u32 = 20;
 
 /// What stands between the ring and the crawl.
 pub struct Glue {
@@ -31,16 +37,17 @@ pub struct Glue {
     changed: Condvar,
 }
 
-#[derive(Default)]
 struct State {
     crawls: BTreeMap<String, Crawl>,
     /// The crawl that runs here, by name, and the way to it.
     running: Option<(String, Control)>,
     /// What this node leads: until when, and what was known of its sites.
-    leases: HashMap<Slice, (Instant, Vec<u8>)>,
+    leases: HashMap<Slice, (Instant, Vec<Vec<u8>>)>,
     progress: Value,
     /// Answers the portals of other nodes.
     asker: Option<Asker>,
+    /// Since when notes are counted, and how many there were.
+    noted: (Instant, u32),
     stopped: bool,
 }
 
@@ -61,7 +68,7 @@ impl Glue {
             json,
             shell: OnceLock::new(),
             leading: Arc::new(Leading::new(bits)),
-            state: Mutex::new(State { crawls, ..State::default() }),
+            state: Mutex::new(State::of(crawls)),
             changed: Condvar::new(),
         }))
     }
@@ -88,17 +95,17 @@ impl Glue {
         self.changed.notify_all();
     }
 
-    /// Takes a crawl that is newer than what is known, and keeps it.
-    pub fn take(&self, crawl: Crawl) -> Result<bool> {
+    /// Owners told something new about crawls. What it comes to is written where people find it.
+    fn hear(&self, instructions: &[Arc<SignedInstruction>]) -> Result<()> {
         let mut state = self.lock();
-        if state.crawls.get(&crawl.name).is_some_and(|known| known.version >= crawl.version) {
-            return Ok(false);
+        let known = state.crawls.clone();
+        state.crawls.extend(told::crawls(instructions));
+        if state.crawls != known {
+            let file = File { version: FILE_VERSION, crawl: state.crawls.values().cloned().collect() };
+            files::store(&self.path, &file, 0o644)?;
+            self.changed.notify_all();
         }
-        state.crawls.insert(crawl.name.clone(), crawl);
-        let file = File { version: FILE_VERSION, crawl: state.crawls.values().cloned().collect() };
-        files::store(&self.path, &file, 0o644)?;
-        self.changed.notify_all();
-        Ok(true)
+        Ok(())
     }
 
     /// The portal answers from now on.
@@ -109,6 +116,11 @@ impl Glue {
     /// The crawl that the network runs: of those that go on, the newest.
     pub fn wanted(&self) -> Option<Crawl> {
         self.lock().wanted()
+    }
+
+    /// Crawls of the network, those that have ended too.
+    pub fn crawls(&self) -> Vec<Crawl> {
+        self.lock().crawls.values().cloned().collect()
     }
 
     /// A crawl of the network by its name.
@@ -167,6 +179,18 @@ impl Glue {
 }
 
 impl State {
+    fn of(crawls: BTreeMap<String, Crawl>) -> State {
+        State {
+            crawls,
+            running: None,
+            leases: HashMap::new(),
+            progress: Value::Null,
+            asker: None,
+            noted: (Instant::now(), 0),
+            stopped: false,
+        }
+    }
+
     fn wanted(&self) -> Option<Crawl> {
         let going = self.crawls.values().filter(|crawl| crawl.runs);
         going.max_by_key(|crawl| (crawl.version, crawl.name.clone())).cloned()
@@ -178,10 +202,14 @@ impl State {
 }
 
 impl Work for Glue {
-    fn lead(&self, slice: Slice, until: Instant, politeness: Option<Politeness>) {
+    fn lead(&self, slice: Slice, until: Instant, politeness: Option<Vec<Politeness>>) {
         let mut state = self.lock();
+        let politeness: Option<Vec<Vec<u8>>> = politeness.map(|all| all.iter().map(|one| one.to_vec()).collect());
         match &politeness {
-            Some(politeness) => drop(state.leases.insert(slice, (until, politeness.to_vec()))),
+            Some(politeness) => {
+                self.leading.offer(slice);
+                drop(state.leases.insert(slice, (until, politeness.clone())));
+            }
             None => {
                 if let Some(lease) = state.leases.get_mut(&slice) {
                     lease.0 = until;
@@ -190,7 +218,7 @@ impl Work for Glue {
             }
         }
         if let Some((_, control)) = &state.running {
-            control.lead(slice, until, politeness.map(|politeness| politeness.to_vec()));
+            control.lead(slice, until, politeness);
         }
     }
 
@@ -212,13 +240,9 @@ impl Work for Glue {
         control.hear(links, Box::new(move |taken| back(Taken { taken, leaders: Vec::new() })));
     }
 
-    fn crawls(&self) -> Vec<Crawl> {
-        self.lock().crawls.values().cloned().collect()
-    }
-
-    fn crawl(&self, crawl: Crawl) {
-        if let Err(Failure { what, .. }) = self.take(crawl) {
-            say(&format!("note: a crawl of the network could not be kept: {what}"));
+    fn instructed(&self, instructions: &[Arc<SignedInstruction>]) {
+        if let Err(failure) = self.hear(instructions) {
+            say(&format!("note: what the network crawls could not be written down: {}", failure.what));
         }
     }
 
@@ -232,10 +256,28 @@ impl Work for Glue {
 
     fn note(&self, note: &Note) {
         // What happens all the time is counted, not told.
-        if self.json || matches!(note.what, What::Lease | What::Audited | What::Epoch | What::Repair | What::Present) {
+        if matches!(note.what, What::Lease | What::Audited | What::Epoch | What::Repair | What::Present) {
             return;
         }
-        let peer = note.peer.map(|peer| format!("{}: ", peer.short())).unwrap_or_default();
+        // Who sends nonsense all the time does not fill the log with it; all of it is counted.
+        {
+            let mut state = self.lock();
+            let now = Instant::now();
+            if now.saturating_duration_since(state.noted.0) >= NOTED {
+                state.noted = (now, 0);
+            }
+            state.noted.1 += 1;
+            if state.noted.1 > NOTED_MAX {
+                return;
+            }
+        }
+        let peer = note.peer.map(|peer| peer.short());
+        if self.json {
+            let what = format!("{:?}", note.what).to_lowercase();
+            let told = json!({ "event": "note", "what": what, "node": peer, "slice": note.slice, "why": note.why });
+            return say(&told.to_string());
+        }
+        let peer = peer.map(|peer| format!("{peer}: ")).unwrap_or_default();
         let slice = note.slice.map(|slice| format!("slice {slice}: ")).unwrap_or_default();
         say(&format!("note: {slice}{peer}{}", note.why));
     }
@@ -261,9 +303,15 @@ impl Outlet for Way {
     fn polite(&self, slice: u32, politeness: Vec<u8>, out: bool) {
         if let Some(shell) = self.0.shell() {
             if let Some(lease) = self.0.lock().leases.get_mut(&slice) {
-                lease.1.clone_from(&politeness);
+                lease.1 = vec![politeness.clone()];
             }
             shell.polite(slice, politeness, out);
+        }
+    }
+
+    fn give_up(&self, slice: u32) {
+        if let Some(shell) = self.0.shell() {
+            shell.decline(slice);
         }
     }
 }
@@ -351,6 +399,11 @@ impl Elsewhere for Others {
             ("skep_ring_refused", "Messages, facts and questions that were refused.", count("refused")),
             ("skep_ring_suspended", "Copies of others that failed an audit.", count("suspended")),
             ("skep_ring_altered", "Bytes that did not verify.", count("altered")),
+            ("skep_ring_floods", "Messages of nodes that said too much.", count("flood")),
+            ("skep_ring_newer", "Messages of kinds that this program does not know.", count("newer")),
+            ("skep_ring_twins", "Signs that another machine uses this node's key.", count("twin")),
+            ("skep_ring_clock_off", "Times that the clock of this node was found to be off.", count("clock")),
+            ("skep_ring_absences", "Nodes that were found absent or retired.", count("absent")),
             ("skep_ring_recoveries", "Epochs that began without a majority.", count("recovery")),
         ]
     }

@@ -1,13 +1,14 @@
 //! What owners of sites want: said on a page of any node, proven by a file on their host, done by all nodes.
 
+use super::told::{Wished, Wishes};
 use super::{Node, crawling};
 use crate::crawl::{Hands, Job};
 use crate::failure::{Failure, Result};
 use skep_archive::system_clock;
-use skep_crawl::Speed;
 use skep_fetch::{Ask, Dns, Fetcher};
 use skep_portal::Wish;
 use skep_ring::Hash;
+use skep_ring::instruction::What;
 use skep_url::Url;
 use std::sync::Arc;
 
@@ -24,42 +25,42 @@ pub fn line(node: &Node, host: &str) -> String {
 
 /// Looks at the file, and tells everybody.
 pub fn wish(node: &Arc<Node>, host: &str, wish: Wish) -> Result<String> {
-    let Some(mut crawl) = node.glue.wanted() else {
+    let Some(crawl) = node.glue.wanted() else {
         return Err(Failure::new("The network crawls nothing just now: nobody comes."));
     };
     let wrong = |error: &dyn std::fmt::Display| Failure::new("The crawl's settings make no sense.").because(error);
-    let mut settings: skep_crawl::Settings = toml::from_str(&crawl.settings).map_err(|error| wrong(&error))?;
-    let job = Job {
-        settings: settings.clone(),
-        fetch: node.fetch.clone(),
-        each: false,
-        text: false,
-        hands: Hands::default(),
-        network: true,
-    };
+    let settings = crawl.settings(&node.consent).map_err(|error| wrong(&error))?;
+    let job =
+        Job { settings, fetch: node.fetch.clone(), each: false, text: false, hands: Hands::default(), network: true };
     let wanted = line(node, host);
     let file = read(job.run()?.fetch, host)?;
     if !file.lines().any(|line| line.trim() == wanted) {
         return Err(Failure::new(format!("The file at {host}{PLACE} does not have the line {wanted:?}.")));
     }
-    let site = settings.site.entry(host.to_owned()).or_default();
-    let done = match wish {
-        Wish::Slow(seconds) => {
-            (site.pace, site.pause) = (Some(Speed::Millis(u64::from(seconds) * 1000)), false);
-            format!("No node asks {host} for anything more often than every {seconds} seconds from now on.")
-        }
+    let at_ms = system_clock() as u64;
+    let (wished, done) = match wish {
+        Wish::Slow(seconds) => (
+            Wished { at_ms, pace_ms: Some(u64::from(seconds) * 1000), pause: false },
+            format!("No node asks {host} for anything more often than every {seconds} seconds from now on."),
+        ),
         Wish::Stop => {
-            site.pause = true;
-            format!("No node asks {host} for anything any more.")
+            (Wished { at_ms, pace_ms: None, pause: true }, format!("No node asks {host} for anything any more."))
         }
         Wish::Welcome => {
-            (site.pace, site.pause) = (None, false);
-            format!("All nodes come to {host} at the usual pace.")
+            (Wished { at_ms, pace_ms: None, pause: false }, format!("All nodes come to {host} at the usual pace."))
         }
     };
-    crawl.settings = toml::to_string(&settings).map_err(|error| wrong(&error))?;
-    crawl.version = (crawl.version + 1).max(system_clock() as u64);
-    crawling::spread(node, crawl)?;
+    // What was asked for here before is said again with it: each node has one list.
+    let mut wishes = Wishes::default();
+    for signed in node.shell.instructions().iter().filter(|signed| signed.instruction.node == node.shell.key()) {
+        match &signed.instruction.what {
+            What::Sites { name, sites } if *name == crawl.name => wishes = toml::from_str(sites).unwrap_or_default(),
+            _ => {}
+        }
+    }
+    wishes.site.insert(host.to_owned(), wished);
+    let sites = toml::to_string(&wishes).map_err(|error| wrong(&error))?;
+    crawling::instruct(crawling::folder(node), node, What::Sites { name: crawl.name, sites })?;
     Ok(done)
 }
 

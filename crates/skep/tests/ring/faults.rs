@@ -92,20 +92,26 @@ fn a_ring_that_is_split_under_a_crawl_hurries_nobody_and_heals() {
     ring.crawl(0);
     under_way(&ring, 10);
     let (few, many) = ([0, 1], [2, 3, 4]);
+    let visits = |nodes: &[usize]| -> u64 {
+        let of = |node: &usize| ring.status(*node)["crawl"]["progress"]["visits"].as_u64().unwrap_or(0);
+        nodes.iter().map(of).sum()
+    };
+    let by_many = visits(&many);
     ring.net.split(&few, &many);
     // The larger part calls the others absent and goes on; the smaller one fetches nothing any more.
     ring.until("the few stop", &few, |all| all.iter().all(|one| one["leads"] == 0 && one["acts"] == false));
-    let before = ring.fetches().len();
+    let by_few = visits(&few);
     ring.until("the many go on", &many, |all| {
         all.iter().all(|one| {
             let absent = one["nodes"].as_array().into_iter().flatten().filter(|node| node["state"] == "absent").count();
             absent == 2
         })
     });
+    assert_eq!(visits(&few), by_few, "the few fetched while they were few");
+    assert!(visits(&many) > by_many, "the many fetched nothing");
     ring.net.heal(&few, &many);
     ring.crawled(&expected);
     assert_eq!(ring.union(), expected);
-    assert!(ring.fetches().len() >= before);
     ring.is_on(&expected, 3);
     ring.is_polite();
     ring.portals_answer(&expected);
@@ -167,12 +173,21 @@ fn a_flipped_bit_is_repaired_and_a_removal_followed_everywhere() {
     }
     ring.settled();
 
-    // A URL is removed at a node, whoever holds it.
+    // Who neither made the network nor wrote a page removes it for nobody else; who made it removes it everywhere, whoever holds it.
     let (url, _) = expected.iter().find(|(url, _)| url.contains(".html")).or(expected.first()).expect("a page");
-    ring.skep(3, &["remove", url, "--reason", "asked by its owner"]).exits(0);
-    ring.until("removed everywhere", &ring.up(), |_| {
-        ring.up().into_iter().all(|node| ring.get(node, &format!("/web/2030id_/{url}")).0 == 404)
-    });
+    let shown = |node: usize| ring.get(node, &format!("/web/2030id_/{url}")).0;
+    let wrote: Vec<serde_json::Value> =
+        ring.up().into_iter().flat_map(|node| ring.skep(node, &["--json", "captures", url]).json()).collect();
+    let is_writer = |node: usize| {
+        let own = skep_archive::Identity::load(&ring.archive(node).join("settings")).expect("a key").expect("a key");
+        let own = format!("{}:", own.writer());
+        wrote.iter().any(|capture| capture["position"].as_str().is_some_and(|position| position.starts_with(&own)))
+    };
+    let other = (1..4).find(|node| !is_writer(*node)).expect("somebody who did not write it");
+    ring.skep(other, &["remove", url, "--reason", "not mine to remove"]);
+    assert!((0..4).any(|node| node != other && shown(node) == 200), "one node has removed it for all");
+    ring.skep(0, &["remove", url, "--reason", "asked by its owner"]).exits(0);
+    ring.until("removed everywhere", &ring.up(), |_| ring.up().into_iter().all(|node| shown(node) == 404));
     ring.settled();
     assert!(ring.union().iter().all(|(kept, _)| kept != url));
 }

@@ -45,7 +45,7 @@ fn an_owner_sees_what_was_taken_and_stops_all_nodes_with_a_file_on_the_host() {
     ring.stop(0);
     ring.start(0, &["--resolve", &resolve]);
     let seed = format!("http://{HOST}/");
-    let typed = ["crawl", "--network", &seed, "--name", CRAWL, "--allow-private", "--patience", "1"];
+    let typed = ["crawl", "--network", &seed, "--name", CRAWL, "--patience", "1"];
     ring.skep(0, &typed).exits(0);
     let page = format!("/owner?host={HOST}");
     ring.until("something is taken", &[0], |_| ring.get(0, &page).1.contains("skep-owner "));

@@ -133,7 +133,7 @@ impl Ring {
         let (listen, portal) = (format!("{}:7079", self.net.of(node)), format!("{}:7070", self.net.of(node)));
         let mut command = Command::new("ip");
         command.args(["netns", "exec", &self.net.space(node), env!("CARGO_BIN_EXE_skep"), "--archive", &folder]);
-        command.args(["--json", "node", "--listen", &listen, "--portal", &portal]).args(more);
+        command.args(["--json", "node", "--listen", &listen, "--portal", &portal, "--allow-private"]).args(more);
         for place in &self.web.map().hosts {
             for resolve in &place.resolve {
                 command.args(["--resolve", resolve]);
@@ -234,8 +234,7 @@ impl Ring {
     /// Gives the seed to a node.
     pub fn crawl(&self, node: usize) {
         let seed = &self.web.map().hosts[0].url;
-        let typed =
-            ["crawl", "--network", seed, "--scope", "all", "--name", CRAWL, "--allow-private", "--patience", "1"];
+        let typed = ["crawl", "--network", seed, "--scope", "all", "--name", CRAWL, "--patience", "1"];
         self.skep(node, &typed).exits(0);
     }
 

@@ -187,7 +187,9 @@ impl Network<'_> {
         command.arg("--archive").arg(self.archive(self.nodes.len()));
         command.args(["node", "--portal", "none", "--until-input-ends", "--listen", listen]);
         command.args(ticket.into_iter().flat_map(|ticket| ["--join", ticket]));
-        command.args(resolve.iter().flat_map(|resolve| ["--resolve", resolve.as_str()]));
+        let own = |resolve: &String| resolve.split('=').next().unwrap_or_default().to_owned();
+        command
+            .args(resolve.iter().flat_map(|one| ["--resolve".to_owned(), one.clone(), "--own".to_owned(), own(one)]));
         let talk = std::fs::File::create(self.folder.join(format!("node-{}.talk", self.nodes.len())))?;
         self.nodes.push(command.stdin(Stdio::piped()).stdout(Stdio::null()).stderr(talk).spawn()?);
         let control = self.archive(self.nodes.len() - 1).join("control");
