@@ -32,8 +32,8 @@ pub fn proof<'b>(key: &[u8; 32], pieces: impl Iterator<Item = &'b [u8]>) -> Hash
     Hash(*hasher.finalize().as_bytes())
 }
 
-/// Random pieces of what is held here and, as was told, there; nothing if nothing is. One segment after the other from a random one on: of as many segments as there
-/// are pieces, or fewer, none goes unasked, and none that is missing is overlooked by luck.
+/// Random pieces of what is held here and, as was told, there; nothing if nothing is. One segment after the other from a random one on:
+/// of as many segments as there are pieces, or fewer, none goes unasked, and none that is missing is overlooked by luck.
 pub fn ranges(inventory: &Inventory, there: &Inventory, count: usize, chance: &mut Chance) -> Vec<Range> {
     // What was rewritten at one of the two, or has grown here since, cannot be compared.
     let same = |extent: &Extent| {

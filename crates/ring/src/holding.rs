@@ -111,6 +111,8 @@ pub struct Holding {
     slow: Vec<(Key, u64)>,
     unanswered: Vec<(Key, u8)>,
     distrusted: Vec<Key>,
+    /// How often bytes of a peer did not verify.
+    altered: BTreeMap<Key, u8>,
     pulling: Vec<(Segment, Key, u64)>,
     /// What is here of these does not fit what others have: they are copied from their beginning.
     afresh: Vec<Segment>,
@@ -153,6 +155,7 @@ impl Holding {
             slow: Vec::new(),
             unanswered: Vec::new(),
             distrusted: Vec::new(),
+            altered: BTreeMap::new(),
             pulling: Vec::new(),
             afresh: Vec::new(),
             politeness: BTreeMap::new(),
@@ -596,6 +599,17 @@ mod tests {
         holding.suspended.push((there, 0));
         holding.told.insert(there, Inventory::new([own]));
         assert_eq!((holding.copies(&here), holding.acknowledged(&own.segment, &here, &settings)), (1, 0));
+    }
+
+    #[test]
+    fn who_proves_a_mended_copy_is_believed_again_and_a_liar_is_not_for_ever() {
+        let (mut holding, [_, there, _]) = held(extent(9, 100, None));
+        for time in 1..=3 {
+            holding.doubt(there);
+            assert!(!holding.counts(&there));
+            holding.forgive(&there);
+            assert_eq!(holding.counts(&there), time < 3, "after {time} times");
+        }
     }
 
     #[test]

@@ -8,6 +8,8 @@ use crate::limits::{AUDIT_RANGES, EXTENTS_MAX, PULLS_MAX};
 use crate::message::Message;
 use crate::node::{Action, PullFault, What};
 
+/// Whose bytes did not verify so often is not believed again, whatever it proves.
+const ALTERED_MAX: u8 = 3;
 /// Pulls of one slice at once.
 const SLICE_PULLS_MAX: usize = 4;
 /// A pull of which nothing was heard for so many answers' time is given up …
@@ -77,12 +79,29 @@ impl Holding {
         self.own.get(segment).filter(|own| own.segment == *segment).map_or(0, |own| own.bytes)
     }
 
-    /// Nothing more is pulled from a peer whose bytes do not verify, and its copy does not count.
+    /// Nothing more is pulled from a peer whose bytes do not verify, and its copy does not count, until it has proven that it mended it.
     fn distrust(&mut self, ctx: &mut Context<'_>, peer: Key) {
+        self.doubt(peer);
+        self.suspend(ctx, peer);
+    }
+
+    pub(super) fn doubt(&mut self, peer: Key) {
         if !self.distrusted.contains(&peer) {
             self.distrusted.push(peer);
+            let times = self.altered.entry(peer).or_default();
+            *times = times.saturating_add(1);
         }
-        self.suspend(ctx, peer);
+    }
+
+    /// Who proves its copy is believed again: a disk that lost a bit makes nobody a liar. Who sends other bytes than it proves, time and
+    /// again, is.
+    pub(super) fn forgive(&mut self, peer: &Key) {
+        if self.altered.get(peer).is_none_or(|times| *times < ALTERED_MAX) {
+            self.distrusted.retain(|node| node != peer);
+        }
+        if !self.distrusted.contains(peer) {
+            self.suspended.retain(|(node, _)| node != peer);
+        }
     }
 
     fn suspend(&mut self, ctx: &mut Context<'_>, peer: Key) {
@@ -275,7 +294,8 @@ impl Holding {
         }
     }
 
-    /// Now and then the first holder that is there audits the others, and the second the first.
+    /// Now and then the first holder that is there audits the others, and the second the first; and whoever has doubts about a holder
+    /// asks it again, for nobody else can end them.
     pub(crate) fn audit_others(&mut self, ctx: &mut Context<'_>, due: &mut Due) {
         let now_ms = ctx.now.mono_ms;
         if self.audit_ms == 0 {
@@ -286,11 +306,13 @@ impl Holding {
             let own = ctx.key;
             let there: Vec<Key> =
                 self.latest().nodes.iter().filter(|node| **node == own || !ctx.is_away(node)).copied().collect();
-            let audited = match there.iter().position(|node| *node == own) {
+            let mut audited = match there.iter().position(|node| *node == own) {
                 Some(0) => self.others(&own),
                 Some(1) => vec![there[0]],
                 _ => Vec::new(),
             };
+            let doubted = there.iter().filter(|node| self.is_suspended(node) && !audited.contains(node));
+            audited.extend(doubted.copied().collect::<Vec<Key>>());
             for other in audited {
                 if self.told.get(&other).is_some_and(|told| told.covers(&self.own)) {
                     self.challenge(ctx, other);
@@ -325,9 +347,7 @@ impl Holding {
         match verdict {
             Verdict::Passed => {
                 self.unanswered.retain(|(node, _)| *node != peer);
-                if !self.distrusted.contains(&peer) {
-                    self.suspended.retain(|(node, _)| *node != peer);
-                }
+                self.forgive(&peer);
                 self.proven.retain(|(node, _)| *node != peer);
                 self.proven.push((peer, ctx.now.mono_ms));
                 if let Some(copying) = self.copying.as_mut().filter(|copying| copying.to == peer) {
