@@ -99,6 +99,8 @@ pub const KILLS: u64 = 1000;
 
 /// The open segment that a kill leaves behind when the time to open is measured.
 pub const KILL_OPEN_BYTES: u64 = 1 << 30;
+/// How long opening may take then, in milliseconds.
+pub const KILL_OPEN_MS_MAX: u64 = 2_000;
 
 /// The least number of pages of the documentation that the mirror soak crawls.
 pub const MIRROR_PAGES: u64 = 30_000;

@@ -21,5 +21,7 @@ pub fn run(workspace: &Workspace, options: &Options) -> Result<()> {
     )?;
     let bytes = limits::KILL_OPEN_BYTES.to_string();
     let opening = "opening_after_a_kill_reads_the_tail_only";
-    long::test(workspace, "skep-archive", "kill", opening, &[("SKEP_OPEN_BYTES", &bytes)])
+    let most_ms = limits::KILL_OPEN_MS_MAX.to_string();
+    let asked = [("SKEP_OPEN_BYTES", bytes.as_str()), ("SKEP_OPEN_MS_MAX", &most_ms)];
+    long::test(workspace, "skep-archive", "kill", opening, &asked)
 }
