@@ -24,6 +24,7 @@ use crate::lock::Lock;
 use crate::places::Places;
 use crate::queue::Lane;
 use crate::read::Stored;
+use crate::remove::Listener;
 use crate::rewrite::RewritePlan;
 use crate::views::{View, Views};
 
@@ -155,6 +156,11 @@ impl Archive {
     /// Who writes here.
     pub fn writer(&self) -> WriterKey {
         self.shared.identity.writer()
+    }
+
+    /// Whose removals count here.
+    pub fn listener(&self) -> Listener {
+        self.shared.views.listener()
     }
 
     /// The paths of this archive.

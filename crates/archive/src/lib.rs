@@ -67,7 +67,7 @@ pub use hidden::Hidden;
 pub use identity::Identity;
 pub use own::{Bytes, CHECKS, Encoded, HEARD};
 pub use read::Stored;
-pub use remove::{Matcher, Removal, Selector};
+pub use remove::{Listener, Matcher, Removal, Selector};
 pub use removing::Removed;
 pub use rewrite::{REMOVED_BY, RewritePlan};
 pub use selection::{Holding, Selection};

@@ -33,8 +33,20 @@ impl Numbers {
     pub fn open(settings_folder: &Path, next: u32) -> Result<(Numbers, u32)> {
         let path = settings_folder.join(FILE);
         let file: Option<File> = settings::load(&path, VERSION)?;
-        let next = file.map_or(next, |file| file.below.max(next));
+        let next = match file {
+            Some(file) => file.below.max(next),
+            // Also where nothing is written yet: whoever opens the archive sees that it is one of a network.
+            None => {
+                settings::store(&path, &File { version: VERSION, below: next }, 0o644)?;
+                next
+            }
+        };
         Ok((Numbers { path, below: next }, next))
+    }
+
+    /// Whether the archive is one of a network.
+    pub fn are_kept(settings_folder: &Path) -> bool {
+        settings_folder.join(FILE).exists()
     }
 
     /// A number is about to be used.

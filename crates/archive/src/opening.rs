@@ -21,6 +21,7 @@ use crate::numbers::Numbers;
 use crate::places::Places;
 use crate::queue::Lane;
 use crate::recover::{Keeping, Recovered, covered, recover};
+use crate::remove::Listener;
 use crate::replay::Replay;
 use crate::segment::Book;
 use crate::settings::{self, ARCHIVE_VERSION, ArchiveSettings};
@@ -61,7 +62,9 @@ impl Archive {
         let settings = settings_of(&layout, &options)?;
         let identity = Arc::new(identity_of(&layout, &options)?);
         let shares = Shares::of(options.cache_bytes);
-        let views = Arc::new(Views::open(&layout.views(), identity.writer(), options.views, &shares)?);
+        let joint = options.copies || Numbers::are_kept(&layout.settings());
+        let listener = Listener { own: identity.writer(), joint };
+        let views = Arc::new(Views::open(&layout.views(), listener, options.views, &shares)?);
         let mut findings = Vec::new();
         let mut replay = Replay::new(&views);
         let writer = (!options.read_only).then(|| identity.writer());

@@ -132,17 +132,32 @@ impl Removal {
         })
     }
 
-    /// The records that it hides, standing in a segment of `stands_in`, in the archive of `own`. In a segment nobody speaks but
-    /// its writer, and in a file from elsewhere nobody does. Files from elsewhere are numbered by each archive for itself, so
-    /// their positions count only in what this archive said.
-    pub fn hides(self, stands_in: WriterKey, own: WriterKey) -> Vec<Position> {
+    /// The records that it hides, standing in a segment of `stands_in`. In a segment nobody speaks but its writer, and in a file from
+    /// elsewhere nobody does. Files from elsewhere are numbered by each archive for itself, so their positions count only in what
+    /// this archive said.
+    pub fn hides(self, stands_in: WriterKey, heard_by: Listener) -> Vec<Position> {
         let Removal { mut positions, writer, .. } = self;
         if writer != stands_in || stands_in == WriterKey::FOREIGN {
             return Vec::new();
         }
-        positions.retain(|position| position.writer != WriterKey::FOREIGN || writer == own);
+        let may_hide = |of: WriterKey| match of {
+            _ if writer == heard_by.own => true,
+            WriterKey::FOREIGN => false,
+            of => of == writer || !heard_by.joint,
+        };
+        positions.retain(|position| may_hide(position.writer));
         positions
     }
+}
+
+/// Whose archive hears of a removal.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Listener {
+    /// Who writes there.
+    pub own: WriterKey,
+    /// It is one of a network: what others wrote comes by itself, from people whom nobody here chose. They take back what is theirs,
+    /// and nothing else. Segments that somebody put together by hand are trusted as whoever did that is.
+    pub joint: bool,
 }
 
 /// The record id of the removal with this block.
@@ -204,15 +219,18 @@ mod tests {
         let identity = Identity::from_secret([5; 32]);
         let (signer, other) = (identity.writer(), WriterKey(7));
         let positions = [other, WriterKey::FOREIGN, signer].map(|writer| Position { writer, segment: 1, record: 2 });
-        let hides = |stands_in, own| {
+        let hides_in = |stands_in, own, joint| {
             let encoded = encode(&"positions", "asked", &positions, &identity, 0).unwrap();
             let Note::Removal(block) = &encoded.note else { panic!("{:?}", encoded.note) };
-            Removal::parse(block).unwrap().hides(stands_in, own)
+            Removal::parse(block).unwrap().hides(stands_in, Listener { own, joint })
         };
+        let hides = |stands_in, own| hides_in(stands_in, own, false);
         assert_eq!(hides(signer, signer), positions);
         assert_eq!(hides(signer, other), [positions[0], positions[2]], "merged into an archive of somebody else");
         assert_eq!(hides(other, signer), []);
         assert_eq!(hides(WriterKey::FOREIGN, signer), []);
+        assert_eq!(hides_in(signer, signer, true), positions);
+        assert_eq!(hides_in(signer, other, true), [positions[2]], "a node of a network takes back what it wrote");
     }
 
     #[test]

@@ -23,7 +23,7 @@ use crate::layout::SegmentId;
 use crate::memory::Shares;
 use crate::own;
 use crate::read::Stored;
-use crate::remove::{self, Removal};
+use crate::remove::{self, Listener, Removal};
 use crate::runs::small_table;
 use crate::sidecar::{Entry, Note};
 
@@ -103,8 +103,8 @@ impl Mark {
 /// The store of all views.
 pub struct Views {
     folder: PathBuf,
-    /// Whose archive it is.
-    own: WriterKey,
+    /// Whose removals count.
+    listener: Listener,
     store: Database,
     applied: Keyspace,
     named: Mutex<HashMap<String, Keyspace>>,
@@ -122,14 +122,14 @@ pub struct Views {
 
 impl Views {
     /// Opens the store in `folder`, making it if need be. Views keep their shares of memory.
-    pub fn open(folder: &Path, own: WriterKey, registered: Vec<Box<dyn View>>, shares: &Shares) -> Result<Views> {
+    pub fn open(folder: &Path, listener: Listener, registered: Vec<Box<dyn View>>, shares: &Shares) -> Result<Views> {
         let making = begin_making(folder)?;
         let store = Database::builder(folder.join("store")).worker_threads(2).cache_size(shares.store_bytes).open()?;
         let hidden = Arc::new(Hidden::default());
         let visible = Arc::<RwLock<()>>::default();
         let views = Views {
             folder: folder.to_path_buf(),
-            own,
+            listener,
             applied: store.keyspace("applied", small_table)?,
             named: Mutex::new(HashMap::new()),
             hidden: hidden.clone(),
@@ -171,6 +171,11 @@ impl Views {
     /// The same for many records that no view has seen yet: captures and digests go into sorted runs at once.
     pub fn bulk(&self) -> Batch<'_> {
         Batch { bulk: Some((self.captures.bulk(), self.digests.bulk())), ..self.batch() }
+    }
+
+    /// Whose removals count.
+    pub fn listener(&self) -> Listener {
+        self.listener
     }
 
     /// How many batches were committed since the views were opened: as long as it stays the same, nothing is new.
@@ -349,7 +354,7 @@ impl Batch<'_> {
     fn hide(&mut self, block: &[u8], stands_in: WriterKey) -> Result<()> {
         let Ok(removal) = Removal::parse(block) else { return Ok(()) };
         let id = remove::record_id(block);
-        for position in removal.hides(stands_in, self.views.own) {
+        for position in removal.hides(stands_in, self.views.listener) {
             let key = position_key(position);
             // A record that is blank already stays so, in whatever order removal and rewriting are met.
             let blank = self.get(HIDDEN, &key)?.and_then(|value| value.get(1).copied()).unwrap_or(0);

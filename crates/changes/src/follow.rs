@@ -260,7 +260,7 @@ impl Following<'_> {
     fn removed(&mut self, block: &[u8], stands_in: WriterKey, batch: &mut Batch<'_>) -> Result<()> {
         let Ok(removal) = Removal::parse(block) else { return Ok(()) };
         let thins = removal.reason == retain::REASON;
-        for position in removal.hides(stands_in, self.archive.writer()) {
+        for position in removal.hides(stands_in, self.archive.listener()) {
             // The head of a removed record stays.
             let Ok(mut stored) = self.archive.place(position).and_then(|place| Stored::at(&place)) else { continue };
             let Ok(record) = stored.record() else { continue };

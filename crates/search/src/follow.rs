@@ -119,8 +119,8 @@ impl<'f> Follower<'f> {
                 self.capture(capture)
             }
             Note::Removal(block) => {
-                let own = self.archive.writer();
-                let hides = |removal: Removal| removal.hides(id.writer, own);
+                let listener = self.archive.listener();
+                let hides = |removal: Removal| removal.hides(id.writer, listener);
                 self.gone(&Removal::parse(block).map(hides).unwrap_or_default().into_iter().collect())
             }
             Note::Blank => {
