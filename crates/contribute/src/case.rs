@@ -14,15 +14,15 @@ use crate::limits::{ALIKE_HOSTS, OURS_MAX};
 use crate::message::{self, Digest, Fetched, How, ROBOTS};
 use crate::node::{Node, State, hash};
 use crate::seen;
-use crate::trust::{Key, Network, Place, View, is_turned_away};
+use crate::trust::{Key, Origin, Place, View, is_turned_away};
 
 /// Who looked, and from where.
 #[derive(Clone, Debug)]
 pub struct Hand {
     /// Its key.
     pub key: Key,
-    /// Its network.
-    pub network: Network,
+    /// From where.
+    pub origin: Origin,
     /// Where that is.
     pub place: Place,
     /// URLs and bytes of what it looked at.
@@ -32,7 +32,8 @@ pub struct Hand {
 impl Hand {
     /// What it saw, as a line of a record. A network that no table names is not named here either: its number would tell its address.
     pub fn saw(&self, view: &View) -> String {
-        let network = if self.network >> 63 == 0 { format!("AS{}", self.network) } else { "-".into() };
+        let network = self.origin.network;
+        let network = if network >> 63 == 0 { format!("AS{network}") } else { "-".into() };
         let place = if self.place.is_known() { self.place.to_string() } else { "-".into() };
         match view.digest {
             Digest::Plain(digest) => {

@@ -23,7 +23,7 @@ use crate::limits::{ALONE_MAX, ALONE_OF_PLACE_MAX, ANSWER_BYTES_MAX, BUNDLE_URLS
 use crate::message::{self, Digest, Fetched, How};
 use crate::node::{Node, State, hash};
 use crate::seen;
-use crate::trust::{Likeness, NODE, View, Work, Wrong, is_turned_away};
+use crate::trust::{Likeness, NODE, Origin, View, Work, Wrong, is_turned_away};
 
 /// The case of one bundle.
 pub struct Case {
@@ -369,12 +369,12 @@ impl Case {
             let hashed = hash(url.as_str());
             if was_checked {
                 let second = self.second.as_ref().filter(|_| !self.by_node.contains(url.as_str()));
-                let (by, network) = second.map_or((&NODE, 0), |second| (&second.key, second.network));
-                state.trust.witness(by, network, hashed, &said.view, now_ms);
+                let (by, origin) = second.map_or((&NODE, Origin::default()), |second| (&second.key, second.origin));
+                state.trust.witness(by, origin, hashed, &said.view, now_ms);
                 checked.confirmed += u64::from(second.is_some());
             }
             let Some(brought) = &mut exchange.brought else { continue };
-            let confirmed = state.trust.witness(&self.first.key, self.first.network, hashed, &said.view, now_ms);
+            let confirmed = state.trust.witness(&self.first.key, self.first.origin, hashed, &said.view, now_ms);
             brought.confirmed = confirmed || was_checked;
             brought.seen_elsewhere = brought.confirmed || self.seen_elsewhere.contains(url.as_str());
             if brought.confirmed {

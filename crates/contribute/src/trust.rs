@@ -15,8 +15,8 @@ use std::collections::{BTreeMap, HashMap, VecDeque};
 use serde::{Deserialize, Serialize};
 
 use crate::limits::{
-    CLASSES_MAX, CONTRIBUTORS_MAX, FLOOR_PERMILLE, GOOD_BUNDLES, KEYS_PER_BIT, KEYS_PER_SUBNET_MAX, NOISE_BITS,
-    SUSPENDED_MS, UNCONFIRMED_MS, WITNESSED_MAX, WORK_BITS,
+    CLASSES_MAX, CONTRIBUTORS_MAX, FLOOR_PERMILLE, GOOD_BUNDLES, KEYS_PER_BIT, KEYS_PER_NODE_MAX,
+    KEYS_PER_SUBNET_MAX, NOISE_BITS, SUSPENDED_MS, UNCONFIRMED_MS, WITNESSED_MAX, WORK_BITS,
 };
 use crate::message::{Digest, Fetched};
 
@@ -26,6 +26,28 @@ pub type Key = [u8; 32];
 pub type Network = u64;
 /// A URL, by its hash.
 pub type UrlHash = u64;
+
+/// From where somebody looks.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Origin {
+    /// His network.
+    pub network: Network,
+    /// The node that says so, by a number, where he speaks through another one: it might say of anybody that he is anywhere.
+    pub through: Option<u64>,
+}
+
+impl Origin {
+    /// Do they see for each other? Not from one network, and not on the word of one other node.
+    pub fn is_apart(self, other: Origin) -> bool {
+        self.network != other.network && (self.through.is_none() || self.through != other.through)
+    }
+}
+
+impl From<Network> for Origin {
+    fn from(network: Network) -> Origin {
+        Origin { network, through: None }
+    }
+}
 
 /// Where a network is, by the two letters of its country; zeros where nobody says.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
@@ -198,7 +220,7 @@ pub enum Greeting {
 #[derive(Clone, Debug)]
 struct Witness {
     view: View,
-    by: Vec<(Key, Network)>,
+    by: Vec<(Key, Origin)>,
     time_ms: i64,
 }
 
@@ -231,7 +253,8 @@ impl Trust {
     }
 
     /// Somebody comes. `bits`: what his proof of work is worth.
-    pub fn greet(&mut self, key: &Key, network: Network, bits: u8, now_ms: i64) -> Greeting {
+    pub fn greet(&mut self, key: &Key, origin: impl Into<Origin>, bits: u8, now_ms: i64) -> Greeting {
+        let Origin { network, through } = origin.into();
         if let Some(known) = self.standings.get_mut(key) {
             (known.last_ms, known.network) = (now_ms, network);
             return match known.suspended_until_ms > now_ms {
@@ -240,15 +263,20 @@ impl Trust {
             };
         }
         self.newcomers.retain(|_, (since_ms, _)| now_ms - *since_ms < DAY_MS);
-        let (_, count) = self.newcomers.get(&network).copied().unwrap_or((now_ms, 0));
-        if count >= KEYS_PER_SUBNET_MAX || self.standings.len() >= CONTRIBUTORS_MAX {
+        let newcomers = |of: Network| self.newcomers.get(&of).map_or(0, |(_, count)| *count);
+        let count = newcomers(network);
+        let too_many_through = through.is_some_and(|node| newcomers(node) >= KEYS_PER_NODE_MAX);
+        if count >= KEYS_PER_SUBNET_MAX || too_many_through || self.standings.len() >= CONTRIBUTORS_MAX {
             return Greeting::Crowded;
         }
         let wanted = WORK_BITS.saturating_add(u8::try_from(count / KEYS_PER_BIT).unwrap_or(u8::MAX));
         if bits < wanted {
             return Greeting::Work(wanted);
         }
-        self.newcomers.insert(network, (now_ms, count + 1));
+        for of in [Some(network), through].into_iter().flatten() {
+            let (since_ms, count) = self.newcomers.entry(of).or_default();
+            (*since_ms, *count) = (now_ms, *count + 1);
+        }
         let standing = Standing { since_ms: now_ms, last_ms: now_ms, network, ..Standing::default() };
         self.standings.insert(*key, standing);
         Greeting::Welcome
@@ -346,7 +374,8 @@ impl Trust {
     }
 
     /// A contributor brought a payload. Says whether somebody of another network saw the same; else it is remembered for a day.
-    pub fn witness(&mut self, key: &Key, network: Network, url: UrlHash, view: &View, now_ms: i64) -> bool {
+    pub fn witness(&mut self, key: &Key, origin: impl Into<Origin>, url: UrlHash, view: &View, now_ms: i64) -> bool {
+        let origin = origin.into();
         while let Some((time_ms, old)) = self.order.front().copied() {
             if now_ms - time_ms <= UNCONFIRMED_MS && self.order.len() <= WITNESSED_MAX {
                 break;
@@ -366,8 +395,8 @@ impl Trust {
         if witness.by.is_empty() {
             self.order.push_back((now_ms, url));
         }
-        if witness.by.len() < 4 && !witness.by.iter().any(|(_, known)| *known == network) {
-            witness.by.push((*key, network));
+        if witness.by.len() < 4 && witness.by.iter().all(|(_, known)| known.is_apart(origin)) {
+            witness.by.push((*key, origin));
         }
         witness.by.len() > 1
     }
@@ -529,6 +558,24 @@ mod tests {
         assert!(!trust.witness(&one, 7, 1, &seen, 0) && !trust.witness(&two, 7, 1, &seen, 0));
         assert!(trust.witness(&NODE, 0, 1, &seen, 0));
         assert!(!trust.witness(&one, 7, 1, &view(2, 5), 0), "another payload begins anew");
+    }
+
+    #[test]
+    fn one_node_does_not_make_many_networks_of_those_who_speak_through_it() {
+        let mut trust = Trust::default();
+        let through = |network, node: u64| Origin { network, through: Some(node << 40) };
+        let seen = view(1, 5);
+        assert!(!trust.witness(&[1; 32], through(1, 70), 1, &seen, 0));
+        assert!(!trust.witness(&[2; 32], through(2, 70), 1, &seen, 0), "on the word of the same node");
+        assert!(!trust.witness(&[3; 32], 1, 1, &seen, 0) && !trust.witness(&[3; 32], through(1, 71), 1, &seen, 0));
+        assert!(trust.witness(&[4; 32], through(2, 71), 1, &seen, 0), "another node, another network");
+        for network in 0..u64::from(KEYS_PER_NODE_MAX) {
+            let mut key = [9; 32];
+            key[..8].copy_from_slice(&network.to_le_bytes());
+            assert_eq!(trust.greet(&key, through(network, 72), 63, 0), Greeting::Welcome);
+        }
+        assert_eq!(trust.greet(&[8; 32], through(9_999, 72), 63, 0), Greeting::Crowded);
+        assert_eq!(trust.greet(&[8; 32], 9_999, 63, 0), Greeting::Welcome, "who comes himself");
     }
 
     #[test]
