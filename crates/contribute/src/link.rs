@@ -34,6 +34,8 @@ use crate::work::Whose;
 
 /// Where a node takes messages.
 pub const PATH: &str = "/contribute";
+/// The header in which it says from where the contributor speaks.
+pub const SEEN_FROM: &str = "skep-seen-from";
 /// One message and its answer.
 const PATIENCE: Duration = Duration::from_secs(60);
 
@@ -64,6 +66,8 @@ pub struct Link {
     /// Ahead of our clock is theirs, in milliseconds.
     pub offset_ms: i64,
     from: Option<IpAddr>,
+    /// From where it speaks, as the node sees it: where it is behind a router, the address of that.
+    pub seen_from: Option<IpAddr>,
     tls: Arc<rustls::ClientConfig>,
     connection: Option<SendRequest<Full<Bytes>>>,
 }
@@ -97,6 +101,7 @@ impl Link {
             pinned,
             offset_ms: 0,
             from: setup.from,
+            seen_from: None,
             tls: Arc::new(tls),
             connection: None,
         })
@@ -268,7 +273,7 @@ impl Link {
         Ok(bytes)
     }
 
-    async fn exchange(&self, connection: &mut SendRequest<Full<Bytes>>, body: Bytes) -> Result<Bytes, String> {
+    async fn exchange(&mut self, connection: &mut SendRequest<Full<Bytes>>, body: Bytes) -> Result<Bytes, String> {
         let host = match self.node.port() == if self.node.is_https() { 443 } else { 80 } {
             true => self.node.host_name().to_owned(),
             false => format!("{}:{}", self.node.host_name(), self.node.port()),
@@ -285,6 +290,8 @@ impl Link {
                 _ => format!("{} answered {status}", self.node),
             });
         }
+        let seen_from = answer.headers().get(SEEN_FROM).and_then(|value| value.to_str().ok()?.parse().ok());
+        self.seen_from = seen_from.or(self.seen_from);
         let body =
             Limited::new(answer.into_body(), MESSAGE_BYTES_MAX).collect().await.map_err(|error| error.to_string())?;
         Ok(body.to_bytes())

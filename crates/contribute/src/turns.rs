@@ -128,6 +128,9 @@ pub(crate) async fn contribute(mut link: Link, main: Rc<Main>, team: &str) -> Re
                 turns.alone &= ready.is_empty();
                 main.said.borrow_mut().clear();
                 main.offset_ms.set(link.offset_ms);
+                if main.seen_from.replace(link.seen_from) != link.seen_from {
+                    main.moved.notify_one();
+                }
                 main.spend(bytes).await;
                 answers
             }

@@ -8,9 +8,10 @@ use crate::routes::counted;
 use crate::visit::Connection;
 use axum::body::Body;
 use axum::extract::{Path, State};
-use axum::http::{HeaderMap, Request, StatusCode};
+use axum::http::{HeaderMap, HeaderValue, Request, StatusCode};
 use http_body_util::{BodyExt, Limited};
 use skep_contribute::limits::{MESSAGE_BYTES_MAX, PASSED_BYTES_MAX};
+use skep_contribute::link::SEEN_FROM;
 use skep_contribute::neighbours::NotPassed;
 use skep_contribute::node::unhex;
 use skep_contribute::trust::Key;
@@ -52,7 +53,14 @@ async fn heard(portal: &Portal, to: Option<Key>, request: Request<Body>) -> Answ
                 None => Ok(node.handle(peer, &body)),
             });
             match said.await {
-                Ok(Ok(said)) => answer::with(StatusCode::OK, "application/octet-stream", said),
+                Ok(Ok(said)) => {
+                    let mut answer = answer::with(StatusCode::OK, "application/octet-stream", said);
+                    // Behind a router only others see where it is.
+                    if let Ok(address) = HeaderValue::from_str(&peer.to_canonical().to_string()) {
+                        answer.headers_mut().insert(SEEN_FROM, address);
+                    }
+                    answer
+                }
                 Ok(Err(NotPassed::TooLong)) => too_long(),
                 Ok(Err(NotPassed::Unknown)) => {
                     let told = "only what contributors of this node say to another is passed on";

@@ -143,6 +143,8 @@ fn a_contributor_that_is_to_finish_ends_though_its_node_is_gone() {
     let mut worker = Contributor::begin(&site, 1, &portal.address, Some(&web), &["--team", "bees"]);
     // The rules and the first page came alone; now there is a bundle of many pages in its hands.
     worker.until(&site, "at work", |status| status["pages"].as_u64() > Some(4));
+    let status = worker.told(&site, "--status");
+    assert!(status["seen-from"].as_str().is_some_and(|address| address.starts_with("127.")), "{status}");
     let (status, page) = portal.get("/contributors");
     assert!(status == 200 && page.contains("id=\"board\"") && page.contains("<td>bees</td>"), "{page}");
     assert_eq!(portal.get("/-/board.js").0, 200);
