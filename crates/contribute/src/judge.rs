@@ -75,6 +75,8 @@ pub struct Opinion {
     theirs: Vec<(Url, Exchange)>,
     /// URLs at which the first one was alone.
     alone: Vec<String>,
+    /// Nobody else of that place could have been asked.
+    pub(crate) is_only_one: bool,
     tell: oneshot::Sender<Round<Exchange>>,
 }
 
@@ -304,7 +306,7 @@ impl Case {
         let (bundle, keyed) = self.bundle_of(&alone);
         let (tell, told) = oneshot::channel();
         let (nonce, robots) = (self.nonce, self.robots);
-        let opinion = Opinion { case: *self, theirs, alone, tell };
+        let opinion = Opinion { case: *self, theirs, alone, is_only_one: false, tell };
         let held = Held::of(bundle, nonce, keyed, robots, Purpose::Opinion(Box::new(opinion)));
         if let Err(held) = node.ask_others(&mut state, held)
             && let Purpose::Opinion(opinion) = held.purpose
@@ -414,9 +416,9 @@ impl Opinion {
         if !all {
             return self.unanswered();
         }
-        let Opinion { mut case, theirs, alone, tell } = *self;
+        let Opinion { mut case, theirs, alone, is_only_one, tell } = *self;
         let node = case.node.clone();
-        let state = node.lock();
+        let mut state = node.lock();
         let (mut by_place, mut lied) = (true, false);
         for (number, url) in alone.iter().enumerate() {
             let one = u16::try_from(number).ok().and_then(|number| fetched.get(&number));
@@ -436,6 +438,13 @@ impl Opinion {
                 let Some(said) = case.said.get(url) else { continue };
                 let lines = [case.first.saw(&said.view), by.saw(&said.view)];
                 case.vantages.entry(url.clone()).or_default().extend(lines);
+            }
+            // Two who could have agreed on it beforehand: nothing is held against the first one, and no trust is earned by it. All that he brings
+            // is looked at, and what the node sees is kept.
+            let now_ms = node.now_ms();
+            if is_only_one || !state.trust.is_proven(&by.key, now_ms) {
+                case.is_partial = true;
+                state.trust.doubted(&case.first.key);
             }
             Box::new(case).over(state, theirs, Vec::new())
         } else {

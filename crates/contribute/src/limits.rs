@@ -113,6 +113,11 @@ pub const FLOOR_PERMILLE: u64 = 20;
 pub const ALONE_MAX: u32 = 3;
 /// The same for one whose place is known, and of which nobody else is there to speak for it.
 pub const ALONE_OF_PLACE_MAX: u32 = 10;
+/// URLs of a bundle for one who was alone and has not brought ten good ones since: what he lies about he can be caught with soon, and what
+/// merely looks otherwise from his network is seldom among so few.
+pub const DOUBTED_URLS_MAX: usize = 20;
+/// Of pages that are said to have changed one in so many is checked besides: few change, and whoever alters something says so.
+pub const CHANGED_ONE_IN: u64 = 10;
 /// What nobody else saw for so long is fetched again when its source has lied.
 pub const UNCONFIRMED_MS: i64 = 86_400_000;
 /// A first suspension; each further one takes twice as long.

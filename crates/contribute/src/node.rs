@@ -22,8 +22,8 @@ use crate::dispatch::{Dispatch, Lapsed, Offered};
 use crate::envelope;
 use crate::limits::{
     BUNDLE_URLS_MAX, CHECK_MS_MAX, CHECK_TAKEN_MS, CHECKERS, CLOCK_MS_MAX, COMING_ALL_BYTES_MAX, COMING_BYTES_MAX,
-    KNOWN_PAGE_ONE_IN, LATER_SECONDS, LEASE_MS_MAX, LEASE_MS_MIN, OWN_CHECK_ONE_IN, OWN_CHECK_ONE_IN_FEW, OWN_GAP_MS,
-    URL_MS,
+    DOUBTED_URLS_MAX, KNOWN_PAGE_ONE_IN, LATER_SECONDS, LEASE_MS_MAX, LEASE_MS_MIN, OWN_CHECK_ONE_IN,
+    OWN_CHECK_ONE_IN_FEW, OWN_GAP_MS, URL_MS,
 };
 use crate::message::{self, Answer, Bundle, Refusal, Request, Task, VERSION};
 use crate::neighbours::Neighbours;
@@ -269,6 +269,9 @@ impl Node {
             Some(_) => state.dispatch.others(&looked, place, now_ms),
             None => self.able(state, &looked),
         };
+        if let Purpose::Opinion(opinion) = &mut held.purpose {
+            opinion.is_only_one = able.len() < 2;
+        }
         let mut among = Vec::with_capacity(CHECKERS);
         while among.len() < CHECKERS && !able.is_empty() {
             let drawn = state.draw() as usize % able.len();
@@ -394,7 +397,7 @@ impl Node {
                     }
                     Coming::NotWanted => Answer::Refused { why: Refusal::Nonsense },
                     Coming::Forged => {
-                        self.lose(state, bundle);
+                        self.forged(state, key, bundle);
                         Answer::Refused { why: Refusal::Forged }
                     }
                 }
@@ -463,9 +466,13 @@ impl Node {
             return Answer::Later { seconds: LATER_SECONDS, why: why.into() };
         }
         let wall_ms = self.now_ms();
+        let is_doubted = state.trust.is_doubted(key);
         let bundles = given.into_iter().filter_map(|(id, lease_ms)| {
             let held = state.held.get_mut(&id)?;
             (held.with, held.given_ms) = (Some(*key), wall_ms);
+            if is_doubted {
+                held.shorten(DOUBTED_URLS_MAX);
+            }
             let urls = held.bundle.urls.iter().zip(held.keyed.iter().zip(&held.thorough));
             Some(Bundle {
                 id,
@@ -523,9 +530,11 @@ impl Node {
         }
     }
 
-    /// A contributor sent what it had not announced: nothing of the bundle counts.
-    fn lose(&self, mut state: MutexGuard<'_, State>, bundle: u64) {
+    /// A contributor sent what it had not announced: nothing of the bundle counts. Perhaps its disk is at fault; all that it brings is looked at.
+    fn forged(&self, mut state: MutexGuard<'_, State>, key: &Key, bundle: u64) {
         state.dispatch.forged(bundle);
+        state.trust.alone(key, u32::MAX);
+        state.book.touch();
         over(state, &[bundle]);
     }
 

@@ -15,7 +15,7 @@ use std::collections::{BTreeMap, HashMap, VecDeque};
 use serde::{Deserialize, Serialize};
 
 use crate::limits::{
-    CLASSES_MAX, CONTRIBUTORS_MAX, FLOOR_PERMILLE, GOOD_BUNDLES, KEYS_PER_BIT, KEYS_PER_NODE_MAX,
+    CHANGED_ONE_IN, CLASSES_MAX, CONTRIBUTORS_MAX, FLOOR_PERMILLE, GOOD_BUNDLES, KEYS_PER_BIT, KEYS_PER_NODE_MAX,
     KEYS_PER_SUBNET_MAX, NOISE_BITS, SUSPENDED_MS, UNCONFIRMED_MS, WITNESSED_MAX, WORK_BITS,
 };
 use crate::message::{Digest, Fetched};
@@ -288,15 +288,29 @@ impl Trust {
         standing.is_some_and(|known| known.vouched || known.good >= GOOD_BUNDLES)
     }
 
-    /// Which of so many URLs are fetched a second time. `chance` gives random numbers.
-    pub fn checks(&self, key: &Key, urls: usize, chance: &mut dyn FnMut() -> u64) -> Vec<usize> {
+    /// Which of so many URLs are fetched a second time. `is_changed` tells those that are said to be other than the archive has them; `chance`
+    /// gives random numbers.
+    pub fn checks(
+        &self,
+        key: &Key,
+        urls: usize,
+        is_changed: impl Fn(usize) -> bool,
+        chance: &mut dyn FnMut() -> u64,
+    ) -> Vec<usize> {
         let (good, vouched) = self.standings.get(key).map_or((0, false), |known| (known.good, known.vouched));
         let all = match (vouched, good) {
             (true, _) => false,
             (false, good) if good < GOOD_BUNDLES => true,
             (false, good) => chance().is_multiple_of(u64::from(good)),
         };
-        (0..urls).filter(|_| all || chance() % 1_000 < FLOOR_PERMILLE).collect()
+        let mut is_drawn =
+            |at: usize| chance() % 1_000 < FLOOR_PERMILLE || is_changed(at) && chance().is_multiple_of(CHANGED_ONE_IN);
+        (0..urls).filter(|at| all || is_drawn(*at)).collect()
+    }
+
+    /// Was it alone with what it saw, and has not brought enough since to be believed again?
+    pub fn is_doubted(&self, key: &Key) -> bool {
+        self.standings.get(key).is_some_and(|known| known.alone > 0)
     }
 
     /// The class of a URL, as far as it showed; nothing before it was fetched twice in a row.
@@ -522,14 +536,16 @@ mod tests {
             seed >> 33
         };
         for _ in 0..GOOD_BUNDLES {
-            assert_eq!(trust.checks(&key, 100, &mut chance).len(), 100);
+            assert_eq!(trust.checks(&key, 100, |_| false, &mut chance).len(), 100);
             trust.good(&key, Work::default());
         }
-        let some: usize = (0..200).map(|_| trust.checks(&key, 100, &mut chance).len()).sum();
+        let some: usize = (0..200).map(|_| trust.checks(&key, 100, |_| false, &mut chance).len()).sum();
         assert!((1_500..4_500).contains(&some), "one bundle in ten, and two of a hundred: {some}");
         (0..990).for_each(|_| trust.good(&key, Work::default()));
-        let few: usize = (0..1_000).map(|_| trust.checks(&key, 100, &mut chance).len()).sum();
+        let few: usize = (0..1_000).map(|_| trust.checks(&key, 100, |_| false, &mut chance).len()).sum();
         assert!((1_500..3_000).contains(&few), "the floor is two of a hundred: {few}");
+        let more: usize = (0..1_000).map(|_| trust.checks(&key, 100, |at| at < 10, &mut chance).len()).sum();
+        assert!((600..1_400).contains(&more.saturating_sub(few)), "and one in ten of those that changed: {more}");
     }
 
     #[test]
@@ -547,7 +563,7 @@ mod tests {
         assert_eq!((standing.good, standing.lies, standing.word(1_000)), (0, 1, "suspended"));
         assert_eq!(trust.greet(&liar, 1, 60, 1_000), Greeting::Suspended(1_000 + SUSPENDED_MS));
         assert_eq!(trust.greet(&liar, 1, 60, 1_000 + SUSPENDED_MS), Greeting::Welcome);
-        assert_eq!(trust.checks(&liar, 5, &mut || 999).len(), 5, "and begins anew");
+        assert_eq!(trust.checks(&liar, 5, |_| false, &mut || 999).len(), 5, "and begins anew");
     }
 
     #[test]
@@ -632,9 +648,10 @@ mod tests {
         let good = |trust: &mut Trust| (0..GOOD_BUNDLES).for_each(|_| trust.good(&key, Work::default()));
         good(&mut trust);
         assert!(!trust.alone(&key, ALONE_MAX), "the page may have changed meanwhile");
-        assert_eq!(trust.checks(&key, 5, &mut || 999).len(), 5, "everything is checked");
-        assert!(!trust.alone(&key, ALONE_MAX));
+        assert_eq!(trust.checks(&key, 5, |_| false, &mut || 999).len(), 5, "everything is checked");
+        assert!(!trust.alone(&key, ALONE_MAX) && trust.is_doubted(&key));
         good(&mut trust);
+        assert!(!trust.is_doubted(&key));
         assert!(!trust.alone(&key, ALONE_MAX) && !trust.alone(&key, ALONE_MAX), "counted anew after good work");
         assert!(trust.alone(&key, ALONE_MAX));
     }
