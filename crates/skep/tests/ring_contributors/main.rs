@@ -80,8 +80,11 @@ fn handing_out(volunteers: usize, public: bool) -> (Ring, Vec<usize>) {
         ring.stop(node);
         ring.site.write(&format!("node-{node}/settings/networks.txt"), &networks);
         let portal = portal(&ring, node);
-        let public: &[&str] = if public { &["--public", &portal] } else { &[] };
-        ring.start(node, &[&["--by-contributors", "--tls", "chain.pem,key.pem"], public].concat());
+        let mut more = vec!["--by-contributors", "--tls", "chain.pem,key.pem"];
+        if public {
+            more.extend(["--public", &portal]);
+        }
+        ring.start(node, &more);
     }
     ring.settled();
     (ring, machines)
