@@ -1,5 +1,6 @@
 //! The broker: resolves, refuses what its owner's rules refuse, connects, and hands the connection over. It never reads from one.
 
+use std::cell::Cell;
 use std::net::{IpAddr, SocketAddr};
 use std::rc::Rc;
 use std::sync::Arc;
@@ -75,20 +76,27 @@ pub async fn run() -> Result<(), String> {
     let socket = rustix::io::dup(rustix::stdio::stdin()).map_err(|error| error.to_string())?;
     let packets = Rc::new(Packets::new(socket).map_err(wrong)?);
     let setup = Rc::new(setup);
+    let seen_from = Rc::new(Cell::new(None));
     let serve = async {
         loop {
             match packets.receive::<Wanted>().await {
                 Ok(Some((wanted, _))) => {
                     let (packets, fetcher) = (packets.clone(), fetcher.clone());
-                    let (dns, setup) = (dns.clone(), setup.clone());
-                    tokio::task::spawn_local(async move { give(wanted, &packets, &fetcher, &dns, &setup).await });
+                    let (dns, setup, seen_from) = (dns.clone(), setup.clone(), seen_from.get());
+                    let own = move || OwnNetwork::look().seen_from(seen_from);
+                    let giving = async move { give(wanted, &packets, &fetcher, &dns, &setup, &own).await };
+                    tokio::task::spawn_local(giving);
                 }
                 Ok(None) | Err(_) => return,
             }
         }
     };
     // When main is gone, nothing is wanted any more.
-    let gone = async { while let Ok(Some(())) = pipe::receive::<_, ()>(&mut main).await {} };
+    let gone = async {
+        while let Ok(Some(address)) = pipe::receive::<_, IpAddr>(&mut main).await {
+            seen_from.set(Some(address));
+        }
+    };
     let both = async {
         tokio::select! { () = serve => {}, () = gone => {} }
     };
@@ -100,8 +108,7 @@ pub async fn run() -> Result<(), String> {
 const NAME_MS: u64 = 10_000;
 
 /// Connects to what is not in the owner's own network: asked before anybody is, and of what it came to.
-async fn connect(url: &Url, fetcher: &Fetcher, dns: &Dns) -> Result<Connected, Fault> {
-    let own = OwnNetwork::look();
+async fn connect(url: &Url, fetcher: &Fetcher, dns: &Dns, own: &OwnNetwork) -> Result<Connected, Fault> {
     let refused = || Fault::AddressRefused(skep_url::address::Class::Private);
     let found = dns.ahead(url, NAME_MS).await.map(|found| found.addresses).unwrap_or_default();
     if found.into_iter().chain(url.address()).any(|address| own.holds(address)) {
@@ -111,12 +118,19 @@ async fn connect(url: &Url, fetcher: &Fetcher, dns: &Dns) -> Result<Connected, F
     if own.holds(connected.address.ip()) { Err(refused()) } else { Ok(connected) }
 }
 
-async fn give(wanted: Wanted, packets: &Packets, fetcher: &Fetcher, dns: &Dns, setup: &Setup) {
+async fn give(
+    wanted: Wanted,
+    packets: &Packets,
+    fetcher: &Fetcher,
+    dns: &Dns,
+    setup: &Setup,
+    own: &dyn Fn() -> OwnNetwork,
+) {
     let made = match Url::parse(&wanted.origin) {
         Ok(url) => match is_refused(&url, setup) {
             Some(fault) => Err(fault),
             None if setup.allow_private => fetcher.connect(&url).await,
-            None => connect(&url, fetcher, dns).await,
+            None => connect(&url, fetcher, dns, &own()).await,
         },
         Err(_) => Err(Fault::Request),
     };

@@ -14,15 +14,15 @@ use crate::limits::{ALIKE_HOSTS, OURS_MAX};
 use crate::message::{self, Digest, Fetched, How, ROBOTS};
 use crate::node::{Node, State, hash};
 use crate::seen;
-use crate::trust::{Key, Network, Place, View, is_turned_away};
+use crate::trust::{Class, Key, Origin, Place, View, is_turned_away};
 
 /// Who looked, and from where.
 #[derive(Clone, Debug)]
 pub struct Hand {
     /// Its key.
     pub key: Key,
-    /// Its network.
-    pub network: Network,
+    /// From where.
+    pub origin: Origin,
     /// Where that is.
     pub place: Place,
     /// URLs and bytes of what it looked at.
@@ -32,7 +32,8 @@ pub struct Hand {
 impl Hand {
     /// What it saw, as a line of a record. A network that no table names is not named here either: its number would tell its address.
     pub fn saw(&self, view: &View) -> String {
-        let network = if self.network >> 63 == 0 { format!("AS{}", self.network) } else { "-".into() };
+        let network = self.origin.network;
+        let network = if network >> 63 == 0 { format!("AS{network}") } else { "-".into() };
         let place = if self.place.is_known() { self.place.to_string() } else { "-".into() };
         match view.digest {
             Digest::Plain(digest) => {
@@ -247,7 +248,14 @@ impl Opened {
         (0..256).for_each(|_| numbers.push(state.draw()));
         let mut drawn = numbers.into_iter().cycle();
         let exchanges = &self.case.exchanges;
-        let checks = state.trust.checks(&self.case.first.key, exchanges.len(), &mut || drawn.next().unwrap_or(0));
+        // Of a page that is never twice the same a second look says nothing.
+        let is_changed = |at: usize| {
+            let said = exchanges.get(at).and_then(|(url, _)| self.case.said.get(url.as_str()));
+            let class = exchanges.get(at).and_then(|(url, _)| state.trust.class(hash(url.as_str())));
+            said.is_some_and(|said| !said.unchanged) && class != Some(Class::Volatile)
+        };
+        let mut draw = || drawn.next().unwrap_or(0);
+        let checks = state.trust.checks(&self.case.first.key, exchanges.len(), is_changed, &mut draw);
         let checks: BTreeSet<String> =
             checks.into_iter().map(|at| exchanges[at].0.as_str().to_owned()).chain(self.odd).collect();
         self.case.own = checks.iter().filter(|_| state.draw().is_multiple_of(own_one_in)).cloned().collect();

@@ -108,6 +108,18 @@ impl Held {
         }
     }
 
+    /// No more than so many of its URLs are given out; the others wait again.
+    pub fn shorten(&mut self, urls: usize) {
+        if self.bundle.urls.len() <= urls || !matches!(self.purpose, Purpose::Work(_)) {
+            return;
+        }
+        self.bundle.urls.truncate(urls);
+        self.known.truncate(urls);
+        self.keyed.truncate(urls);
+        self.thorough.truncate(urls);
+        self.secret = None;
+    }
+
     /// The number of the known page among its URLs.
     pub fn known_page(&self) -> Option<u16> {
         self.secret.as_ref().and_then(|_| u16::try_from(self.bundle.urls.len().checked_sub(1)?).ok())

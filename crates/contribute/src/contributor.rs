@@ -66,6 +66,9 @@ pub(crate) struct Main {
     pub work: Work,
     pub zero: Instant,
     pub offset_ms: Cell<i64>,
+    /// From where it speaks, as the node sees it; and that this is another address than before.
+    pub seen_from: Cell<Option<IpAddr>>,
+    pub moved: Notify,
     pub suffixes: Suffixes,
     orders: mpsc::UnboundedSender<Order>,
     /// Who waits for the fetcher, and what he hears if it is gone.
@@ -151,6 +154,7 @@ impl Main {
         json!({
             "node": *self.node.borrow(),
             "name": *self.name.borrow(),
+            "seen-from": self.seen_from.get().map(|address| address.to_string()),
             "state": match (meter.paused, meter.finishing) {
                 (_, true) => "finishing",
                 (true, false) => "paused",
@@ -261,6 +265,8 @@ pub async fn run(
         work,
         zero: Instant::now(),
         offset_ms: Cell::new(0),
+        seen_from: Cell::new(None),
+        moved: Notify::new(),
         suffixes: Suffixes::compiled(),
         orders,
         waiting: RefCell::default(),
@@ -297,7 +303,18 @@ pub async fn run(
             let mut in_a_row = 0;
             loop {
                 let began = Instant::now();
-                let (others, fetcher) = begin(&settings).await?;
+                let (mut others, fetcher) = begin(&settings).await?;
+                let mut broker = others.broker.take();
+                let telling = async {
+                    while let Some(broker) = &mut broker {
+                        if let Some(address) = main.seen_from.get()
+                            && pipe::send(broker, &address).await.is_err()
+                        {
+                            return;
+                        }
+                        main.moved.notified().await;
+                    }
+                };
                 let (from_fetcher, mut to_fetcher) = fetcher.into_split();
                 let ordering = async {
                     while let Some(order) = ordered.recv().await {
@@ -309,11 +326,12 @@ pub async fn run(
                 tokio::select! {
                     () = ordering => {}
                     () = hear(from_fetcher, main.clone()) => {}
+                    () = telling => {}
                     ended = &mut contributing => return ended,
                     () = &mut stop => return Ok(Ending::Finished),
                 }
                 // A page may have been too much for it. What it was to do is not done by the next one.
-                drop(others);
+                drop((broker, others));
                 while ordered.try_recv().is_ok() {}
                 main.gone();
                 in_a_row = if began.elapsed() > CALM { 1 } else { in_a_row + 1 };

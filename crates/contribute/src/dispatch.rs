@@ -9,10 +9,10 @@
 use std::collections::{BTreeMap, HashMap, HashSet, VecDeque};
 
 use crate::limits::{
-    BATCH_BYTES_MAX, FAIR_MS, HOLDS_MAX, IDLE_ASKS, LEASE_MS_MIN, OFFER_MS, OUT_AT_FIRST, THERE_MS, WAITING_MAX,
-    WAITING_PER_HAND,
+    BATCH_BYTES_MAX, FAIR_MS, HOLDS_MAX, IDLE_ASKS, LEASE_MS_MIN, OFFER_MS, OUT_AT_FIRST, THERE_MS, TURN_MS,
+    WAITING_MAX, WAITING_PER_HAND,
 };
-use crate::trust::{Key, Network, Place};
+use crate::trust::{Key, Origin, Place};
 
 /// A bundle that is offered.
 #[derive(Clone, Debug)]
@@ -55,8 +55,10 @@ struct Out {
 /// A contributor that asks.
 #[derive(Clone, Copy, Debug)]
 struct Hand {
-    last_ms: u64,
-    network: Network,
+    /// When it came, and until when it is there, unless it asks again.
+    since_ms: u64,
+    there_ms: u64,
+    origin: Origin,
     place: Place,
     /// How often it asked in vain, in a row.
     in_vain: u32,
@@ -82,19 +84,21 @@ pub struct Dispatch {
     /// Hosts whose bundles lapsed: they go out first.
     overdue: HashSet<String>,
     hands: HashMap<Key, Hand>,
+    /// When a bundle was last turned down because too few were there.
+    turned_down_ms: Option<u64>,
 }
 
 impl Dispatch {
     /// Contributors that are there.
     pub fn there(&self, now_ms: u64) -> usize {
-        self.hands.values().filter(|hand| hand.last_ms + THERE_MS > now_ms).count()
+        self.hands.values().filter(|hand| hand.there_ms > now_ms).count()
     }
 
-    /// Who is there, of other networks than these; of one place, where one is named.
-    pub fn others(&self, not: &[Network], place: Option<Place>, now_ms: u64) -> Vec<Key> {
+    /// Who is there, and sees for these; of one place, where one is named.
+    pub fn others(&self, not: &[Origin], place: Option<Place>, now_ms: u64) -> Vec<Key> {
         let fits = |hand: &Hand| {
-            hand.last_ms + THERE_MS > now_ms
-                && !not.contains(&hand.network)
+            hand.there_ms > now_ms
+                && not.iter().all(|origin| hand.origin.is_apart(*origin))
                 && place.is_none_or(|place| place == hand.place)
         };
         let mut others: Vec<Key> = self.hands.iter().filter(|(_, hand)| fits(hand)).map(|(key, _)| *key).collect();
@@ -107,6 +111,14 @@ impl Dispatch {
         (self.waiting.len(), self.out.len())
     }
 
+    /// Bundles that anybody who came could have now.
+    pub fn wants(&self, now_ms: u64) -> usize {
+        let turned_down = self.turned_down_ms.is_some_and(|then_ms| now_ms < then_ms + OFFER_MS);
+        let is_free = |offered: &Offered| offered.among.is_empty() && !self.hosts.contains(&offered.host);
+        let free = self.waiting.iter().filter(|waiting| is_free(&waiting.offered));
+        free.count() + usize::from(turned_down)
+    }
+
     /// Takes a bundle, or says that it is better fetched by the node.
     pub fn offer(&mut self, offered: Offered, now_ms: u64) -> bool {
         let room = match offered.only || !offered.among.is_empty() {
@@ -114,6 +126,7 @@ impl Dispatch {
             false => self.there(now_ms) * WAITING_PER_HAND,
         };
         if self.waiting.len() >= room {
+            self.turned_down_ms = Some(now_ms);
             return false;
         }
         let first = self.overdue.remove(&offered.host) || !offered.among.is_empty();
@@ -134,11 +147,21 @@ impl Dispatch {
     }
 
     /// A contributor asks for up to so many: their numbers and leases.
-    pub fn ask(&mut self, who: Key, network: Network, place: Place, max: usize, now_ms: u64) -> Vec<(u64, u64)> {
-        let (in_vain, may_have) = self.hands.get(&who).map_or((0, OUT_AT_FIRST), |hand| (hand.in_vain, hand.may_have));
-        self.hands.insert(who, Hand { last_ms: now_ms, network, place, in_vain, may_have });
+    pub fn ask(
+        &mut self,
+        who: Key,
+        origin: impl Into<Origin>,
+        place: Place,
+        max: usize,
+        now_ms: u64,
+    ) -> Vec<(u64, u64)> {
+        let known = self.hands.get(&who);
+        let (in_vain, may_have) = known.map_or((0, OUT_AT_FIRST), |hand| (hand.in_vain, hand.may_have));
+        let since_ms = known.filter(|hand| hand.there_ms > now_ms).map_or(now_ms, |hand| hand.since_ms);
+        let hand = Hand { since_ms, there_ms: now_ms + THERE_MS, origin: origin.into(), place, in_vain, may_have };
+        self.hands.insert(who, hand);
         if self.hands.len() > 4 * (self.out.len() + 1_024) {
-            self.hands.retain(|_, hand| hand.last_ms + THERE_MS > now_ms);
+            self.hands.retain(|_, hand| hand.there_ms > now_ms);
         }
         let (mut given, mut kept) = (Vec::new(), VecDeque::with_capacity(self.waiting.len()));
         let (mut share, mut bytes) = (self.share(&who, now_ms), 0);
@@ -174,15 +197,26 @@ impl Dispatch {
         given
     }
 
-    /// Has it nothing to do, and has asked in vain for a while? Asked once, it is counted anew.
-    pub fn is_idle(&mut self, who: &Key) -> bool {
-        let has_some = self.out.values().any(|out| out.with == *who);
-        match self.hands.get_mut(who) {
-            Some(hand) if hand.in_vain >= IDLE_ASKS && !has_some => {
-                hand.in_vain = 0;
-                true
-            }
-            _ => false,
+    /// Has it nothing that it has to bring back?
+    pub fn is_free(&self, who: &Key) -> bool {
+        !self.out.values().any(|out| out.with == *who)
+    }
+
+    /// Has it nothing to do, and has asked in vain for a while?
+    pub fn is_idle(&self, who: &Key) -> bool {
+        self.hands.get(who).is_some_and(|hand| hand.in_vain >= IDLE_ASKS) && self.is_free(who)
+    }
+
+    /// Has it been here for a turn?
+    pub fn has_had_a_turn(&self, who: &Key, now_ms: u64) -> bool {
+        let there = self.hands.get(who).filter(|hand| hand.there_ms > now_ms);
+        there.is_some_and(|hand| now_ms >= hand.since_ms + TURN_MS)
+    }
+
+    /// It goes to another node: nobody counts on it here, until it asks again.
+    pub fn gone(&mut self, who: &Key) {
+        if let Some(hand) = self.hands.get_mut(who) {
+            (hand.there_ms, hand.in_vain) = (0, 0);
         }
     }
 
@@ -197,7 +231,7 @@ impl Dispatch {
             out.until_ms = out.until_ms.max(now_ms + LEASE_MS_MIN).min(out.last_ms);
         }
         if let Some(hand) = self.hands.get_mut(who) {
-            hand.last_ms = now_ms;
+            hand.there_ms = now_ms + THERE_MS;
         }
     }
 
@@ -315,11 +349,38 @@ mod tests {
         (1..IDLE_ASKS).for_each(|_| drop(dispatch.ask(A, 1, HERE, 10, 0)));
         assert!(!dispatch.is_idle(&A));
         dispatch.ask(A, 1, HERE, 10, 0);
-        assert!(dispatch.is_idle(&A) && !dispatch.is_idle(&A), "once");
+        assert!(dispatch.is_idle(&A));
+        dispatch.gone(&A);
+        assert!(!dispatch.is_idle(&A), "once");
+        assert_eq!(dispatch.there(0), 0, "nobody counts on it");
         dispatch.offer(offered(1, "a"), 0);
         assert_eq!(ids(dispatch.ask(A, 1, HERE, 10, 0)), [1]);
         (0..IDLE_ASKS).for_each(|_| drop(dispatch.ask(A, 1, HERE, 10, 0)));
         assert!(!dispatch.is_idle(&A), "it has something to do");
+    }
+
+    #[test]
+    fn a_turn_begins_when_one_comes_and_not_when_it_asks_again() {
+        let mut dispatch = Dispatch::default();
+        dispatch.ask(A, 1, HERE, 10, 0);
+        dispatch.ask(A, 1, HERE, 10, TURN_MS - 1);
+        assert!(!dispatch.has_had_a_turn(&A, TURN_MS - 1) && dispatch.has_had_a_turn(&A, TURN_MS));
+        dispatch.gone(&A);
+        dispatch.ask(A, 1, HERE, 10, TURN_MS);
+        assert!(!dispatch.has_had_a_turn(&A, TURN_MS + 1), "it came back");
+    }
+
+    #[test]
+    fn hands_are_wanted_for_what_waits_and_for_what_was_turned_down_just_now() {
+        let mut dispatch = Dispatch::default();
+        assert!(!dispatch.offer(Offered { only: false, ..offered(1, "a") }, 0), "nobody is there");
+        assert_eq!((dispatch.wants(1), dispatch.wants(OFFER_MS)), (1, 0));
+        dispatch.offer(offered(2, "b"), 0);
+        dispatch.offer(Offered { among: vec![A], ..offered(3, "c") }, 0);
+        assert_eq!(dispatch.wants(OFFER_MS), 1, "a check is for those who are drawn");
+        assert_eq!(ids(dispatch.ask(B, 2, HERE, 1, OFFER_MS)), [2]);
+        dispatch.offer(offered(4, "b"), OFFER_MS);
+        assert_eq!(dispatch.wants(2 * OFFER_MS), 0, "the host is with somebody");
     }
 
     #[test]
@@ -403,9 +464,9 @@ mod tests {
         let mut dispatch = Dispatch::default();
         dispatch.ask(A, 1, HERE, 10, 0);
         dispatch.ask(B, 2, Place(*b"DE"), 10, 0);
-        assert_eq!(dispatch.others(&[1], None, 0), [B]);
+        assert_eq!(dispatch.others(&[1.into()], None, 0), [B]);
         assert_eq!(dispatch.others(&[], Some(Place(*b"DE")), 0), [B]);
-        assert!(dispatch.others(&[1], None, THERE_MS).is_empty(), "gone");
+        assert!(dispatch.others(&[1.into()], None, THERE_MS).is_empty(), "gone");
         let check = Offered { among: vec![B], ready_ms: 1_000, only: false, wait_ms: 5_000, ..offered(1, "a") };
         assert!(dispatch.offer(check, 0));
         assert!(ids(dispatch.ask(A, 1, HERE, 10, 2_000)).is_empty());

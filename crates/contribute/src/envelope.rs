@@ -122,6 +122,19 @@ pub fn open_requests(bytes: &[u8], node: &[u8; 32]) -> Result<Opened<Vec<Request
     }
 }
 
+/// Who has signed requests to `node`, as far as one can tell without reading them. A first request may not know whom it speaks to.
+pub fn sender(bytes: &[u8], node: &[u8; 32]) -> Option<[u8; 32]> {
+    let head = bytes.get(..HEAD).filter(|head| head.starts_with(TO_NODE))?;
+    let key: [u8; 32] = head[4..36].try_into().ok()?;
+    let time_ms = i64::from_le_bytes(head[36..44].try_into().ok()?);
+    let signature: [u8; 64] = head[44..].try_into().ok()?;
+    let is_about = |about: &[u8]| {
+        let text = signed(TO_NODE, about, time_ms, &bytes[HEAD..]);
+        crate::key::verifies(&key, &text, &signature)
+    };
+    (is_about(node) || is_about(&[0; 32])).then_some(key)
+}
+
 /// The answers to the requests with this signature.
 pub fn seal_answers(answers: &[Answer], requests: &[u8; 64], who: &Identity, time_ms: i64) -> Vec<u8> {
     let urls = answers.iter().any(|answer| matches!(answer, Answer::Bundles(_)));
@@ -172,6 +185,8 @@ mod tests {
         let opened = open_requests(&sealed, &node.public()).unwrap();
         assert_eq!((&opened.message[..], opened.key, opened.time_ms), (&ask()[..], volunteer.public(), 77));
         assert_eq!(open_requests(&sealed, &[9; 32]).unwrap_err(), Wrong::Signature, "for somebody else");
+        assert_eq!(sender(&sealed, &node.public()), Some(volunteer.public()));
+        assert_eq!((sender(&sealed, &[9; 32]), sender(&sealed[..99], &node.public())), (None, None));
         let answer = seal_answers(&[Answer::Done { bundle: 7 }], &opened.signature, &node, 78);
         assert_eq!(opened.signature, signature_of(&sealed));
         assert_eq!(open_answers(&answer, &opened.signature).unwrap().message, [Answer::Done { bundle: 7 }]);

@@ -4,7 +4,7 @@ use std::collections::VecDeque;
 use std::time::Duration;
 
 use crate::contributor::Main;
-use crate::limits::{PIECE_BYTES_MAX, TOGETHER_MAX};
+use crate::limits::{PASSED_PIECE_BYTES, PIECE_BYTES_MAX, TOGETHER_MAX};
 use crate::link::{Link, NoAnswer};
 use crate::message::{Answer, Refusal, Request};
 use crate::work::Ready;
@@ -64,9 +64,10 @@ fn forget(ready: Ready, main: &Main, why: &str) -> Result<(), String> {
 pub async fn bodies(ready: Ready, wanted: Vec<(u16, u64)>, link: &mut Link, main: &Main) -> Result<(), NoAnswer> {
     let mut left: VecDeque<(u16, u64)> = wanted.into();
     // Where a rate is bounded, no message is more than a quarter of a second's bytes.
+    let most = if link.is_through() { PASSED_PIECE_BYTES } else { PIECE_BYTES_MAX };
     let most = match main.meter.borrow().wishes().rate {
-        0 => PIECE_BYTES_MAX,
-        rate => ((rate / 4) as usize).clamp(4 << 10, PIECE_BYTES_MAX),
+        0 => most,
+        rate => ((rate / 4) as usize).clamp(4 << 10, most),
     };
     while !left.is_empty() {
         let (mut requests, mut sent, mut bytes_left) = (Vec::new(), Vec::new(), most);

@@ -23,7 +23,7 @@ use crate::limits::{ALONE_MAX, ALONE_OF_PLACE_MAX, ANSWER_BYTES_MAX, BUNDLE_URLS
 use crate::message::{self, Digest, Fetched, How};
 use crate::node::{Node, State, hash};
 use crate::seen;
-use crate::trust::{Likeness, NODE, View, Work, Wrong, is_turned_away};
+use crate::trust::{Likeness, NODE, Origin, View, Work, Wrong, is_turned_away};
 
 /// The case of one bundle.
 pub struct Case {
@@ -75,6 +75,8 @@ pub struct Opinion {
     theirs: Vec<(Url, Exchange)>,
     /// URLs at which the first one was alone.
     alone: Vec<String>,
+    /// Nobody else of that place could have been asked.
+    pub(crate) is_only_one: bool,
     tell: oneshot::Sender<Round<Exchange>>,
 }
 
@@ -304,7 +306,7 @@ impl Case {
         let (bundle, keyed) = self.bundle_of(&alone);
         let (tell, told) = oneshot::channel();
         let (nonce, robots) = (self.nonce, self.robots);
-        let opinion = Opinion { case: *self, theirs, alone, tell };
+        let opinion = Opinion { case: *self, theirs, alone, is_only_one: false, tell };
         let held = Held::of(bundle, nonce, keyed, robots, Purpose::Opinion(Box::new(opinion)));
         if let Err(held) = node.ask_others(&mut state, held)
             && let Purpose::Opinion(opinion) = held.purpose
@@ -369,12 +371,12 @@ impl Case {
             let hashed = hash(url.as_str());
             if was_checked {
                 let second = self.second.as_ref().filter(|_| !self.by_node.contains(url.as_str()));
-                let (by, network) = second.map_or((&NODE, 0), |second| (&second.key, second.network));
-                state.trust.witness(by, network, hashed, &said.view, now_ms);
+                let (by, origin) = second.map_or((&NODE, Origin::default()), |second| (&second.key, second.origin));
+                state.trust.witness(by, origin, hashed, &said.view, now_ms);
                 checked.confirmed += u64::from(second.is_some());
             }
             let Some(brought) = &mut exchange.brought else { continue };
-            let confirmed = state.trust.witness(&self.first.key, self.first.network, hashed, &said.view, now_ms);
+            let confirmed = state.trust.witness(&self.first.key, self.first.origin, hashed, &said.view, now_ms);
             brought.confirmed = confirmed || was_checked;
             brought.seen_elsewhere = brought.confirmed || self.seen_elsewhere.contains(url.as_str());
             if brought.confirmed {
@@ -414,9 +416,9 @@ impl Opinion {
         if !all {
             return self.unanswered();
         }
-        let Opinion { mut case, theirs, alone, tell } = *self;
+        let Opinion { mut case, theirs, alone, is_only_one, tell } = *self;
         let node = case.node.clone();
-        let state = node.lock();
+        let mut state = node.lock();
         let (mut by_place, mut lied) = (true, false);
         for (number, url) in alone.iter().enumerate() {
             let one = u16::try_from(number).ok().and_then(|number| fetched.get(&number));
@@ -436,6 +438,13 @@ impl Opinion {
                 let Some(said) = case.said.get(url) else { continue };
                 let lines = [case.first.saw(&said.view), by.saw(&said.view)];
                 case.vantages.entry(url.clone()).or_default().extend(lines);
+            }
+            // Two who could have agreed on it beforehand: nothing is held against the first one, and no trust is earned by it. All that he brings
+            // is looked at, and what the node sees is kept.
+            let now_ms = node.now_ms();
+            if is_only_one || !state.trust.is_proven(&by.key, now_ms) {
+                case.is_partial = true;
+                state.trust.doubted(&case.first.key);
             }
             Box::new(case).over(state, theirs, Vec::new())
         } else {

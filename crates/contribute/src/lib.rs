@@ -7,6 +7,7 @@
 //!  turns, link   what is said to the node, and when          trust      who is believed, what is checked (pure)
 //!  broker        resolves and connects, by the owner's rules  case, judge what is brought is held against what others see
 //!  fetcher       TLS, HTTP, parsing; locked in by sandbox    book       what is known of contributors, on disk
+//!                                                           neighbours other nodes where bundles wait, and the way there
 //!                  message, envelope: what both say to each other (pure);  seen: what an exchange comes to
 //! ```
 //! Never writes a record: what contributors bring goes the way of every visit. Never decides what is due.
@@ -30,6 +31,7 @@ pub mod limits;
 pub mod link;
 pub mod message;
 pub mod meter;
+pub mod neighbours;
 pub mod networks;
 pub mod node;
 mod own_network;

@@ -20,6 +20,8 @@ pub const MESSAGE_BYTES_MAX: usize = 4 << 20;
 pub const UNPACKED_BYTES_MAX: usize = 16 << 20;
 /// Bodies, or pieces of one, on their way to the node in one message.
 pub const PIECE_BYTES_MAX: usize = 1 << 20;
+/// The same through another node.
+pub const PASSED_PIECE_BYTES: usize = PIECE_BYTES_MAX / 2;
 /// An exchange that a contributor returns.
 pub const WHOLE_BYTES_MAX: u64 = 72 << 20;
 /// An answer of a site that a contributor takes; larger ones are for the node itself.
@@ -69,8 +71,22 @@ pub const KNOWN_PAGE_ONE_IN: u64 = 8;
 pub const KNOWN_PAGES_MAX: usize = 100_000;
 /// How long until an idle contributor asks again.
 pub const LATER_SECONDS: u32 = 3;
-/// Whoever asked in vain so often is sent to another node, where there are some.
-pub const IDLE_ASKS: u32 = 3;
+/// Whoever asked in vain so often is sent to another node of the network where bundles wait.
+pub const IDLE_ASKS: u32 = 2;
+/// Whoever has been here so long goes where bundles wait and nobody is there.
+pub const TURN_MS: u64 = 60_000;
+/// How often other nodes are asked what waits there, while contributors are here.
+pub const NEIGHBOURS_MS: u64 = 2_000;
+/// So many of them at once, drawn anew each time.
+pub const NEIGHBOURS_MAX: usize = 8;
+/// Whoever was sent to a node and is back here before that gets there through this one: its portal cannot be reached by him.
+pub const SENT_MS: u64 = 600_000;
+/// Contributors of whom that is remembered.
+pub const SENT_MAX: usize = 10_000;
+/// Messages of contributors that are passed on at once, one of each.
+pub const PASSED_MAX: usize = 16;
+/// A message that is passed on.
+pub const PASSED_BYTES_MAX: usize = 1 << 20;
 /// How long until one asks again that has something to do.
 pub const LATER_SECONDS_BUSY: u32 = 12;
 /// Of a lease a contributor uses so many hundredths, counted from asking; the node waits for all of it, counted from giving.
@@ -97,6 +113,11 @@ pub const FLOOR_PERMILLE: u64 = 20;
 pub const ALONE_MAX: u32 = 3;
 /// The same for one whose place is known, and of which nobody else is there to speak for it.
 pub const ALONE_OF_PLACE_MAX: u32 = 10;
+/// URLs of a bundle for one who was alone and has not brought ten good ones since: what he lies about he can be caught with soon, and what
+/// merely looks otherwise from his network is seldom among so few.
+pub const DOUBTED_URLS_MAX: usize = 20;
+/// Of pages that are said to have changed one in so many is checked besides: few change, and whoever alters something says so.
+pub const CHANGED_ONE_IN: u64 = 10;
 /// What nobody else saw for so long is fetched again when its source has lied.
 pub const UNCONFIRMED_MS: i64 = 86_400_000;
 /// A first suspension; each further one takes twice as long.
@@ -117,6 +138,8 @@ pub const WORK_BITS: u8 = 18;
 pub const KEYS_PER_BIT: u32 = 2;
 /// New keys of a subnet within a day; further ones wait.
 pub const KEYS_PER_SUBNET_MAX: u32 = 16;
+/// New keys within a day that come through one other node.
+pub const KEYS_PER_NODE_MAX: u32 = 256;
 /// Bits of work that a contributor does for a node, at the most.
 pub const WORK_BITS_MAX: u8 = 28;
 /// The same small body from so many hosts of one bundle batch is nobody's page.
@@ -137,6 +160,10 @@ pub const IN_HAND_PER_CONNECTION: usize = 2;
 /// A contributor that is to finish asks a node that does not answer so many times; so does one at a node it was sent to, if it has results
 /// for it.
 pub const FINISH_TRIES: u32 = 3;
+/// Whoever was sent to a node and has asked there in vain so often, with nothing in hand, goes home.
+pub const HOME_ASKS: u32 = 10;
+/// Nodes that wanted nothing more of a contributor and to which it does not go again while it runs.
+pub const SHUNNED_MAX: usize = 1_000;
 /// Bytes of exchanges after which nothing more is fetched for a bundle: what is brought has to be carried in time.
 pub const BUNDLE_BYTES_MAX: u64 = 64 << 20;
 /// Where a rate is bounded, a bundle holds no more than goes over the line in so many seconds.
@@ -160,6 +187,7 @@ const _: () = assert!(ANSWER_BYTES_MAX < WHOLE_BYTES_MAX && WHOLE_BYTES_MAX <= F
 const _: () = assert!(PIECE_BYTES_MAX < MESSAGE_BYTES_MAX && MESSAGE_BYTES_MAX <= UNPACKED_BYTES_MAX);
 const _: () = assert!(BUNDLE_URLS_MAX + ROBOTS_HOPS_MAX < u16::MAX as usize);
 const _: () = assert!(LEASE_USED_PERCENT < 100);
+const _: () = assert!(PASSED_PIECE_BYTES + (64 << 10) < PASSED_BYTES_MAX);
 const _: () = assert!(BATCH_BUNDLES_MAX <= HOLDS_MAX && OUT_AT_FIRST <= HOLDS_MAX);
 const _: () = assert!(BUNDLE_BYTES_MAX + WHOLE_BYTES_MAX < COMING_BYTES_MAX && COMING_BYTES_MAX < COMING_ALL_BYTES_MAX);
 const _: () = assert!(CARRY_SECONDS * 1_000 < LEASE_MS_MAX);

@@ -1,5 +1,6 @@
 //! Speaks to a node: over HTTPS, or over plain HTTP on this machine only; each answer signed by the key that was seen first.
 
+use std::collections::HashSet;
 use std::io;
 use std::net::{IpAddr, SocketAddr};
 use std::path::PathBuf;
@@ -19,16 +20,22 @@ use skep_url::Url;
 use tokio::net::{TcpSocket, TcpStream};
 use tokio::time::timeout;
 
+use crate::book::unhex;
 use crate::broker::is_refused_at;
 use crate::envelope;
 use crate::key;
-use crate::limits::{MESSAGE_BYTES_MAX, PORTS};
+use crate::limits::{MESSAGE_BYTES_MAX, PORTS, SHUNNED_MAX};
 use crate::message::{Answer, Refusal, Request};
+use crate::neighbours;
+use crate::node::hex;
 use crate::pipe::Setup;
+use crate::trust::Key;
 use crate::work::Whose;
 
 /// Where a node takes messages.
 pub const PATH: &str = "/contribute";
+/// The header in which it says from where the contributor speaks.
+pub const SEEN_FROM: &str = "skep-seen-from";
 /// One message and its answer.
 const PATIENCE: Duration = Duration::from_secs(60);
 
@@ -45,8 +52,12 @@ pub enum NoAnswer {
 pub struct Link {
     /// The node.
     pub node: Url,
+    /// The key of another one, to which it speaks through that.
+    beyond: Option<Key>,
     /// The one that the owner named: it may be anywhere.
     home: Url,
+    /// Nodes that want nothing of us.
+    shunned: HashSet<Key>,
     /// The owner lets private addresses and other ports be reached, also where the node advises it.
     allow_private: bool,
     folder: PathBuf,
@@ -55,6 +66,8 @@ pub struct Link {
     /// Ahead of our clock is theirs, in milliseconds.
     pub offset_ms: i64,
     from: Option<IpAddr>,
+    /// From where it speaks, as the node sees it: where it is behind a router, the address of that.
+    pub seen_from: Option<IpAddr>,
     tls: Arc<rustls::ClientConfig>,
     connection: Option<SendRequest<Full<Bytes>>>,
 }
@@ -79,13 +92,16 @@ impl Link {
             .with_no_client_auth();
         Ok(Link {
             node: node.clone(),
+            beyond: None,
             home: node.clone(),
+            shunned: HashSet::new(),
             allow_private: setup.allow_private,
             folder,
             identity,
             pinned,
             offset_ms: 0,
             from: setup.from,
+            seen_from: None,
             tls: Arc::new(tls),
             connection: None,
         })
@@ -101,9 +117,27 @@ impl Link {
         self.pinned.as_ref().map_or([0; 8], crate::message::first)
     }
 
-    /// Is it at the node that the owner named?
+    /// The node to which it speaks, for a person.
+    pub fn name(&self) -> String {
+        match &self.beyond {
+            Some(node) => format!("{}, through {}", &hex(node)[..8], self.node),
+            None => self.node.to_string(),
+        }
+    }
+
+    /// Does it speak to the node that the owner named?
     pub fn is_home(&self) -> bool {
+        self.beyond.is_none() && self.is_of_owner()
+    }
+
+    /// Is it the owner who named whom it connects to?
+    fn is_of_owner(&self) -> bool {
         self.node.as_str() == self.home.as_str()
+    }
+
+    /// Does it speak through another node, which passes on less at once?
+    pub fn is_through(&self) -> bool {
+        self.beyond.is_some()
     }
 
     /// Back to the node that the owner named.
@@ -111,14 +145,38 @@ impl Link {
         self.to(self.home.clone())
     }
 
-    /// Goes to another node, as this one advised. What holds for sites holds for it: no node leads into its owner's network.
+    /// The node to which it speaks wants nothing of us: home, and not there again.
+    pub fn shun(&mut self) -> Result<(), String> {
+        if let Some(key) = self.pinned.filter(|_| self.shunned.len() < SHUNNED_MAX) {
+            self.shunned.insert(key);
+        }
+        self.go_home()
+    }
+
+    /// Goes to another node, as this one advised: to its address, or through this one. What holds for sites holds for an address: no node leads
+    /// into its owner's network.
     pub fn go(&mut self, address: &str) -> Result<(), String> {
+        if let Some(key) = address.strip_prefix(PATH).and_then(|rest| rest.strip_prefix('/')) {
+            let key = unhex(key).ok_or_else(|| format!("{address:?} is no node"))?;
+            if self.shunned.contains(&key) {
+                return Err(format!("{} wanted nothing of us", &hex(&key)[..8]));
+            }
+            if key::pinned(&self.folder, self.home.as_str())? == Some(key) {
+                return self.go_home();
+            }
+            // Whoever answers has to be that one.
+            (self.beyond, self.pinned) = (Some(key), Some(key));
+            return Ok(());
+        }
         let node = Url::parse(address).map_err(|_| format!("{address:?} is no URL"))?;
         check(&node)?;
         let ports = [PORTS[0], PORTS[1], self.home.port()];
         let of_owner = node.address().is_some_and(|ip| !self.admits(ip));
         if of_owner || is_refused_at(&node, &ports, self.allow_private).is_some() {
             return Err(format!("{node} is refused by its owner's rules"));
+        }
+        if key::pinned(&self.folder, node.as_str())?.is_some_and(|key| self.shunned.contains(&key)) {
+            return Err(format!("{node} wanted nothing of us"));
         }
         self.to(node)
     }
@@ -129,7 +187,10 @@ impl Link {
 
     fn to(&mut self, node: Url) -> Result<(), String> {
         self.pinned = key::pinned(&self.folder, node.as_str())?;
-        (self.node, self.connection) = (node, None);
+        if node.as_str() != self.node.as_str() {
+            self.connection = None;
+        }
+        (self.node, self.beyond) = (node, None);
         Ok(())
     }
 
@@ -180,6 +241,9 @@ impl Link {
                 self.pinned = Some(opened.key);
             }
             Some(pinned) if pinned != opened.key => {
+                if self.is_through() {
+                    return Err(NoAnswer::Broken(format!("another node than {} answers", self.name())));
+                }
                 return Err(NoAnswer::Never(format!(
                     "{} shows another key than the one it had: somebody else answers in its name, or it was set up anew; if that is \
                      so, remove its line from {}",
@@ -209,21 +273,25 @@ impl Link {
         Ok(bytes)
     }
 
-    async fn exchange(&self, connection: &mut SendRequest<Full<Bytes>>, body: Bytes) -> Result<Bytes, String> {
+    async fn exchange(&mut self, connection: &mut SendRequest<Full<Bytes>>, body: Bytes) -> Result<Bytes, String> {
         let host = match self.node.port() == if self.node.is_https() { 443 } else { 80 } {
             true => self.node.host_name().to_owned(),
             false => format!("{}:{}", self.node.host_name(), self.node.port()),
         };
+        let path = self.beyond.as_ref().map_or_else(|| PATH.to_owned(), neighbours::through);
         let request =
-            HttpRequest::post(PATH).header("host", host).body(Full::new(body)).map_err(|error| error.to_string())?;
+            HttpRequest::post(path).header("host", host).body(Full::new(body)).map_err(|error| error.to_string())?;
         let answer = connection.send_request(request).await.map_err(|error| error.to_string())?;
         let status = answer.status();
         if !status.is_success() {
             return Err(match status.as_u16() {
+                _ if self.is_through() => format!("{} answered {status}", self.name()),
                 404 => format!("{} takes no contributors; it has to be started with --contributors", self.node),
                 _ => format!("{} answered {status}", self.node),
             });
         }
+        let seen_from = answer.headers().get(SEEN_FROM).and_then(|value| value.to_str().ok()?.parse().ok());
+        self.seen_from = seen_from.or(self.seen_from);
         let body =
             Limited::new(answer.into_body(), MESSAGE_BYTES_MAX).collect().await.map_err(|error| error.to_string())?;
         Ok(body.to_bytes())
@@ -237,7 +305,7 @@ impl Link {
         };
         let mut last = io::Error::from(io::ErrorKind::NotFound);
         for address in found {
-            if !self.is_home() && !self.admits(address.ip()) {
+            if !self.is_of_owner() && !self.admits(address.ip()) {
                 last = io::Error::other("its address is refused by its owner's rules");
                 continue;
             }
@@ -331,6 +399,25 @@ mod tests {
         }
         link.go_home().unwrap();
         assert!(link.is_home());
+    }
+
+    #[test]
+    fn through_a_node_it_speaks_to_another_and_to_none_that_wants_nothing_of_it() {
+        let (_folder, mut link) = link(false);
+        let (one, other) = (neighbours::through(&[1; 32]), neighbours::through(&[2; 32]));
+        link.go(&one).unwrap();
+        assert!(!link.is_home() && link.is_through());
+        assert_eq!((link.pinned, link.node.as_str()), (Some([1; 32]), "http://127.0.0.1:7070/"));
+        link.go(&other).unwrap();
+        assert_eq!(link.pinned, Some([2; 32]), "from one to the next");
+        link.shun().unwrap();
+        assert!(link.is_home() && link.go(&other).is_err() && link.go(&one).is_ok());
+        key::pin(&link.folder, "http://127.0.0.1:7070/", &[3; 32]).unwrap();
+        link.go(&neighbours::through(&[3; 32])).unwrap();
+        assert!(link.is_home(), "that is where it began");
+        for address in ["/contribute", "/contribute/", "/contribute/07", "/contribute/../x", "/other/00"] {
+            assert!(link.go(address).is_err() && link.is_home(), "{address}");
+        }
     }
 
     #[test]

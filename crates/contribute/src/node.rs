@@ -22,12 +22,13 @@ use crate::dispatch::{Dispatch, Lapsed, Offered};
 use crate::envelope;
 use crate::limits::{
     BUNDLE_URLS_MAX, CHECK_MS_MAX, CHECK_TAKEN_MS, CHECKERS, CLOCK_MS_MAX, COMING_ALL_BYTES_MAX, COMING_BYTES_MAX,
-    KNOWN_PAGE_ONE_IN, LATER_SECONDS, LEASE_MS_MAX, LEASE_MS_MIN, OWN_CHECK_ONE_IN, OWN_CHECK_ONE_IN_FEW, OWN_GAP_MS,
-    URL_MS,
+    DOUBTED_URLS_MAX, KNOWN_PAGE_ONE_IN, LATER_SECONDS, LEASE_MS_MAX, LEASE_MS_MIN, OWN_CHECK_ONE_IN,
+    OWN_CHECK_ONE_IN_FEW, OWN_GAP_MS, URL_MS,
 };
 use crate::message::{self, Answer, Bundle, Refusal, Request, Task, VERSION};
+use crate::neighbours::Neighbours;
 use crate::tables::Tables;
-use crate::trust::{Class, Greeting, Key, Network, Place, Trust};
+use crate::trust::{Class, Greeting, Key, Origin, Place, Trust};
 use crate::unconfirmed::Unconfirmed;
 
 /// The node.
@@ -38,12 +39,16 @@ pub struct Node {
     tables: Mutex<Tables>,
     me: Weak<Node>,
     open: std::sync::atomic::AtomicBool,
-    elsewhere: OnceLock<Elsewhere>,
+    pub(crate) neighbours: OnceLock<Neighbours>,
     pub(crate) state: Mutex<State>,
 }
 
-/// Addresses of other nodes that may have something to do.
-pub type Elsewhere = Box<dyn Fn() -> Vec<String> + Send + Sync>;
+/// From where a message comes: the address, and the node through which, where it came through another one.
+#[derive(Clone, Copy)]
+struct Way {
+    address: IpAddr,
+    through: Option<Key>,
+}
 
 pub(crate) struct State {
     pub dispatch: Dispatch,
@@ -130,8 +135,9 @@ impl Node {
         let open = std::sync::atomic::AtomicBool::new(false);
         let (tables, state) = (Mutex::new(Tables::open(folder)), Mutex::new(state));
         let zero = Instant::now();
-        let elsewhere = OnceLock::new();
-        let node = Arc::new_cyclic(|me| Node { identity, clock, zero, tables, me: me.clone(), open, elsewhere, state });
+        let neighbours = OnceLock::new();
+        let node =
+            Arc::new_cyclic(|me| Node { identity, clock, zero, tables, me: me.clone(), open, neighbours, state });
         let watched = Arc::downgrade(&node);
         std::thread::Builder::new()
             .name("skep-contributors".into())
@@ -145,11 +151,6 @@ impl Node {
         self.open.store(open, std::sync::atomic::Ordering::Relaxed);
     }
 
-    /// Contributors for whom there is nothing to do here for a while are sent to one of these.
-    pub fn send_elsewhere(&self, elsewhere: Elsewhere) {
-        let _said_already = self.elsewhere.set(elsewhere);
-    }
-
     /// Can contributors reach it?
     pub fn is_open(&self) -> bool {
         self.open.load(std::sync::atomic::Ordering::Relaxed)
@@ -158,6 +159,10 @@ impl Node {
     /// The node's key, by which contributors know it.
     pub fn key(&self) -> Key {
         self.identity.public()
+    }
+
+    pub(crate) fn weak(&self) -> Weak<Node> {
+        self.me.clone()
     }
 
     pub(crate) fn lock(&self) -> MutexGuard<'_, State> {
@@ -236,7 +241,7 @@ impl Node {
     }
 
     /// Who is there of other networks and knows his trade.
-    fn able(&self, state: &State, looked: &[Network]) -> Vec<Key> {
+    fn able(&self, state: &State, looked: &[Origin]) -> Vec<Key> {
         let mut able = state.dispatch.others(looked, None, self.elapsed_ms());
         able.retain(|key| state.trust.is_proven(key, self.now_ms()));
         able
@@ -253,8 +258,8 @@ impl Node {
             Purpose::Opinion(opinion) => (opinion.case(), Some(opinion.case().first.place)),
         };
         let case_ms = case.lease_ms;
-        let looked: Vec<Network> =
-            [Some(&case.first), case.second.as_ref()].into_iter().flatten().map(|hand| hand.network).collect();
+        let looked: Vec<Origin> =
+            [Some(&case.first), case.second.as_ref()].into_iter().flatten().map(|hand| hand.origin).collect();
         let (rest_ms, most_ms) = (case.rest_ms, CHECK_MS_MAX.min(case.lease_ms / 4));
         if most_ms < LEASE_MS_MIN {
             return Err(held); // no time for others
@@ -264,6 +269,9 @@ impl Node {
             Some(_) => state.dispatch.others(&looked, place, now_ms),
             None => self.able(state, &looked),
         };
+        if let Purpose::Opinion(opinion) = &mut held.purpose {
+            opinion.is_only_one = able.len() < 2;
+        }
         let mut among = Vec::with_capacity(CHECKERS);
         while among.len() < CHECKERS && !able.is_empty() {
             let drawn = state.draw() as usize % able.len();
@@ -304,25 +312,36 @@ impl Node {
     }
 
     /// Answers one message of a contributor, from this address: one answer for each of its requests.
-    pub fn handle(&self, peer: IpAddr, bytes: &[u8]) -> Vec<u8> {
+    pub fn handle(&self, address: IpAddr, bytes: &[u8]) -> Vec<u8> {
+        self.heard(Way { address, through: None }, bytes)
+    }
+
+    /// The same for one who speaks through another node, which says from which address.
+    pub fn handle_through(&self, node: Key, address: IpAddr, bytes: &[u8]) -> Vec<u8> {
+        self.heard(Way { address, through: Some(node) }, bytes)
+    }
+
+    fn heard(&self, way: Way, bytes: &[u8]) -> Vec<u8> {
         let now_ms = self.now_ms();
         let refused = |why| vec![Answer::Refused { why }];
         let (answers, about) = match envelope::open_requests(bytes, &self.identity.public()) {
             Err(_) => (refused(Refusal::Nonsense), envelope::signature_of(bytes)),
             Ok(opened) if opened.time_ms.abs_diff(now_ms) > CLOCK_MS_MAX => (refused(Refusal::Clock), opened.signature),
             Ok(opened) => {
-                let answer = |request| self.answer(peer, &opened.key, request, now_ms);
+                let answer = |request| self.answer(way, &opened.key, request, now_ms);
                 (opened.message.into_iter().map(answer).collect(), opened.signature)
             }
         };
         envelope::seal_answers(&answers, &about, &self.identity, now_ms)
     }
 
-    fn answer(&self, peer: IpAddr, key: &Key, request: Request, now_ms: i64) -> Answer {
-        let (network, place) = self.tables.lock().unwrap_or_else(PoisonError::into_inner).networks.of(peer);
+    fn answer(&self, way: Way, key: &Key, request: Request, now_ms: i64) -> Answer {
+        let (network, place) = self.tables.lock().unwrap_or_else(PoisonError::into_inner).networks.of(way.address);
+        let through = way.through.map(|node| u64::from_le_bytes(message::first(blake3::hash(&node).as_bytes())));
+        let origin = Origin { network, through };
         if let Request::Hello { version, proof, holds, team } = request {
             return match version == VERSION {
-                true => self.hello(key, peer, network, proof, &holds, team, now_ms),
+                true => self.hello(key, way.address, origin, proof, &holds, team, now_ms),
                 false => Answer::Refused { why: Refusal::Version },
             };
         }
@@ -336,7 +355,7 @@ impl Node {
         }
         match request {
             Request::Hello { .. } => Answer::Refused { why: Refusal::Nonsense },
-            Request::Ask { bundles } => self.ask(state, key, (network, place), bundles.into()),
+            Request::Ask { bundles } => self.ask(state, key, (origin, place), bundles.into()),
             Request::Results { bundle, results } => {
                 let Some(held) = mine(&mut state, key, bundle) else {
                     return Answer::Refused { why: Refusal::NotYours };
@@ -350,7 +369,7 @@ impl Node {
                 if !wanted.is_empty() {
                     return Answer::Want { bundle, bodies: wanted };
                 }
-                self.finish(state, key, (network, place), bundle);
+                self.finish(state, key, (origin, place), bundle);
                 Answer::Done { bundle }
             }
             Request::Body { bundle, number, offset, total, bytes } => {
@@ -373,12 +392,12 @@ impl Node {
                         if missing || offset < total {
                             return Answer::Taken { offset };
                         }
-                        self.finish(state, key, (network, place), bundle);
+                        self.finish(state, key, (origin, place), bundle);
                         Answer::Done { bundle }
                     }
                     Coming::NotWanted => Answer::Refused { why: Refusal::Nonsense },
                     Coming::Forged => {
-                        self.lose(state, bundle);
+                        self.forged(state, key, bundle);
                         Answer::Refused { why: Refusal::Forged }
                     }
                 }
@@ -394,8 +413,8 @@ impl Node {
     fn hello(
         &self,
         key: &Key,
-        peer: IpAddr,
-        network: Network,
+        address: IpAddr,
+        origin: Origin,
         proof: u64,
         holds: &[u64],
         team: String,
@@ -404,7 +423,7 @@ impl Node {
         let mut state = self.lock();
         let seed = state.seed;
         let bits = if proof == 0 { 0 } else { message::worth(&seed, key, proof) };
-        let answer = match state.trust.greet(key, network, bits, now_ms) {
+        let answer = match state.trust.greet(key, origin, bits, now_ms) {
             Greeting::Work(bits) => return Answer::Work { bits, seed },
             Greeting::Suspended(_) => {
                 return Answer::Stop { why: "suspended: what it brought was found to be false".into() };
@@ -415,7 +434,7 @@ impl Node {
             Greeting::Welcome => Answer::Welcome { pseudonym: self.pseudonym(key) },
         };
         if let Some(known) = state.trust.of(key) {
-            (known.address, known.team) = (peer.to_string(), team);
+            (known.address, known.team) = (address.to_string(), team);
         }
         state.book.touch();
         let lost = state.dispatch.lost(key, holds);
@@ -423,22 +442,37 @@ impl Node {
         answer
     }
 
-    fn ask(&self, mut state: MutexGuard<'_, State>, key: &Key, from: (Network, Place), max: usize) -> Answer {
+    fn ask(&self, mut state: MutexGuard<'_, State>, key: &Key, from: (Origin, Place), max: usize) -> Answer {
         let now_ms = self.elapsed_ms();
-        let given = state.dispatch.ask(*key, from.0, from.1, max, now_ms);
+        let neighbours = self.neighbours.get();
+        // Nobody stays for good where others wait in vain: he brings back what he has, and goes there.
+        let has_to_go =
+            state.dispatch.has_had_a_turn(key, now_ms) && neighbours.is_some_and(Neighbours::anybody_waits_in_vain);
+        let given = state.dispatch.ask(*key, from.0, from.1, if has_to_go { 0 } else { max }, now_ms);
         if given.is_empty() {
-            if state.dispatch.is_idle(key) && self.elsewhere.get().is_some() {
-                let drawn = state.draw();
-                drop(state); // whoever knows the others may take a while
-                return self.elsewhere(drawn);
+            let goes = if has_to_go { state.dispatch.is_free(key) } else { state.dispatch.is_idle(key) };
+            let drawn = state.draw();
+            if let Some(neighbours) = neighbours.filter(|_| goes)
+                && let Some(address) = neighbours.next(key, drawn, now_ms)
+            {
+                state.dispatch.gone(key);
+                return Answer::Elsewhere { address };
             }
-            let why = if state.held.is_empty() { "nothing is due" } else { "all hosts that are due are with others" };
+            let why = match state.held.is_empty() {
+                _ if has_to_go => "bundles wait at other nodes, when what it has is brought back",
+                true => "nothing is due",
+                false => "all hosts that are due are with others",
+            };
             return Answer::Later { seconds: LATER_SECONDS, why: why.into() };
         }
         let wall_ms = self.now_ms();
+        let is_doubted = state.trust.is_doubted(key);
         let bundles = given.into_iter().filter_map(|(id, lease_ms)| {
             let held = state.held.get_mut(&id)?;
             (held.with, held.given_ms) = (Some(*key), wall_ms);
+            if is_doubted {
+                held.shorten(DOUBTED_URLS_MAX);
+            }
             let urls = held.bundle.urls.iter().zip(held.keyed.iter().zip(&held.thorough));
             Some(Bundle {
                 id,
@@ -461,17 +495,8 @@ impl Node {
         Answer::Bundles(bundles.collect())
     }
 
-    /// Where else there may be something to do.
-    fn elsewhere(&self, drawn: u64) -> Answer {
-        let others = self.elsewhere.get().map(|elsewhere| elsewhere()).unwrap_or_default();
-        match others.get(usize::try_from(drawn % others.len().max(1) as u64).unwrap_or(0)) {
-            Some(address) => Answer::Elsewhere { address: address.clone() },
-            None => Answer::Later { seconds: LATER_SECONDS, why: "nothing is due".into() },
-        }
-    }
-
     /// Everything that was wanted is there.
-    fn finish(&self, mut state: MutexGuard<'_, State>, key: &Key, from: (Network, Place), bundle: u64) {
+    fn finish(&self, mut state: MutexGuard<'_, State>, key: &Key, from: (Origin, Place), bundle: u64) {
         state.dispatch.over(bundle);
         let Some(held) = state.take_held(bundle) else { return };
         if state.alike.len() > ALIKE_MAX {
@@ -480,14 +505,14 @@ impl Node {
         drop(state);
         let Some(me) = self.me.upgrade() else { return };
         let bytes = held.fetched.values().fold(0u64, |sum, fetched| sum.saturating_add(fetched.length));
-        let by = Hand { key: *key, network: from.0, place: from.1, looked: (held.fetched.len() as u64, bytes) };
+        let by = Hand { key: *key, origin: from.0, place: from.1, looked: (held.fetched.len() as u64, bytes) };
         match held.purpose {
             Purpose::Check(case) => case.checked(by, &held.fetched),
             Purpose::Opinion(opinion) => opinion.given(&by, &held.fetched),
             Purpose::Work(_) => {
                 let opened = Opened::new(&me, held, by);
                 let mut state = self.lock();
-                let is_few = self.able(&state, &[opened.case.first.network]).len() < CHECKERS;
+                let is_few = self.able(&state, &[opened.case.first.origin]).len() < CHECKERS;
                 let case = opened.draw(&mut state, if is_few { OWN_CHECK_ONE_IN_FEW } else { OWN_CHECK_ONE_IN });
                 let asked = match case.check() {
                     Err(case) => Err(case),
@@ -505,9 +530,11 @@ impl Node {
         }
     }
 
-    /// A contributor sent what it had not announced: nothing of the bundle counts.
-    fn lose(&self, mut state: MutexGuard<'_, State>, bundle: u64) {
+    /// A contributor sent what it had not announced: nothing of the bundle counts. Perhaps its disk is at fault; all that it brings is looked at.
+    fn forged(&self, mut state: MutexGuard<'_, State>, key: &Key, bundle: u64) {
         state.dispatch.forged(bundle);
+        state.trust.alone(key, u32::MAX);
+        state.book.touch();
         over(state, &[bundle]);
     }
 
@@ -604,6 +631,11 @@ fn scan(node: &Weak<Node>) {
 /// A URL, by its hash.
 pub fn hash(url: &str) -> u64 {
     xxhash_rust::xxh3::xxh3_64(url.as_bytes())
+}
+
+/// What [`hex`] wrote of a key.
+pub fn unhex(text: &str) -> Option<Key> {
+    crate::book::unhex(text)
 }
 
 /// Lower-case digits.

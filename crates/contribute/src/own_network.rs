@@ -11,20 +11,31 @@ const PREFIX_BITS_MAX: u32 = 64;
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct OwnNetwork {
     prefixes: Vec<(Ipv6Addr, u32)>,
-    address: Option<Ipv4Addr>,
+    /// That of this machine, and that of its router as others see it.
+    addresses: [Option<Ipv4Addr>; 2],
 }
 
 impl OwnNetwork {
     /// As it is now: machines move.
     pub fn look() -> OwnNetwork {
         let listed = std::fs::read_to_string(LISTED).unwrap_or_default();
-        OwnNetwork { prefixes: prefixes(&listed), address: address() }
+        OwnNetwork { prefixes: prefixes(&listed), addresses: [address(), None] }
+    }
+
+    /// Others see it at this address. They may say what they like: what they name is not asked, and nothing is that would not be otherwise.
+    pub fn seen_from(mut self, address: Option<IpAddr>) -> OwnNetwork {
+        match address.map(|address| address.to_canonical()) {
+            Some(IpAddr::V4(address)) => self.addresses[1] = Some(address),
+            Some(IpAddr::V6(address)) => self.prefixes.push((address, PREFIX_BITS_MAX)),
+            None => {}
+        }
+        self
     }
 
     /// Is this address in it?
     pub fn holds(&self, address: IpAddr) -> bool {
         match address.to_canonical() {
-            IpAddr::V4(address) => self.address == Some(address),
+            IpAddr::V4(address) => self.addresses.contains(&Some(address)),
             IpAddr::V6(address) => self.prefixes.iter().any(|(own, bits)| {
                 let mask = u128::MAX.checked_shl(128 - bits).unwrap_or(0);
                 own.to_bits() & mask == address.to_bits() & mask
@@ -64,7 +75,19 @@ mod tests {
                       fe800000000000005054000000000001 02 40 20 80     eth0\n\
                       2a010db80001000250540000000000ff 02 40 00 00     eth0\n\
                       2a010db80002000000000000000000ff 03 80 00 00     eth1\nnonsense\n";
-        let own = OwnNetwork { prefixes: prefixes(listed), address: Some(Ipv4Addr::new(198, 51, 100, 7)) };
+        let addresses = [Some(Ipv4Addr::new(198, 51, 100, 7)), None];
+        let own = OwnNetwork { prefixes: prefixes(listed), addresses };
+        let router = |address: &str| own.clone().seen_from(address.parse().ok());
+        for (seen_from, address, is_own) in [
+            ("203.0.113.9", "203.0.113.9", true),
+            ("::ffff:203.0.113.9", "203.0.113.9", true),
+            ("203.0.113.9", "203.0.113.8", false),
+            ("203.0.113.9", "198.51.100.7", true),
+            ("2a02:1::7", "2a02:1::1", true),
+            ("2a02:1::7", "2a02:2::1", false),
+        ] {
+            assert_eq!(router(seen_from).holds(address.parse().unwrap()), is_own, "{seen_from}: {address}");
+        }
         for (address, is_own) in [
             ("2a01:db8:1:2::1", true),
             ("2a01:db8:1:3::1", false),

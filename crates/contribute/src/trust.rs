@@ -15,8 +15,8 @@ use std::collections::{BTreeMap, HashMap, VecDeque};
 use serde::{Deserialize, Serialize};
 
 use crate::limits::{
-    CLASSES_MAX, CONTRIBUTORS_MAX, FLOOR_PERMILLE, GOOD_BUNDLES, KEYS_PER_BIT, KEYS_PER_SUBNET_MAX, NOISE_BITS,
-    SUSPENDED_MS, UNCONFIRMED_MS, WITNESSED_MAX, WORK_BITS,
+    CHANGED_ONE_IN, CLASSES_MAX, CONTRIBUTORS_MAX, FLOOR_PERMILLE, GOOD_BUNDLES, KEYS_PER_BIT, KEYS_PER_NODE_MAX,
+    KEYS_PER_SUBNET_MAX, NOISE_BITS, SUSPENDED_MS, UNCONFIRMED_MS, WITNESSED_MAX, WORK_BITS,
 };
 use crate::message::{Digest, Fetched};
 
@@ -26,6 +26,28 @@ pub type Key = [u8; 32];
 pub type Network = u64;
 /// A URL, by its hash.
 pub type UrlHash = u64;
+
+/// From where somebody looks.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Origin {
+    /// His network.
+    pub network: Network,
+    /// The node that says so, by a number, where he speaks through another one: it might say of anybody that he is anywhere.
+    pub through: Option<u64>,
+}
+
+impl Origin {
+    /// Do they see for each other? Not from one network, and not on the word of one other node.
+    pub fn is_apart(self, other: Origin) -> bool {
+        self.network != other.network && (self.through.is_none() || self.through != other.through)
+    }
+}
+
+impl From<Network> for Origin {
+    fn from(network: Network) -> Origin {
+        Origin { network, through: None }
+    }
+}
 
 /// Where a network is, by the two letters of its country; zeros where nobody says.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
@@ -198,7 +220,7 @@ pub enum Greeting {
 #[derive(Clone, Debug)]
 struct Witness {
     view: View,
-    by: Vec<(Key, Network)>,
+    by: Vec<(Key, Origin)>,
     time_ms: i64,
 }
 
@@ -231,7 +253,8 @@ impl Trust {
     }
 
     /// Somebody comes. `bits`: what his proof of work is worth.
-    pub fn greet(&mut self, key: &Key, network: Network, bits: u8, now_ms: i64) -> Greeting {
+    pub fn greet(&mut self, key: &Key, origin: impl Into<Origin>, bits: u8, now_ms: i64) -> Greeting {
+        let Origin { network, through } = origin.into();
         if let Some(known) = self.standings.get_mut(key) {
             (known.last_ms, known.network) = (now_ms, network);
             return match known.suspended_until_ms > now_ms {
@@ -240,15 +263,20 @@ impl Trust {
             };
         }
         self.newcomers.retain(|_, (since_ms, _)| now_ms - *since_ms < DAY_MS);
-        let (_, count) = self.newcomers.get(&network).copied().unwrap_or((now_ms, 0));
-        if count >= KEYS_PER_SUBNET_MAX || self.standings.len() >= CONTRIBUTORS_MAX {
+        let newcomers = |of: Network| self.newcomers.get(&of).map_or(0, |(_, count)| *count);
+        let count = newcomers(network);
+        let too_many_through = through.is_some_and(|node| newcomers(node) >= KEYS_PER_NODE_MAX);
+        if count >= KEYS_PER_SUBNET_MAX || too_many_through || self.standings.len() >= CONTRIBUTORS_MAX {
             return Greeting::Crowded;
         }
         let wanted = WORK_BITS.saturating_add(u8::try_from(count / KEYS_PER_BIT).unwrap_or(u8::MAX));
         if bits < wanted {
             return Greeting::Work(wanted);
         }
-        self.newcomers.insert(network, (now_ms, count + 1));
+        for of in [Some(network), through].into_iter().flatten() {
+            let (since_ms, count) = self.newcomers.entry(of).or_default();
+            (*since_ms, *count) = (now_ms, *count + 1);
+        }
         let standing = Standing { since_ms: now_ms, last_ms: now_ms, network, ..Standing::default() };
         self.standings.insert(*key, standing);
         Greeting::Welcome
@@ -260,15 +288,29 @@ impl Trust {
         standing.is_some_and(|known| known.vouched || known.good >= GOOD_BUNDLES)
     }
 
-    /// Which of so many URLs are fetched a second time. `chance` gives random numbers.
-    pub fn checks(&self, key: &Key, urls: usize, chance: &mut dyn FnMut() -> u64) -> Vec<usize> {
+    /// Which of so many URLs are fetched a second time. `is_changed` tells those that are said to be other than the archive has them; `chance`
+    /// gives random numbers.
+    pub fn checks(
+        &self,
+        key: &Key,
+        urls: usize,
+        is_changed: impl Fn(usize) -> bool,
+        chance: &mut dyn FnMut() -> u64,
+    ) -> Vec<usize> {
         let (good, vouched) = self.standings.get(key).map_or((0, false), |known| (known.good, known.vouched));
         let all = match (vouched, good) {
             (true, _) => false,
             (false, good) if good < GOOD_BUNDLES => true,
             (false, good) => chance().is_multiple_of(u64::from(good)),
         };
-        (0..urls).filter(|_| all || chance() % 1_000 < FLOOR_PERMILLE).collect()
+        let mut is_drawn =
+            |at: usize| chance() % 1_000 < FLOOR_PERMILLE || is_changed(at) && chance().is_multiple_of(CHANGED_ONE_IN);
+        (0..urls).filter(|at| all || is_drawn(*at)).collect()
+    }
+
+    /// Was it alone with what it saw, and has not brought enough since to be believed again?
+    pub fn is_doubted(&self, key: &Key) -> bool {
+        self.standings.get(key).is_some_and(|known| known.alone > 0)
     }
 
     /// The class of a URL, as far as it showed; nothing before it was fetched twice in a row.
@@ -346,7 +388,8 @@ impl Trust {
     }
 
     /// A contributor brought a payload. Says whether somebody of another network saw the same; else it is remembered for a day.
-    pub fn witness(&mut self, key: &Key, network: Network, url: UrlHash, view: &View, now_ms: i64) -> bool {
+    pub fn witness(&mut self, key: &Key, origin: impl Into<Origin>, url: UrlHash, view: &View, now_ms: i64) -> bool {
+        let origin = origin.into();
         while let Some((time_ms, old)) = self.order.front().copied() {
             if now_ms - time_ms <= UNCONFIRMED_MS && self.order.len() <= WITNESSED_MAX {
                 break;
@@ -366,8 +409,8 @@ impl Trust {
         if witness.by.is_empty() {
             self.order.push_back((now_ms, url));
         }
-        if witness.by.len() < 4 && !witness.by.iter().any(|(_, known)| *known == network) {
-            witness.by.push((*key, network));
+        if witness.by.len() < 4 && witness.by.iter().all(|(_, known)| known.is_apart(origin)) {
+            witness.by.push((*key, origin));
         }
         witness.by.len() > 1
     }
@@ -493,14 +536,16 @@ mod tests {
             seed >> 33
         };
         for _ in 0..GOOD_BUNDLES {
-            assert_eq!(trust.checks(&key, 100, &mut chance).len(), 100);
+            assert_eq!(trust.checks(&key, 100, |_| false, &mut chance).len(), 100);
             trust.good(&key, Work::default());
         }
-        let some: usize = (0..200).map(|_| trust.checks(&key, 100, &mut chance).len()).sum();
+        let some: usize = (0..200).map(|_| trust.checks(&key, 100, |_| false, &mut chance).len()).sum();
         assert!((1_500..4_500).contains(&some), "one bundle in ten, and two of a hundred: {some}");
         (0..990).for_each(|_| trust.good(&key, Work::default()));
-        let few: usize = (0..1_000).map(|_| trust.checks(&key, 100, &mut chance).len()).sum();
+        let few: usize = (0..1_000).map(|_| trust.checks(&key, 100, |_| false, &mut chance).len()).sum();
         assert!((1_500..3_000).contains(&few), "the floor is two of a hundred: {few}");
+        let more: usize = (0..1_000).map(|_| trust.checks(&key, 100, |at| at < 10, &mut chance).len()).sum();
+        assert!((600..1_400).contains(&more.saturating_sub(few)), "and one in ten of those that changed: {more}");
     }
 
     #[test]
@@ -518,7 +563,7 @@ mod tests {
         assert_eq!((standing.good, standing.lies, standing.word(1_000)), (0, 1, "suspended"));
         assert_eq!(trust.greet(&liar, 1, 60, 1_000), Greeting::Suspended(1_000 + SUSPENDED_MS));
         assert_eq!(trust.greet(&liar, 1, 60, 1_000 + SUSPENDED_MS), Greeting::Welcome);
-        assert_eq!(trust.checks(&liar, 5, &mut || 999).len(), 5, "and begins anew");
+        assert_eq!(trust.checks(&liar, 5, |_| false, &mut || 999).len(), 5, "and begins anew");
     }
 
     #[test]
@@ -529,6 +574,24 @@ mod tests {
         assert!(!trust.witness(&one, 7, 1, &seen, 0) && !trust.witness(&two, 7, 1, &seen, 0));
         assert!(trust.witness(&NODE, 0, 1, &seen, 0));
         assert!(!trust.witness(&one, 7, 1, &view(2, 5), 0), "another payload begins anew");
+    }
+
+    #[test]
+    fn one_node_does_not_make_many_networks_of_those_who_speak_through_it() {
+        let mut trust = Trust::default();
+        let through = |network, node: u64| Origin { network, through: Some(node << 40) };
+        let seen = view(1, 5);
+        assert!(!trust.witness(&[1; 32], through(1, 70), 1, &seen, 0));
+        assert!(!trust.witness(&[2; 32], through(2, 70), 1, &seen, 0), "on the word of the same node");
+        assert!(!trust.witness(&[3; 32], 1, 1, &seen, 0) && !trust.witness(&[3; 32], through(1, 71), 1, &seen, 0));
+        assert!(trust.witness(&[4; 32], through(2, 71), 1, &seen, 0), "another node, another network");
+        for network in 0..u64::from(KEYS_PER_NODE_MAX) {
+            let mut key = [9; 32];
+            key[..8].copy_from_slice(&network.to_le_bytes());
+            assert_eq!(trust.greet(&key, through(network, 72), 63, 0), Greeting::Welcome);
+        }
+        assert_eq!(trust.greet(&[8; 32], through(9_999, 72), 63, 0), Greeting::Crowded);
+        assert_eq!(trust.greet(&[8; 32], 9_999, 63, 0), Greeting::Welcome, "who comes himself");
     }
 
     #[test]
@@ -585,9 +648,10 @@ mod tests {
         let good = |trust: &mut Trust| (0..GOOD_BUNDLES).for_each(|_| trust.good(&key, Work::default()));
         good(&mut trust);
         assert!(!trust.alone(&key, ALONE_MAX), "the page may have changed meanwhile");
-        assert_eq!(trust.checks(&key, 5, &mut || 999).len(), 5, "everything is checked");
-        assert!(!trust.alone(&key, ALONE_MAX));
+        assert_eq!(trust.checks(&key, 5, |_| false, &mut || 999).len(), 5, "everything is checked");
+        assert!(!trust.alone(&key, ALONE_MAX) && trust.is_doubted(&key));
         good(&mut trust);
+        assert!(!trust.is_doubted(&key));
         assert!(!trust.alone(&key, ALONE_MAX) && !trust.alone(&key, ALONE_MAX), "counted anew after good work");
         assert!(trust.alone(&key, ALONE_MAX));
     }

@@ -7,7 +7,7 @@ use crate::carry;
 use crate::contributor::{Ending, Main};
 use crate::give_back::{self, Heard};
 use crate::limits::{
-    BATCH_BUNDLES_MAX, FINISH_TRIES, HOLDS_MAX, HOST_BUNDLES_MAX, IN_HAND_PER_CONNECTION, LATER_SECONDS_BUSY,
+    BATCH_BUNDLES_MAX, FINISH_TRIES, HOLDS_MAX, HOME_ASKS, HOST_BUNDLES_MAX, IN_HAND_PER_CONNECTION, LATER_SECONDS_BUSY,
 };
 use crate::link::{Link, NoAnswer};
 use crate::message::{self, Answer, Bundle, Refusal, Request, VERSION};
@@ -20,6 +20,8 @@ struct Turns {
     proof: u64,
     /// How often one was wanted.
     proofs: u32,
+    /// Not before then is the node greeted.
+    greet_at: Instant,
     /// Not before then is more asked for.
     ask_at: Instant,
     /// How often there was nothing to do, in a row.
@@ -51,21 +53,25 @@ pub(crate) async fn contribute(mut link: Link, main: Rc<Main>, team: &str) -> Re
     while main.sandbox.borrow().is_empty() {
         main.changed.notified().await;
     }
-    let (ask_at, wait) = (Instant::now(), Duration::from_secs(1));
+    let (now, wait) = (Instant::now(), Duration::from_secs(1));
     let (greeted, proof, proofs, laters) = (false, 0, 0, 0);
-    let mut turns = Turns { greeted, proof, proofs, ask_at, laters, wait, in_vain: 0, alone: false };
+    let (greet_at, ask_at) = (now, now);
+    let mut turns = Turns { greeted, proof, proofs, greet_at, ask_at, laters, wait, in_vain: 0, alone: false };
     let now_ms = skep_archive::system_clock;
     loop {
-        // What is finished is on disk and returned at the next start: a node that is gone keeps nobody here.
-        if main.meter.borrow().finishing && main.hand.borrow().is_empty() && turns.in_vain >= FINISH_TRIES {
+        // What is finished is on disk and returned at the next start: a node that is gone, or lets nobody in now, keeps nobody here.
+        let is_kept_out = !turns.greeted && Instant::now() < turns.greet_at;
+        let is_finishing = main.meter.borrow().finishing && main.hand.borrow().is_empty();
+        if is_finishing && turns.in_vain >= FINISH_TRIES {
             return Ok(Ending::Unreturned(main.work.ready().len()));
         }
         // What is used up is used up, also for the node.
-        if main.meter.borrow().paused || main.meter.borrow().is_month_used() {
-            if main.meter.borrow().finishing && main.hand.borrow().is_empty() {
-                let left = main.work.ready().len();
-                return Ok(if left == 0 { Ending::Finished } else { Ending::Unreturned(left) });
-            }
+        let is_at_rest = main.meter.borrow().paused || main.meter.borrow().is_month_used();
+        if is_finishing && (is_at_rest || is_kept_out) {
+            let left = main.work.ready().len();
+            return Ok(if left == 0 { Ending::Finished } else { Ending::Unreturned(left) });
+        }
+        if is_at_rest {
             tokio::select! {
                 () = main.changed.notified() => {}
                 () = main.over.notified() => {}
@@ -73,11 +79,24 @@ pub(crate) async fn contribute(mut link: Link, main: Rc<Main>, team: &str) -> Re
             continue;
         }
         let (mut requests, mut ready) = (Vec::new(), Vec::new());
+        // Where it was sent to there is nothing to do any more: home may know of something.
+        if !link.is_home()
+            && turns.laters >= HOME_ASKS
+            && main.hand.borrow().is_empty()
+            && main.work.is_empty()
+            && !main.meter.borrow().finishing
+        {
+            let _it_notices_anyway = link.say(&[Request::Leave], now_ms).await;
+            back_home(&mut link, &main, &mut turns, "nothing to do")?;
+            continue;
+        }
         if !turns.greeted {
-            main.work.is_for(link.whose()).map_err(|error| format!("results cannot be removed: {error}"))?;
-            let (mut holds, proof) = (main.work.ready(), turns.proof);
-            holds.truncate(HOLDS_MAX);
-            requests.push(Request::Hello { version: VERSION, proof, holds, team: team.to_owned() });
+            if Instant::now() >= turns.greet_at {
+                main.work.is_for(link.whose()).map_err(|error| format!("results cannot be removed: {error}"))?;
+                let (mut holds, proof) = (main.work.ready(), turns.proof);
+                holds.truncate(HOLDS_MAX);
+                requests.push(Request::Hello { version: VERSION, proof, holds, team: team.to_owned() });
+            }
         } else {
             if gathered(&main) {
                 ready = give_back::load(&main, turns.alone)?;
@@ -102,13 +121,16 @@ pub(crate) async fn contribute(mut link: Link, main: Rc<Main>, team: &str) -> Re
             }
             continue;
         }
-        let asked = Instant::now();
+        let (asked, whose) = (Instant::now(), link.whose());
         let answers = match link.say(&requests, now_ms).await {
             Ok((answers, bytes)) => {
                 (turns.wait, turns.in_vain) = (Duration::from_secs(1), 0);
                 turns.alone &= ready.is_empty();
                 main.said.borrow_mut().clear();
                 main.offset_ms.set(link.offset_ms);
+                if main.seen_from.replace(link.seen_from) != link.seen_from {
+                    main.moved.notify_one();
+                }
                 main.spend(bytes).await;
                 answers
             }
@@ -119,20 +141,33 @@ pub(crate) async fn contribute(mut link: Link, main: Rc<Main>, team: &str) -> Re
             }
         };
         let mut answers = answers.into_iter();
-        let mut wanted = Vec::new();
+        let (mut wanted, mut has_gone) = (Vec::new(), false);
         for ready in ready {
             match give_back::heard(ready, answers.next(), &main)? {
                 Heard::Over => turns.soon(),
                 Heard::Wanted(ready, bodies) => wanted.push((ready, bodies)),
                 Heard::Forgotten => turns.greeted = false,
-                Heard::Stop(why) => return Ok(Ending::Stopped(why)),
+                Heard::Stop(why) => {
+                    if let Some(ending) = stopped(why, &mut link, &main, &mut turns)? {
+                        return Ok(ending);
+                    }
+                    has_gone = true;
+                    break;
+                }
             }
+        }
+        if has_gone {
+            continue;
         }
         // What is there to do is begun before bodies take the line.
         if let Some(answer) = answers.next()
             && let Some(ending) = heard(answer, asked, &mut link, &main, &mut turns).await?
         {
             return Ok(ending);
+        }
+        // What was fetched for one node is told to no other.
+        if link.whose() != whose && whose != Whose::default() {
+            continue;
         }
         for (ready, bodies) in wanted {
             if let Err(broken) = give_back::bodies(ready, bodies, &mut link, &main).await {
@@ -159,11 +194,7 @@ async fn unanswered(broken: NoAnswer, link: &mut Link, main: &Main, turns: &mut 
     let tries_again = matches!(broken, NoAnswer::Broken(_)) && owes && turns.in_vain + 1 < FINISH_TRIES;
     if !link.is_home() && !tries_again {
         let (NoAnswer::Never(why) | NoAnswer::Broken(why)) = broken;
-        link.go_home()?;
-        main.note(format!("back to {}: {why}", link.node));
-        main.node.replace(link.node.to_string());
-        (turns.greeted, turns.in_vain, turns.proof, turns.proofs) = (false, 0, 0, 0);
-        return Ok(());
+        return back_home(link, main, turns, &why);
     }
     match broken {
         NoAnswer::Never(why) => Err(why),
@@ -174,6 +205,32 @@ async fn unanswered(broken: NoAnswer, link: &mut Link, main: &Main, turns: &mut 
             Ok(())
         }
     }
+}
+
+/// From where it was sent to back to the node that its owner named.
+fn back_home(link: &mut Link, main: &Main, turns: &mut Turns, why: &str) -> Result<(), String> {
+    link.go_home()?;
+    main.note(format!("back to {}: {why}", link.node));
+    arrived(link, main, turns);
+    Ok(())
+}
+
+/// It speaks to another node from now on, and greets it first.
+fn arrived(link: &Link, main: &Main, turns: &mut Turns) {
+    main.node.replace(link.name());
+    (turns.greeted, turns.in_vain, turns.proof, turns.proofs, turns.laters) = (false, 0, 0, 0, 0);
+    (turns.greet_at, turns.ask_at) = (Instant::now(), Instant::now());
+}
+
+/// The node wants no more of us. Another one than the owner named decides that for itself alone.
+fn stopped(why: String, link: &mut Link, main: &Main, turns: &mut Turns) -> Result<Option<Ending>, String> {
+    if link.is_home() {
+        return Ok(Some(Ending::Stopped(why)));
+    }
+    main.note(format!("{} wants no more: {why}", link.name()));
+    link.shun()?;
+    arrived(link, main, turns);
+    Ok(None)
 }
 
 /// What the node says to a greeting or to a question for more.
@@ -189,9 +246,12 @@ async fn heard(
             (turns.greeted, turns.proofs) = (true, 0);
             main.work.is_for(link.whose()).map_err(|error| format!("results cannot be removed: {error}"))?;
             if *main.name.borrow() != pseudonym {
-                main.note(format!("welcome at {} as {pseudonym}", link.node));
+                main.note(format!("welcome at {} as {pseudonym}", link.name()));
                 main.name.replace(pseudonym);
             }
+        }
+        Answer::Work { .. } if turns.proofs >= FINISH_TRIES && !link.is_home() => {
+            return stopped("it wants one proof of work after the other".into(), link, main, turns);
         }
         Answer::Work { bits, seed } => {
             main.note(format!("a new key proves that it means it: {bits} bits of work"));
@@ -208,19 +268,26 @@ async fn heard(
             (turns.ask_at, turns.laters) = (Instant::now() + ASK_GAP, 0);
         }
         Answer::Later { seconds, why } => {
-            main.said.replace(why);
+            main.said.replace(why.clone());
+            if !turns.greeted && !link.is_home() {
+                return stopped(why, link, main, turns);
+            }
             // Whoever has something to do does not keep asking.
             let times = if main.hand.borrow().is_empty() { 1 } else { 1 << turns.laters.min(4) };
-            let seconds = seconds.clamp(1, 3_600);
+            // Whoever was sent somewhere does not wait there for long.
+            let seconds = seconds.clamp(1, if link.is_home() { 3_600 } else { LATER_SECONDS_BUSY });
             let seconds = (seconds * times).min(seconds.max(LATER_SECONDS_BUSY));
             turns.laters = turns.laters.saturating_add(1);
-            turns.ask_at = Instant::now() + Duration::from_secs(u64::from(seconds));
+            let then = Instant::now() + Duration::from_secs(u64::from(seconds));
+            match turns.greeted {
+                true => turns.ask_at = then,
+                false => turns.greet_at = then,
+            }
         }
         Answer::Elsewhere { address } => match link.go(&address) {
             Ok(()) => {
-                main.note(format!("sent on to {}", link.node));
-                main.node.replace(link.node.to_string());
-                (turns.greeted, turns.proof, turns.proofs, turns.laters) = (false, 0, 0, 0);
+                main.note(format!("sent on to {}", link.name()));
+                arrived(link, main, turns);
                 turns.ask_at = Instant::now() + ASK_GAP;
             }
             Err(why) => {
@@ -228,8 +295,11 @@ async fn heard(
                 turns.ask_at = Instant::now() + Duration::from_secs(LATER_SECONDS_BUSY.into());
             }
         },
-        Answer::Stop { why } => return Ok(Some(Ending::Stopped(why))),
+        Answer::Stop { why } => return stopped(why, link, main, turns),
         Answer::Refused { why: Refusal::Unknown } => turns.greeted = false,
+        Answer::Refused { why } if !turns.greeted && !link.is_home() => {
+            return stopped(why.text().to_owned(), link, main, turns);
+        }
         Answer::Refused { why } => trouble(main, why.text(), &mut turns.wait).await,
         Answer::Want { .. } | Answer::Taken { .. } | Answer::Done { .. } => {
             trouble(main, "the node answers something else than it was asked", &mut turns.wait).await;

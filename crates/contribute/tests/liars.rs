@@ -1,9 +1,11 @@
 //! Liars among contributors, in virtual time: the real trust, a web that is known, and volunteers of every kind.
 
-use skep_contribute::limits::{ALONE_MAX, ALONE_OF_PLACE_MAX, FLOOR_PERMILLE, GOOD_BUNDLES, OWN_CHECK_ONE_IN};
+use skep_contribute::limits::{
+    ALONE_MAX, ALONE_OF_PLACE_MAX, DOUBTED_URLS_MAX, FLOOR_PERMILLE, GOOD_BUNDLES, OWN_CHECK_ONE_IN,
+};
 use skep_contribute::message::Digest;
 use skep_contribute::trust::{Greeting, Key, Likeness, NODE, Network, Place, Trust, View, Work, Wrong};
-use std::collections::{BTreeSet, HashMap};
+use std::collections::{BTreeMap, BTreeSet, HashMap};
 
 /// What a volunteer does.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -32,6 +34,17 @@ const LIARS: [Kind; 7] =
 const PLACES: [Place; 4] = [Place(*b"FR"), Place(*b"DE"), Place(*b"US"), Place([0, 0])];
 /// From here one page in forty looks otherwise.
 const WALLED: Place = Place(*b"DE");
+
+impl Kind {
+    /// Does what it makes up differ from what the archive has? Who has not looked, or says that nothing changed, says what stands there.
+    fn alters(self) -> bool {
+        matches!(self, Kind::Links | Kind::Bodies | Kind::Headers | Kind::Pair(_))
+    }
+
+    fn name(self) -> String {
+        format!("{self:?}").split('(').next().unwrap_or_default().to_owned()
+    }
+}
 
 struct Chance(u64);
 
@@ -180,14 +193,21 @@ impl World {
             return;
         }
         let start = self.chance.next() % (URLS - BUNDLE as u64);
-        let said: Vec<(u64, View, bool)> = (0..BUNDLE as u64)
+        let urls = if self.trust.is_doubted(&key) { DOUBTED_URLS_MAX } else { BUNDLE };
+        let said: Vec<(u64, View, bool)> = (0..urls as u64)
             .map(|n| {
                 let (view, lie) = self.says(who, start + n);
                 (start + n, view, lie)
             })
             .collect();
         let mut chance = Chance(self.chance.next());
-        let checks: BTreeSet<usize> = self.trust.checks(&key, BUNDLE, &mut || chance.next()).into_iter().collect();
+        let kind = self.volunteers[who].kind;
+        let is_changed = |at: usize| match said[at] {
+            (_, _, true) => kind.alters(),
+            (url, _, false) => !self.archive.contains_key(&url),
+        };
+        let checks = self.trust.checks(&key, urls, is_changed, &mut || chance.next());
+        let checks: BTreeSet<usize> = checks.into_iter().collect();
         self.volunteers[who].bundles += 1;
         if said.iter().any(|(.., lie)| *lie) {
             self.volunteers[who].falsified += said.iter().filter(|(url, ..)| url % 20 != 0).count() as u64;
@@ -231,7 +251,7 @@ impl World {
             self.is_alone(who, most);
             return;
         }
-        let mut work = Work { urls: BUNDLE as u64, ..Work::default() };
+        let mut work = Work { urls: urls as u64, ..Work::default() };
         for (at, (url, view, lie)) in said.iter().enumerate() {
             let steady = url % 20 != 0;
             if confirmed.contains(&at) {
@@ -320,44 +340,65 @@ impl World {
 }
 
 /// What all worlds came to.
-fn worlds(seeds: std::ops::Range<u64>) -> (usize, usize, f64, u64, u64, u64, u64) {
-    let (mut caught, mut liars, mut worst, mut altered, mut wronged) = (0, 0, 1.0f64, 0, 0);
-    let (mut by_place, mut alone) = (0, 0);
+#[derive(Default)]
+struct Came {
+    /// Liars of each kind: caught within a thousand URLs, and all.
+    caught: BTreeMap<String, (usize, usize)>,
+    /// The least share of honest bodies that were confirmed.
+    confirmed: f64,
+    altered: u64,
+    wronged: u64,
+    by_place: u64,
+    alone: u64,
+}
+
+fn worlds(seeds: std::ops::Range<u64>) -> Came {
+    let mut came = Came { confirmed: 1.0, ..Came::default() };
     for seed in seeds {
         let mut world = World::new(seed);
         world.run(500);
         for volunteer in world.volunteers.iter().filter(|volunteer| volunteer.kind != Kind::Honest) {
             // Who never had a thousand URLs to be caught with says nothing.
             if volunteer.falsified >= 1_000 || volunteer.caught_after.is_some() {
-                liars += 1;
-                caught += usize::from(volunteer.caught_after.is_some_and(|after| after <= 1_000));
+                let (caught, liars) = came.caught.entry(volunteer.kind.name()).or_default();
+                *liars += 1;
+                *caught += usize::from(volunteer.caught_after.is_some_and(|after| after <= 1_000));
             }
         }
         let honest: Vec<&Kept> = world.archive.values().filter(|kept| kept.true_one).collect();
         let confirmed = honest.iter().filter(|kept| kept.confirmed).count() as f64 / honest.len().max(1) as f64;
-        worst = worst.min(confirmed);
-        altered += world.archive.values().filter(|kept| !kept.true_one && kept.confirmed).count() as u64;
-        wronged += world.wronged;
-        by_place += world.by_place;
-        alone += world.alone;
+        came.confirmed = came.confirmed.min(confirmed);
+        came.altered += world.archive.values().filter(|kept| !kept.true_one && kept.confirmed).count() as u64;
+        came.wronged += world.wronged;
+        came.by_place += world.by_place;
+        came.alone += world.alone;
     }
-    (caught, liars, worst, altered, wronged, by_place, alone)
+    came
 }
+
+/// Fewer of a kind say nothing of it.
+const OF_A_KIND_MIN: usize = 100;
 
 #[test]
 fn liars_are_caught_honest_work_is_confirmed_and_nothing_altered_is() {
     assert_eq!(FLOOR_PERMILLE, 20);
     let seeds: u64 = std::env::var("SKEP_SEEDS").ok().and_then(|seeds| seeds.parse().ok()).unwrap_or(2);
-    let (caught, liars, confirmed, altered, wronged, by_place, alone) = worlds(1..seeds + 1);
+    let came = worlds(1..seeds + 1);
+    let (caught, liars) = came.caught.values().fold((0, 0), |sum, one| (sum.0 + one.0, sum.1 + one.1));
     println!(
-        "{caught} of {liars} liars caught within 1000 URLs, {confirmed:.3} of honest bodies confirmed, {altered} altered; \
-         {by_place} differences by place, {alone} times an honest one was alone, {wronged} called liars"
+        "{caught} of {liars} liars caught within 1000 URLs, {:.3} of honest bodies confirmed, {} altered; {} differences by place, {} times an \
+         honest one was alone, {} called liars; {:?}",
+        came.confirmed, came.altered, came.by_place, came.alone, came.wronged, came.caught
     );
     assert!(liars >= 14 * seeds as usize, "{liars}");
-    assert!(alone > 0, "pages that change between two looks");
-    assert!(by_place > 0, "pages that look otherwise from one place");
-    assert!(caught as f64 > 0.85 * liars as f64, "{caught} of {liars} caught within a thousand URLs");
-    assert!(confirmed >= 0.9, "{confirmed} of honest bodies confirmed");
-    assert_eq!(altered, 0, "altered bodies that count as confirmed");
-    assert_eq!(wronged, 0, "honest volunteers called liars");
+    assert!(came.alone > 0, "pages that change between two looks");
+    assert!(came.by_place > 0, "pages that look otherwise from one place");
+    let is_enough = |(caught, liars): (usize, usize)| caught as f64 > 0.85 * liars as f64;
+    assert!(is_enough((caught, liars)), "{caught} of {liars} caught within a thousand URLs");
+    for (kind, of_it) in came.caught.iter().filter(|(_, (_, liars))| *liars >= OF_A_KIND_MIN) {
+        assert!(is_enough(*of_it), "{kind}: {of_it:?} caught within a thousand URLs");
+    }
+    assert!(came.confirmed >= 0.9, "{} of honest bodies confirmed", came.confirmed);
+    assert_eq!(came.altered, 0, "altered bodies that count as confirmed");
+    assert_eq!(came.wronged, 0, "honest volunteers called liars");
 }

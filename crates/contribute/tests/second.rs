@@ -8,7 +8,7 @@ use std::time::{Duration, Instant};
 
 use skep_archive::Identity;
 use skep_contribute::Node;
-use skep_contribute::limits::{ALONE_MAX, PIECE_BYTES_MAX};
+use skep_contribute::limits::{ALONE_MAX, DOUBTED_URLS_MAX, GOOD_BUNDLES, PIECE_BYTES_MAX};
 use skep_contribute::message::{self, Answer, Bundle, Fetched, Request, VERSION, Whole};
 use skep_contribute::{envelope, known_pages, seen};
 use skep_fetch::Exchange;
@@ -382,6 +382,31 @@ fn alone_again_and_again_is_a_lie_that_suspends_and_sends_for_what_nobody_else_s
 }
 
 #[test]
+fn whoever_was_alone_gets_short_bundles_until_he_is_believed_again() {
+    let world = World::new(&[]);
+    let one = world.proven(1, "198.51.100.1");
+    let names: Vec<String> = (0..DOUBTED_URLS_MAX + 10).map(|number| number.to_string()).collect();
+    let names: Vec<&str> = names.iter().map(String::as_str).collect();
+    let bring = |names: &[&str], pages: &Pages| {
+        let came = world.offer(names, false);
+        let bundle = one.ask().expect("a bundle");
+        one.bring(&bundle, pages);
+        (bundle.urls.len(), world.judged(brought(&came)).0)
+    };
+    assert_eq!(bring(&names, &world.truth).0, names.len());
+    let mut before = world.truth.clone();
+    before.insert(url("1"), "<p>As it was a minute ago".into());
+    bring(&["0", "1"], &before);
+    assert_eq!((world.standing(&one, "trust"), world.standing(&one, "lies")), ("new".into(), 0.into()));
+    for _ in 0..GOOD_BUNDLES {
+        let (given, believed) = bring(&names, &world.truth);
+        assert_eq!((given, believed.exchanges.len()), (DOUBTED_URLS_MAX, DOUBTED_URLS_MAX), "the others wait again");
+    }
+    assert_eq!(bring(&names, &world.truth).0, names.len());
+    assert_eq!(world.standing(&one, "trust"), "trusted");
+}
+
+#[test]
 fn one_who_checks_and_is_alone_checks_nobody_any_more() {
     // Where the node happens to look itself this one is caught before it can speak against another: begun anew until it does.
     let (world, first, second, brought) = loop {
@@ -539,6 +564,7 @@ fn what_differs_by_place_is_kept_as_such() {
         judged.join().expect("it is judged")
     });
     assert_eq!(world.standing(&first, "lies"), 0);
+    assert_eq!(world.standing(&first, "good"), 0, "who could have agreed on it with a newcomer earns no trust by it");
     let vantages: BTreeMap<&str, &Vec<String>> =
         believed.exchanges.iter().map(|(url, exchange)| (url.as_str(), &exchange.vantages)).collect();
     assert!(vantages[url("0").as_str()].is_empty());

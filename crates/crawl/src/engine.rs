@@ -241,15 +241,21 @@ impl<'t> Engine<'t> {
         Ok(())
     }
 
-    /// Whoever saw these has lied since: they wait again, as far as they are of this crawl.
+    /// Whoever saw these has lied since: they wait again, in every crawl of the archive that knows them. Rules of a host that nobody else saw
+    /// are asked for again.
     fn doubted(&mut self, urls: &[String]) -> Result<()> {
+        let folder = self.archive.layout().settings();
+        let all = Settings::all(&folder)?;
+        self.shared.robots.doubt_all(urls, &folder, skep_archive::system_clock())?;
         for url in urls {
-            let Some(entry) = self.ledger.registry.known(self.crawl, &crate::canonical::canonical(url))? else {
-                continue;
-            };
-            if self.ledger.registry.look_again(entry)? {
-                let host = self.ledger.registry.host_of(entry)?;
-                self.ledger.touch(host);
+            let known_as = crate::canonical::canonical(url);
+            for crawl in all.iter().map(|settings| settings.number) {
+                let Some(entry) = self.ledger.registry.known(crawl, &known_as)? else { continue };
+                // Those of other crawls wait until these go on.
+                if self.ledger.registry.look_again(entry)? && crawl == self.crawl {
+                    let host = self.ledger.registry.host_of(entry)?;
+                    self.ledger.touch(host);
+                }
             }
         }
         Ok(())

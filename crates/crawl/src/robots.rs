@@ -2,8 +2,11 @@
 
 use std::collections::HashMap;
 use std::net::IpAddr;
+use std::path::Path;
 use std::sync::{Arc, Mutex, PoisonError};
 
+use serde::{Deserialize, Serialize};
+use skep_archive::settings as files;
 use skep_fetch::{Ask, Exchange, Session};
 use skep_page::{Link, LinkKind, Outlinks};
 use skep_schedule::Bundle;
@@ -13,6 +16,7 @@ use skep_url::robots::{Answer, Policy};
 use skep_warc::write::Truncated;
 
 use crate::clocks::NotNow;
+use crate::error::Result as Kept;
 use crate::finding::Finding;
 use crate::hops::Hops;
 use crate::judge;
@@ -43,6 +47,10 @@ struct Cache {
     hosts: HashMap<Box<str>, Known>,
     /// Of all files.
     bytes: usize,
+    /// Files that somebody brought who has lied since, and when that was found: what the archive has from before does not count.
+    doubted: HashMap<Box<str>, i64>,
+    /// The same for all files, when there were too many of them.
+    all_doubted_ms: i64,
 }
 
 #[derive(Clone)]
@@ -89,7 +97,35 @@ impl Learned {
     }
 }
 
+/// Where it stands that rules were doubted, for those who come later: what the archive has from before that moment does not count for them.
+const DOUBTED: &str = "doubted.toml";
+const DOUBTED_VERSION: u32 = 1;
+
+#[derive(Serialize, Deserialize)]
+struct Doubted {
+    version: u32,
+    /// Milliseconds since 1970.
+    rules_before_ms: i64,
+}
+
 impl Robots {
+    /// For an archive whose settings are in this folder.
+    pub fn open(settings_folder: &Path) -> Kept<Robots> {
+        let doubted: Option<Doubted> = files::load(&settings_folder.join(DOUBTED), DOUBTED_VERSION)?;
+        let all_doubted_ms = doubted.map_or(0, |doubted| doubted.rules_before_ms);
+        Ok(Robots { cache: Mutex::new(Cache { all_doubted_ms, ..Cache::default() }) })
+    }
+
+    /// Whoever brought these URLs has lied: hosts whose files are among them are asked for them again, also by crawls that come later.
+    pub fn doubt_all(&self, urls: &[String], settings_folder: &Path, now_ms: i64) -> Kept<()> {
+        let count = urls.iter().filter(|url| self.doubt(url, now_ms)).count();
+        if count > 0 {
+            let doubted = Doubted { version: DOUBTED_VERSION, rules_before_ms: now_ms };
+            files::store(&settings_folder.join(DOUBTED), &doubted, 0o644)?;
+        }
+        Ok(())
+    }
+
     fn known(&self, origin: &str) -> Option<Known> {
         self.cache.lock().unwrap_or_else(PoisonError::into_inner).hosts.get(origin).cloned()
     }
@@ -102,11 +138,32 @@ impl Robots {
             cache.bytes = cache.hosts.values().map(|known| known.bytes).sum();
             if cache.is_full(known.bytes) {
                 // All are fresh: whichever goes is asked for again when its host's turn comes.
-                *cache = Cache::default();
+                (cache.hosts, cache.bytes) = (HashMap::new(), 0);
             }
         }
         cache.bytes += known.bytes;
         cache.hosts.insert(origin.into(), known);
+    }
+
+    /// Is it the file of a host? Then it is forgotten.
+    fn doubt(&self, url: &str, now_ms: i64) -> bool {
+        if !url.ends_with("/robots.txt") {
+            return false;
+        }
+        let mut cache = self.cache.lock().unwrap_or_else(PoisonError::into_inner);
+        cache.forget(url);
+        if cache.doubted.len() >= ROBOTS_CACHED_HOSTS_MAX {
+            (cache.doubted, cache.all_doubted_ms) = (HashMap::new(), now_ms);
+        }
+        cache.doubted.insert(url.into(), now_ms);
+        true
+    }
+
+    /// Since when the archive's word counts.
+    fn since_ms(&self, origin: &str, now_ms: i64) -> i64 {
+        let cache = self.cache.lock().unwrap_or_else(PoisonError::into_inner);
+        let doubted_ms = cache.doubted.get(origin).map_or(cache.all_doubted_ms, |ms| cache.all_doubted_ms.max(*ms));
+        doubted_ms.max(now_ms - (ROBOTS_FRESH_SECONDS * 1000) as i64)
     }
 
     /// What was said for this host was not the host's word.
@@ -360,8 +417,8 @@ fn sitemaps(first: &Url, body: &[u8]) -> Outlinks {
 
 /// The rules as they stand in the archive, if they were fetched within a day: after a restart nobody is asked again.
 fn archived(first: &Url, now_ms: i64, parts: &Parts) -> Option<Known> {
-    let (time_ms, status, body) =
-        parts.remembered.body_since(first, now_ms - (ROBOTS_FRESH_SECONDS * 1000) as i64).ok()??;
+    let since_ms = parts.robots.since_ms(first.as_str(), now_ms);
+    let (time_ms, status, body) = parts.remembered.body_since(first, since_ms).ok()??;
     // A page of HTML holds no rules and may be anybody's, a portal's for one: whoever sent it is asked again.
     if is_page(&body) {
         return None;
@@ -402,5 +459,27 @@ mod tests {
         assert!(!kept("b") && !kept("c") && kept("d"));
         robots.forget("d");
         assert_eq!(robots.cache.lock().unwrap().bytes, 0);
+    }
+
+    #[test]
+    fn rules_on_the_word_of_a_liar_are_asked_for_again() {
+        let (robots, day_ms) = (Robots::default(), (ROBOTS_FRESH_SECONDS * 1000) as i64);
+        let now_ms = 10 * day_ms;
+        let [one, other] = ["http://a.test/robots.txt", "http://b.test/robots.txt"];
+        [one, other].iter().for_each(|file| robots.keep(file, known(7, now_ms + day_ms), now_ms));
+        let folder = tempfile::tempdir().unwrap();
+        let urls = [one.to_owned(), "http://b.test/page".to_owned()];
+        robots.doubt_all(&urls[1..], folder.path(), now_ms).unwrap();
+        assert_eq!(Robots::open(folder.path()).unwrap().since_ms(one, now_ms), now_ms - day_ms);
+        robots.doubt_all(&urls, folder.path(), now_ms).unwrap();
+        assert_eq!(Robots::open(folder.path()).unwrap().since_ms(one, now_ms + 1), now_ms, "also after a restart");
+        assert!(robots.known(one).is_none() && robots.known(other).is_some());
+        let later_ms = now_ms + 1_000;
+        assert_eq!(robots.since_ms(one, later_ms), now_ms, "what the archive has from before does not count");
+        assert_eq!(robots.since_ms(other, later_ms), later_ms - day_ms);
+        assert_eq!(robots.since_ms(one, now_ms + 2 * day_ms), now_ms + day_ms);
+        let files = |n: &usize| robots.doubt(&format!("http://{n}.test/robots.txt"), later_ms);
+        assert_eq!((0..ROBOTS_CACHED_HOSTS_MAX).filter(files).count(), ROBOTS_CACHED_HOSTS_MAX);
+        assert!(robots.since_ms(one, later_ms) >= now_ms, "bounded, and nobody is forgotten");
     }
 }

@@ -4,7 +4,7 @@
 mod web;
 
 use skep_crawl::hands::Others;
-use skep_crawl::{Control, Ending, Event, Run, run};
+use skep_crawl::{Control, Ending, Event, Question, Run, run};
 use skep_fetch::{Brought as Source, Exchange, Spool};
 use skep_schedule::Hands;
 use skep_schedule::hands::{Back, Believed, Brought, Offer, Round};
@@ -80,6 +80,16 @@ fn crawled_by(
 ) -> (tempfile::TempDir, Arc<skep_archive::Archive>, BTreeMap<String, usize>) {
     let folder = tempfile::tempdir().expect("a folder");
     let archive = web::archive(folder.path());
+    let visits = crawled_in(&archive, theirs, settings, others);
+    (folder, archive, visits)
+}
+
+fn crawled_in(
+    archive: &Arc<skep_archive::Archive>,
+    theirs: &Web,
+    settings: skep_crawl::Settings,
+    others: Others,
+) -> BTreeMap<String, usize> {
     let run_of = Run {
         settings,
         fetch: web::fetch(theirs),
@@ -92,14 +102,14 @@ fn crawled_by(
         share: None,
     };
     let mut visits: BTreeMap<String, usize> = BTreeMap::new();
-    let ending = run(&archive, run_of, &Control::default(), &mut |event| {
+    let ending = run(archive, run_of, &Control::default(), &mut |event| {
         if let Event::Visited { url, .. } = event {
             *visits.entry(url).or_default() += 1;
         }
     });
     assert_eq!(ending.expect("a crawl"), Ending::Finished);
-    web::is_sound(&archive);
-    (folder, archive, visits)
+    web::is_sound(archive);
+    visits
 }
 
 #[test]
@@ -150,6 +160,30 @@ fn what_only_a_liar_has_seen_is_fetched_again_once() {
     assert_eq!(visits[&doubted], 2, "{visits:?}");
     let pages = visits.iter().filter(|(url, _)| !url.ends_with("/robots.txt"));
     assert!(pages.filter(|(url, _)| **url != doubted).all(|(_, count)| *count == 1), "{visits:?}");
+}
+
+#[test]
+fn what_only_a_liar_has_seen_waits_again_in_every_crawl_that_knows_it() {
+    let theirs = started(3);
+    let folder = tempfile::tempdir().expect("a folder");
+    let archive = web::archive(folder.path());
+    let named = |name: &str| skep_crawl::Settings { name: name.into(), ..web::hurried(&theirs) };
+    assert_eq!(web::crawl(&archive, named("first"), web::fetch(&theirs), 1_000).0, Ending::Finished);
+    let waiting = |name: &str| {
+        let question = Question::Report { name: Some(name.into()), broken: false };
+        let told = skep_crawl::answer_question(&archive, &question).expect("a report");
+        told[0]["waiting"].as_u64().expect("a number")
+    };
+    assert_eq!(waiting("first"), 0);
+    let page = theirs.map().hosts[0].url.clone();
+    let told = AtomicBool::new(false);
+    let judged = move |exchanges| {
+        let again = if told.swap(true, Ordering::Relaxed) { Vec::new() } else { vec![page.clone()] };
+        Believed { exchanges, again }
+    };
+    let hands = Arc::new(Theirs { web: theirs.clone(), judged: Box::new(judged) });
+    crawled_in(&archive, &theirs, named("second"), Others { hands, only: true });
+    assert_eq!((waiting("first"), waiting("second")), (1, 0));
 }
 
 /// Breaks off in the middle of the first judgement.

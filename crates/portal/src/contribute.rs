@@ -7,16 +7,32 @@ use crate::portal::Portal;
 use crate::routes::counted;
 use crate::visit::Connection;
 use axum::body::Body;
-use axum::extract::State;
-use axum::http::{HeaderMap, Request, StatusCode};
+use axum::extract::{Path, State};
+use axum::http::{HeaderMap, HeaderValue, Request, StatusCode};
 use http_body_util::{BodyExt, Limited};
-use skep_contribute::limits::MESSAGE_BYTES_MAX;
+use skep_contribute::limits::{MESSAGE_BYTES_MAX, PASSED_BYTES_MAX};
+use skep_contribute::link::SEEN_FROM;
+use skep_contribute::neighbours::NotPassed;
+use skep_contribute::node::unhex;
+use skep_contribute::trust::Key;
 use std::net::{IpAddr, Ipv4Addr};
 use std::sync::Arc;
 use std::time::Duration;
 
 /// One message of a contributor. It is signed, so that nobody needs a token for it.
 pub async fn take(State(portal): State<Arc<Portal>>, request: Request<Body>) -> Answer {
+    heard(&portal, None, request).await
+}
+
+/// The same for another node, whose key is in the path.
+pub async fn pass_on(State(portal): State<Arc<Portal>>, Path(key): Path<String>, request: Request<Body>) -> Answer {
+    match unhex(&key) {
+        Some(node) => heard(&portal, Some(node), request).await,
+        None => counted(answer::text(StatusCode::NOT_FOUND, "no node has such a key"), Route::Api),
+    }
+}
+
+async fn heard(portal: &Portal, to: Option<Key>, request: Request<Body>) -> Answer {
     let Some(node) = portal.contributors.clone() else {
         let told = "No bundles are handed out here: `skep serve --contributors` does.";
         return counted(answer::text(StatusCode::NOT_FOUND, told), Route::Api);
@@ -24,16 +40,36 @@ pub async fn take(State(portal): State<Arc<Portal>>, request: Request<Body>) -> 
     let (parts, body) = request.into_parts();
     let peer = parts.extensions.get::<Connection>().map_or(IpAddr::V4(Ipv4Addr::UNSPECIFIED), |known| known.peer);
     let peer = from(peer, &parts.headers);
-    let whole = Limited::new(body, MESSAGE_BYTES_MAX).collect();
+    let bytes_max = if to.is_some() { PASSED_BYTES_MAX } else { MESSAGE_BYTES_MAX };
+    let too_long = || answer::text(StatusCode::PAYLOAD_TOO_LARGE, &format!("at most {bytes_max} bytes at once"));
+    let whole = Limited::new(body, bytes_max).collect();
     let answer = match tokio::time::timeout(Duration::from_millis(BODY_MS), whole).await {
         Err(_) => answer::text(StatusCode::REQUEST_TIMEOUT, "the message did not come in time"),
-        Ok(Err(_)) => {
-            answer::text(StatusCode::PAYLOAD_TOO_LARGE, &format!("at most {MESSAGE_BYTES_MAX} bytes at once"))
-        }
+        Ok(Err(_)) => too_long(),
         Ok(Ok(body)) => {
             let body = body.to_bytes();
-            match tokio::task::spawn_blocking(move || node.handle(peer, &body)).await {
-                Ok(said) => answer::with(StatusCode::OK, "application/octet-stream", said),
+            let said = tokio::task::spawn_blocking(move || match to {
+                Some(to) => node.pass_on(&to, peer, &body),
+                None => Ok(node.handle(peer, &body)),
+            });
+            match said.await {
+                Ok(Ok(said)) => {
+                    let mut answer = answer::with(StatusCode::OK, "application/octet-stream", said);
+                    // Behind a router only others see where it is.
+                    if let Ok(address) = HeaderValue::from_str(&peer.to_canonical().to_string()) {
+                        answer.headers_mut().insert(SEEN_FROM, address);
+                    }
+                    answer
+                }
+                Ok(Err(NotPassed::TooLong)) => too_long(),
+                Ok(Err(NotPassed::Unknown)) => {
+                    let told = "only what contributors of this node say to another is passed on";
+                    answer::text(StatusCode::FORBIDDEN, told)
+                }
+                Ok(Err(NotPassed::Busy)) => {
+                    answer::text(StatusCode::SERVICE_UNAVAILABLE, "too much is passed on already")
+                }
+                Ok(Err(NotPassed::Silent(why))) => answer::text(StatusCode::BAD_GATEWAY, &why),
                 Err(_) => answer::text(StatusCode::INTERNAL_SERVER_ERROR, "the message could not be answered"),
             }
         }

@@ -6,7 +6,7 @@
 //!  /cdx  /COLLECTION/cdx             the index as pywb answers
 //!  /COLLECTION?url=                  the index as OutbackCDX answers
 //!  /changes                          what was born, changed, moved or died: `changes.rs`
-//!  /contribute                       messages of contributors: `contribute.rs`
+//!  /contribute                       messages of contributors: `contribute.rs`; /contribute/KEY: for another node of the network
 //!  /COLLECTION/…                     replay; `web` is everything
 //!  /api/v1/…                         the catalogue for programs: `api.rs`
 //!  /  /search  /url  /files  …       pages for people: `pages.rs`
@@ -44,6 +44,7 @@ pub fn portal(portal: Arc<Portal>) -> Router {
         .route("/cdx", get(cdx_everything))
         .route("/changes", get(changes::stream))
         .route("/contribute", post(contribute::take))
+        .route("/contribute/{key}", post(contribute::pass_on))
         .route("/-/replay.js", get(replay_script))
         .route("/-/frame.js", get(frame_script))
         .merge(api::routes())

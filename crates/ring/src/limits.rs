@@ -158,6 +158,10 @@ pub const EVERYWHERE_AT_ONCE_MAX: usize = 32;
 pub const EVERYWHERE_MS_MAX: u64 = 10_000;
 /// … so many times.
 pub const EVERYWHERE_ROUNDS_MAX: usize = 3;
+/// What a contributor says through a node to another, and what is answered.
+pub const CONTRIBUTOR_BYTES_MAX: usize = BATCH_BYTES_MAX;
+/// A node that does not say so soon what waits there for contributors is asked again later.
+pub const BUNDLES_MS_MAX: u64 = 3_000;
 /// What one portal asks another, as text.
 pub const TARGET_BYTES_MAX: usize = 16 << 10;
 /// Captures in one answer.

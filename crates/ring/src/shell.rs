@@ -10,6 +10,7 @@
 
 mod answers;
 mod clock;
+mod contributors;
 mod everywhere;
 mod found;
 mod hints;
@@ -25,7 +26,7 @@ mod tend;
 mod tests;
 
 use std::collections::{BTreeMap, BTreeSet, HashMap};
-use std::net::SocketAddr;
+use std::net::{IpAddr, SocketAddr};
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::sync::mpsc::{Receiver, RecvTimeoutError, SyncSender, sync_channel};
 use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
@@ -74,9 +75,20 @@ pub trait Work: Send + Sync {
     fn instructed(&self, instructions: &[Arc<SignedInstruction>]);
     /// What the portal of another node asks, about sites of these slices as far as they are held here.
     fn answer(&self, target: &str, slices: &[Slice]) -> Result<Vec<u8>, String>;
+    /// What waits here for contributors.
+    fn bundles(&self) -> Result<Vec<u8>, String> {
+        Err(NO_CONTRIBUTORS.into())
+    }
+    /// What a contributor says to this node through another one, and from which address, as that one says.
+    fn contributor(&self, _through: Key, _address: IpAddr, _message: &[u8]) -> Result<Vec<u8>, String> {
+        Err(NO_CONTRIBUTORS.into())
+    }
     /// Something worth telling.
     fn note(&self, note: &Note);
 }
+
+/// What a node says that hands nothing out.
+pub const NO_CONTRIBUTORS: &str = "no bundles are handed out here";
 
 /// What a node is made of.
 pub struct Parts {

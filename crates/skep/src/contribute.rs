@@ -302,6 +302,7 @@ fn shown(told: &Value) -> String {
     for name in [
         "node",
         "name",
+        "seen-from",
         "state",
         "why-not-more",
         "pages",

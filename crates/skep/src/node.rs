@@ -1,6 +1,7 @@
 //! `skep node`: this machine as one of many. Here archive, crawl, portal and ring meet: what the ring says is led is crawled, what the
 //! crawl finds for others goes their way, and what others hold is answered from here.
 
+mod contributing;
 pub mod crawling;
 mod glue;
 pub mod joining;
@@ -63,7 +64,7 @@ pub struct Typed {
     /// The portal speaks TLS: a chain and its key (PEM files)
     #[arg(long, value_name = "CERT,KEY")]
     tls: Option<String>,
-    /// Hand bundles out to contributors, who fetch what they have room for; those who find nothing to do are sent to nodes with `--public`
+    /// Hand bundles out to contributors, who fetch what they have room for; those who find nothing to do here work for other nodes
     #[arg(long)]
     contributors: bool,
     /// Let contributors fetch everything that this node leads; this machine only checks
@@ -242,9 +243,10 @@ fn work(owned: &Owned, begun: Beginning, portal: Option<&serve::Job>) -> Result<
     let node = Arc::new(Node { shell, glue: glue.clone(), fetch: fetches, consent, lead_away });
     owned.ring.set(Some(node.clone()));
     if hands.contributors {
-        let shell = Arc::downgrade(&running.shell);
-        let others = move || shell.upgrade().map(|shell| elsewhere(&shell)).unwrap_or_default();
-        owned.contributors.node(&owned.archive)?.send_elsewhere(Box::new(others));
+        let contributors = owned.contributors.node(&owned.archive)?;
+        let others = Box::new(contributing::Others(Arc::downgrade(&running.shell)));
+        contributors.know_others(others).map_err(wrong("contributors cannot work for other nodes"))?;
+        glue.hands_out(&contributors);
     }
     let served = portal.map(|job| Begun::begin(owned, job, false)).transpose();
     let served = served.inspect_err(|_| glue.stop())?;
@@ -281,12 +283,6 @@ fn work(owned: &Owned, begun: Beginning, portal: Option<&serve::Job>) -> Result<
     drop((node, ears));
     running.stop();
     Ok(Exit::Done)
-}
-
-/// Portals of other nodes that are there.
-fn elsewhere(shell: &Shell) -> Vec<String> {
-    let nodes = shell.status().nodes.into_iter().filter(|node| node.state == "present");
-    nodes.filter_map(|node| node.portal).collect()
 }
 
 /// Says that it runs, and where.

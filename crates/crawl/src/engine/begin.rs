@@ -56,7 +56,7 @@ impl<'t> Engine<'t> {
         let shared = Arc::new(Shared {
             archive: archive.clone(),
             remembered: crate::remembered::Remembered::new(archive.clone()),
-            robots: crate::robots::Robots::default(),
+            robots: crate::robots::Robots::open(&folder)?,
             clocks: crate::clocks::Clocks::default(),
             soft: crate::soft::Soft::default(),
             network: crate::network::Network::new(run.patience.scale_permille),

@@ -34,6 +34,14 @@ fn yes(out: &mut dyn Write, bytes: &[u8]) -> io::Result<()> {
     out.flush()
 }
 
+/// What somebody above said, who knows what it means.
+fn carried(out: &mut dyn Write, said: Result<Vec<u8>, String>) -> io::Result<()> {
+    match said {
+        Ok(bytes) => yes(out, &bytes),
+        Err(why) => no(out, &why),
+    }
+}
+
 impl Ears for Shell {
     fn hear(&self, from: Key, frame: Vec<u8>) {
         match message::read(&frame) {
@@ -90,11 +98,10 @@ impl Ears for Shell {
                 let fits =
                     target.len() <= TARGET_BYTES_MAX && slices.iter().all(|slice| *slice < self.genesis().slices());
                 let answered = if fits { self.work.answer(&target, &slices) } else { Err("that is too much".into()) };
-                match answered {
-                    Ok(bytes) => yes(out, &bytes),
-                    Err(why) => no(out, &why),
-                }
+                carried(out, answered)
             }
+            Question::Bundles => carried(out, self.work.bundles()),
+            Question::Contributor { address, message } => carried(out, self.work.contributor(from, address, &message)),
         }
     }
 }

@@ -2,6 +2,7 @@
 //! asked for follows; or no, and why.
 
 use std::io::{self, Read};
+use std::net::IpAddr;
 use std::sync::Arc;
 
 use serde::{Deserialize, Serialize};
@@ -70,6 +71,15 @@ pub enum Question {
     Instructions(Vec<Hash>),
     /// An instruction that is new. Answered by how many records it hid there, 8 bytes LE.
     Instruct(Arc<SignedInstruction>),
+    /// What waits at a node for contributors. This package carries the answer and does not look inside.
+    Bundles,
+    /// What a contributor says to the node that is asked, where he knows only the one that asks. Carried as it is, and so is the answer.
+    Contributor {
+        /// The address from which he speaks to the node that asks.
+        address: IpAddr,
+        /// What he says.
+        message: Vec<u8>,
+    },
 }
 
 /// What a new member needs to know.
@@ -238,6 +248,6 @@ mod tests {
                 fuzz_question(&bytes[..at]);
             }
         }
-        assert_eq!(read, 7);
+        assert_eq!(read, 9);
     }
 }

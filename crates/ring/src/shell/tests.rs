@@ -57,6 +57,9 @@ impl Work for Crawling {
     fn answer(&self, _: &str, _: &[Slice]) -> Result<Vec<u8>, String> {
         Err("there is no portal".into())
     }
+    fn contributor(&self, through: Key, address: IpAddr, message: &[u8]) -> Result<Vec<u8>, String> {
+        Ok(format!("{} at {address} through {through}", String::from_utf8_lossy(message)).into_bytes())
+    }
     fn note(&self, _: &Note) {}
 }
 
@@ -216,6 +219,20 @@ fn of_links_for_two_leaders_that_go_to_one_of_them_it_takes_its_own() {
     assert_eq!((heard(one), heard(other)), (vec![urls[0].clone()], Vec::new()));
     assert!(sender.shell().send_links(other.shell().key(), batch(&urls[1..])));
     assert_eq!(heard(other), [urls[1].clone()]);
+    end(members);
+}
+
+#[test]
+fn what_a_contributor_says_is_carried_to_another_node_and_bounded() {
+    let members = ring(2, 1);
+    let [one, other] = [0, 1].map(|at: usize| members[at].shell());
+    assert_eq!(one.portals(), [(other.key(), None)]);
+    let address: IpAddr = "192.0.2.7".parse().unwrap();
+    let said = one.pass_on(other.key(), address, b"hello").unwrap();
+    assert_eq!(String::from_utf8_lossy(&said), format!("hello at {address} through {}", one.key()));
+    assert_eq!(one.bundles_at(other.key()).unwrap_err(), NO_CONTRIBUTORS);
+    let long = vec![0; crate::limits::CONTRIBUTOR_BYTES_MAX + 1];
+    assert!(one.pass_on(other.key(), address, &long).is_err());
     end(members);
 }
 

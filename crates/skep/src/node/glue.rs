@@ -13,9 +13,10 @@ use skep_ring::instruction::SignedInstruction;
 use skep_ring::links::{Batch, Link};
 use skep_ring::message::Politeness;
 use skep_ring::node::{Note, What};
-use skep_ring::shell::{Back, Shell, Taken, Work};
+use skep_ring::shell::{Back, NO_CONTRIBUTORS, Shell, Taken, Work};
 use skep_ring::{Key, Slice};
 use std::collections::{BTreeMap, HashMap, HashSet};
+use std::net::IpAddr;
 use std::path::{Path, PathBuf};
 use std::sync::{Arc, Condvar, Mutex, MutexGuard, OnceLock, PoisonError, Weak};
 use std::time::Instant;
@@ -46,6 +47,8 @@ struct State {
     progress: Value,
     /// Answers the portals of other nodes.
     asker: Option<Asker>,
+    /// Hands bundles out.
+    contributors: Option<Arc<skep_contribute::Node>>,
     /// Since when notes are counted, and how many there were.
     noted: (Instant, u32),
     stopped: bool,
@@ -111,6 +114,15 @@ impl Glue {
     /// The portal answers from now on.
     pub fn serves(&self, asker: Asker) {
         self.lock().asker = Some(asker);
+    }
+
+    /// Contributors of other nodes work for this one from now on.
+    pub fn hands_out(&self, contributors: &Arc<skep_contribute::Node>) {
+        self.lock().contributors = Some(contributors.clone());
+    }
+
+    fn contributors(&self) -> std::result::Result<Arc<skep_contribute::Node>, String> {
+        self.lock().contributors.clone().ok_or_else(|| NO_CONTRIBUTORS.into())
     }
 
     /// The crawl that the network runs: of those that go on, the newest.
@@ -186,6 +198,7 @@ impl State {
             leases: HashMap::new(),
             progress: Value::Null,
             asker: None,
+            contributors: None,
             noted: (Instant::now(), 0),
             stopped: false,
         }
@@ -252,6 +265,14 @@ impl Work for Glue {
         let held: HashSet<Slice> = slices.iter().copied().collect();
         let said = asker.answer(target, name_of(slices.iter()), &|hash| held.contains(&shell.slice_of(hash)))?;
         Ok(said.to_string().into_bytes())
+    }
+
+    fn bundles(&self) -> std::result::Result<Vec<u8>, String> {
+        Ok(self.contributors()?.waiting())
+    }
+
+    fn contributor(&self, through: Key, address: IpAddr, message: &[u8]) -> std::result::Result<Vec<u8>, String> {
+        Ok(self.contributors()?.handle_through(through.0, address, message))
     }
 
     fn note(&self, note: &Note) {

@@ -63,27 +63,46 @@ fn lines(ring: &Ring, beginning: &str) -> usize {
     ring.site.shell(&grep).text().trim().parse().expect("a number")
 }
 
-#[test]
-fn contributors_of_three_nodes_make_the_archive_that_one_would_have_made_and_killing_them_loses_nothing() {
-    let expected = alone(PAGES);
+/// A ring whose nodes hand out all that they lead, and machines for volunteers.
+fn handing_out(volunteers: usize, public: bool) -> (Ring, Vec<usize>) {
     let times = ring::TIMES.replace("lease=6s", LEASE).replace("recover=15s", RECOVER);
     let mut ring = Ring::timed(PAGES, &times).grown(NODES);
-    // All nodes hand out what they lead, and know contributors of one machine from those of another.
     let key = rcgen::KeyPair::generate().expect("a key");
     let names: Vec<String> = (0..NODES).map(|node| ring.net.of(node).to_string()).collect();
     let params = rcgen::CertificateParams::new(names).expect("names");
     ring.site.write("chain.pem", params.self_signed(&key).expect("a certificate").pem());
     ring.site.write("key.pem", key.serialize_pem());
-    let machines: Vec<usize> = (0..CONTRIBUTORS).map(|_| ring.net.machine()).collect();
+    let machines: Vec<usize> = (0..volunteers).map(|_| ring.net.machine()).collect();
+    // They know contributors of one machine from those of another.
     let networks: String =
         machines.iter().map(|machine| format!("{}/32 {}\n", ring.net.of(*machine), 64_500 + machine)).collect();
     for node in 0..NODES {
         ring.stop(node);
         ring.site.write(&format!("node-{node}/settings/networks.txt"), &networks);
-        let public = portal(&ring, node);
-        ring.start(node, &["--by-contributors", "--tls", "chain.pem,key.pem", "--public", &public]);
+        let portal = portal(&ring, node);
+        let mut more = vec!["--by-contributors", "--tls", "chain.pem,key.pem"];
+        if public {
+            more.extend(["--public", &portal]);
+        }
+        ring.start(node, &more);
     }
     ring.settled();
+    (ring, machines)
+}
+
+/// Nodes that have had contributors who brought something.
+fn helped(ring: &Ring) -> usize {
+    let brought = |node: usize| {
+        let known = ring.skep(node, &["contributors", "--json"]).json();
+        known.iter().any(|one| one["urls"].as_u64().unwrap_or(0) > 0)
+    };
+    (0..NODES).filter(|node| brought(*node)).count()
+}
+
+#[test]
+fn contributors_of_three_nodes_make_the_archive_that_one_would_have_made_and_killing_them_loses_nothing() {
+    let expected = alone(PAGES);
+    let (ring, machines) = handing_out(CONTRIBUTORS, true);
     // Nobody was told of the last node: whoever has nothing to do is sent there.
     let begin = |number: usize| Volunteer::begin(&ring, number, machines[number], number % (NODES - 1));
     let mut volunteers: Vec<Option<Volunteer>> = (0..CONTRIBUTORS).map(|number| Some(begin(number))).collect();
@@ -112,7 +131,26 @@ fn contributors_of_three_nodes_make_the_archive_that_one_would_have_made_and_kil
     );
     assert!(killed > 0);
     assert!(theirs * 2 > all, "{theirs} of {all} records by contributors");
-    let led = (0..NODES).filter(|node| !ring.skep(*node, &["contributors", "--json"]).json().is_empty()).count();
-    assert_eq!(led, NODES, "also the node that nobody was told of has had contributors");
+    assert_eq!(helped(&ring), NODES, "also the node that nobody was told of has had contributors");
+    ring.is_on(&expected, NODES);
+}
+
+#[test]
+fn contributors_who_reach_one_node_only_work_for_all_through_it() {
+    let expected = alone(PAGES);
+    let (ring, machines) = handing_out(2, false);
+    // Nothing but the first node can be reached: whatever they do for others goes over the ring.
+    let others: Vec<usize> = (1..NODES).collect();
+    ring.net.split(&machines, &others);
+    let _volunteers: Vec<Volunteer> =
+        machines.iter().enumerate().map(|(number, machine)| Volunteer::begin(&ring, number, *machine, 0)).collect();
+    ring.crawl(0);
+    ring.crawled(&expected);
+    assert_eq!(ring.union(), expected, "what one node alone would have");
+    ring.is_polite();
+    assert_eq!(helped(&ring), NODES, "each leader had contributors, and keeps account of them itself");
+    let (theirs, all) = (lines(&ring, "hands: contributor "), lines(&ring, "skep-visit: "));
+    println!("2 contributors of 1 of {NODES} nodes, {theirs} of {all} records by contributors");
+    assert!(theirs * 2 > all, "{theirs} of {all} records by contributors");
     ring.is_on(&expected, NODES);
 }
