@@ -64,7 +64,7 @@ pub async fn records(
         }
         (Outcome(304), None) => None,
         _ if !dedupes => None,
-        _ => match parts.remembered.original(&payload).await? {
+        _ => match parts.remembered.original(&payload, &url.key()).await? {
             Payload::Known(original) => Some((Same::Payload, original.url, original.time_ms, Some(payload))),
             Payload::New(claim) => {
                 visited.claim = claim;
