@@ -189,14 +189,6 @@ pub const BATCH_TEXT_BYTES_MAX: usize = 2 << 20;
 pub const BATCH_BYTES_MAX: usize = 1 << 20;
 /// The name of the crawl in a batch.
 pub const BATCH_CRAWL_BYTES_MAX: usize = 255;
-/// A batch goes out when it has so many links …
-pub const BATCH_LINKS_FULL: usize = 1_000;
-/// … or when its first one has waited so long.
-pub const BATCH_WAIT_MS: u64 = 10_000;
-/// Text of all links that wait to be sent; beyond it the fullest batch goes out at once.
-pub const OUTBOX_BYTES_MAX: usize = 16 << 20;
-/// Links remembered as sent, in each of two generations of which the older is forgotten whole: 8 bytes each, and room.
-pub const SENT_LINKS_MAX: usize = 1 << 19;
 /// Links that a sender may bring at once …
 pub const SENDER_LINKS_BURST: u64 = 200_000;
 /// … and per second from then on: a million a minute.
@@ -204,7 +196,6 @@ pub const SENDER_LINKS_PER_S: u64 = 16_667;
 /// Senders whose budgets are kept.
 pub const SENDERS_MAX: usize = 65_536;
 
-const _: () = assert!(BATCH_LINKS_FULL <= BATCH_LINKS_MAX);
 // What is known is told in one question, and everything that is known in one answer.
 const _: () = assert!(INSTRUCTIONS_MAX * 32 < QUESTION_BYTES_MAX && INSTRUCTIONS_BYTES_MAX < ANSWER_BYTES_MAX as usize);
 // The fullest batch with the longest link still fits.

@@ -36,7 +36,7 @@ fn yes(out: &mut dyn Write, bytes: &[u8]) -> io::Result<()> {
 
 impl Ears for Shell {
     fn hear(&self, from: Key, frame: Vec<u8>) {
-        match message::read(&frame) {
+        match message::read(&frame, message::SPEAKS) {
             Ok((messages, more)) => {
                 for message in messages {
                     // The machine is behind: what matters is said again.

@@ -235,9 +235,10 @@ impl Work for Glue {
             Some((name, control)) if *name == batch.crawl => control.clone(),
             _ => return back(Taken::default()),
         };
-        let link = |link: Link| sharing::Link { url: link.url, depth: link.depth, needed: link.needed };
-        let links = batch.links.into_iter().filter(|link| !link.gone).map(link).collect();
-        control.hear(links, Box::new(move |taken| back(Taken { taken, leaders: Vec::new() })));
+        control.hear(
+            batch.links.into_iter().map(link_heard).collect(),
+            Box::new(move |taken| back(Taken { taken, leaders: Vec::new() })),
+        );
     }
 
     fn instructed(&self, instructions: &[Arc<SignedInstruction>]) {
@@ -283,6 +284,18 @@ impl Work for Glue {
     }
 }
 
+/// A link as another node tells it.
+fn link_heard(link: Link) -> sharing::Link {
+    let site = link.site.and_then(sharing::Referrer::from_bit);
+    sharing::Link { url: link.url, depth: link.depth, needed: link.needed, site, gone: link.gone }
+}
+
+/// A link as it is told to another node.
+fn link_told(link: sharing::Link) -> Link {
+    let site = link.site.map(sharing::Referrer::bit);
+    Link { url: link.url, depth: link.depth, needed: link.needed, gone: link.gone, site }
+}
+
 /// The way of a crawl to the others.
 struct Way(Arc<Glue>);
 
@@ -294,8 +307,7 @@ impl Outlet for Way {
 
     fn send(&self, crawl: &str, to: sharing::Node, links: Vec<sharing::Link>, back: sharing::Back) {
         let Some(shell) = self.0.shell() else { return back(false) };
-        let link = |link: sharing::Link| Link { url: link.url, depth: link.depth, needed: link.needed, gone: false };
-        let batch = Batch { crawl: crawl.to_owned(), links: links.into_iter().map(link).collect() };
+        let batch = Batch { crawl: crawl.to_owned(), links: links.into_iter().map(link_told).collect() };
         // One batch for a node at a time: there are never more of these threads than nodes.
         std::thread::spawn(move || back(shell.send_links(Key(to), batch)));
     }
