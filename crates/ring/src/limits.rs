@@ -158,6 +158,16 @@ pub const EVERYWHERE_AT_ONCE_MAX: usize = 32;
 pub const EVERYWHERE_MS_MAX: u64 = 10_000;
 /// … so many times.
 pub const EVERYWHERE_ROUNDS_MAX: usize = 3;
+/// A holder that looks through its slices says after so long how far it got …
+pub const SCAN_MS_MAX: u64 = 1_500;
+/// … and one that has not begun to answer after so long is left for another, as long as there is one.
+pub const SCAN_HEDGE_MS: u64 = 3_000;
+/// Captures of many sites that one node is asked for at once …
+pub const SCAN_PAGE_CAPTURES: u64 = 4_000;
+/// … or so many bytes of them …
+pub const SCAN_PAGE_BYTES: usize = 4 << 20;
+/// … and the first time, when most may not be needed.
+pub const SCAN_PAGE_CAPTURES_FIRST: u64 = 200;
 /// What one portal asks another, as text.
 pub const TARGET_BYTES_MAX: usize = 16 << 10;
 /// Captures in one answer.
@@ -200,4 +210,5 @@ pub const SENDERS_MAX: usize = 65_536;
 const _: () = assert!(INSTRUCTIONS_MAX * 32 < QUESTION_BYTES_MAX && INSTRUCTIONS_BYTES_MAX < ANSWER_BYTES_MAX as usize);
 // The fullest batch with the longest link still fits.
 const _: () = assert!(BATCH_TEXT_BYTES_MAX > 2 * LINK_BYTES_MAX);
+const _: () = assert!(SCAN_MS_MAX < SCAN_HEDGE_MS && SCAN_HEDGE_MS < EVERYWHERE_MS_MAX);
 const _: () = assert!(SENDER_LINKS_BURST >= BATCH_LINKS_MAX as u64);

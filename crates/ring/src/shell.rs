@@ -19,6 +19,7 @@ pub mod membership;
 mod pool;
 mod pull;
 pub mod question;
+mod scan;
 mod status;
 mod tend;
 #[cfg(test)]
@@ -51,6 +52,7 @@ use crate::wire::{Ears, Wire};
 pub use everywhere::Everywhere;
 pub use membership::Membership;
 pub use question::{Question, Taken};
+pub use scan::Scan;
 pub use status::{HeldSlice, Member, Status};
 
 use clock::Clock;

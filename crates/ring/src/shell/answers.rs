@@ -86,6 +86,10 @@ impl Ears for Shell {
                 Ok(hidden) => yes(out, &hidden.to_le_bytes()),
                 Err(why) => no(out, &why),
             },
+            Question::Scan { wanted, slices, after } => match after.map(|after| after.place()) {
+                Some(None) => no(out, "this is no query"),
+                after => self.scan_here(&wanted, &slices, after.flatten(), out),
+            },
             Question::Portal { target, slices } => {
                 let fits =
                     target.len() <= TARGET_BYTES_MAX && slices.iter().all(|slice| *slice < self.genesis().slices());

@@ -8,7 +8,7 @@ use serde_json::{Value, json};
 use skep_archive::settings as files;
 use skep_crawl::Control;
 use skep_crawl::sharing::{self, Leading, Outlet, Share};
-use skep_portal::{Asker, Elsewhere, Everywhere, Wish};
+use skep_portal::{Asker, Elsewhere, Everywhere, Scanned, Wish};
 use skep_ring::instruction::SignedInstruction;
 use skep_ring::links::{Batch, Link};
 use skep_ring::message::Politeness;
@@ -350,6 +350,11 @@ impl Elsewhere for Others {
         query: &skep_archive::captures::Query,
     ) -> std::result::Result<Vec<skep_archive::Capture>, String> {
         self.0.shell.captures(self.0.shell.slice_of(site_hash), query)
+    }
+
+    fn scan(&self, query: &skep_archive::captures::Query) -> Scanned {
+        let scan = self.0.shell.scan(query);
+        Scanned { silent: scan.silent(), captures: Box::new(scan) }
     }
 
     fn record(&self, capture: &skep_archive::Capture) -> std::result::Result<skep_archive::Stored, String> {
