@@ -4,6 +4,7 @@
 pub mod crawling;
 mod glue;
 pub mod joining;
+mod notes;
 mod owners;
 mod told;
 

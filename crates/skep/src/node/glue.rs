@@ -1,6 +1,7 @@
 //! Between the ring and the crawl: what is led is told to the crawl that runs, links go to whoever leads, and crawls of the network
 //! are kept where the next start finds them.
 
+use super::notes::Notes;
 use super::told::{self, Crawl};
 use crate::failure::{Result, say};
 use serde::{Deserialize, Serialize};
@@ -22,10 +23,6 @@ use std::time::Instant;
 
 const FILE: &str = "network-crawls.toml";
 const FILE_VERSION: u32 = 1;
-/// In so much time …
-const NOTED: std::time::Duration = std::time::Duration::from_secs(1);
-/// … so many notes are told.
-const NOTED_MAX: u32 = 20;
 
 /// What stands between the ring and the crawl.
 pub struct Glue {
@@ -46,8 +43,8 @@ struct State {
     progress: Value,
     /// Answers the portals of other nodes.
     asker: Option<Asker>,
-    /// Since when notes are counted, and how many there were.
-    noted: (Instant, u32),
+    /// What was told to people lately.
+    notes: Notes,
     stopped: bool,
 }
 
@@ -186,7 +183,7 @@ impl State {
             leases: HashMap::new(),
             progress: Value::Null,
             asker: None,
-            noted: (Instant::now(), 0),
+            notes: Notes::new(Instant::now()),
             stopped: false,
         }
     }
@@ -260,27 +257,19 @@ impl Work for Glue {
         if matches!(note.what, What::Lease | What::Audited | What::Epoch | What::Repair | What::Present) {
             return;
         }
-        // Who sends nonsense all the time does not fill the log with it; all of it is counted.
-        {
-            let mut state = self.lock();
-            let now = Instant::now();
-            if now.saturating_duration_since(state.noted.0) >= NOTED {
-                state.noted = (now, 0);
-            }
-            state.noted.1 += 1;
-            if state.noted.1 > NOTED_MAX {
-                return;
-            }
-        }
+        let Some(times) = self.lock().notes.hear(note, Instant::now()) else { return };
         let peer = note.peer.map(|peer| peer.short());
         if self.json {
             let what = format!("{:?}", note.what).to_lowercase();
-            let told = json!({ "event": "note", "what": what, "node": peer, "slice": note.slice, "why": note.why });
+            let told = json!({
+                "event": "note", "what": what, "node": peer, "slice": note.slice, "why": note.why, "times": times,
+            });
             return say(&told.to_string());
         }
         let peer = peer.map(|peer| format!("{peer}: ")).unwrap_or_default();
         let slice = note.slice.map(|slice| format!("slice {slice}: ")).unwrap_or_default();
-        say(&format!("note: {slice}{peer}{}", note.why));
+        let times = if times > 1 { format!(" ({times} times since it was told)") } else { String::new() };
+        say(&format!("note: {slice}{peer}{}{times}", note.why));
     }
 }
 
