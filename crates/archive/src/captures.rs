@@ -48,6 +48,41 @@ impl Match {
             _ => Match::Range(scan.keys(first).0, scan.keys(last).1),
         }
     }
+
+    /// The hash of the one site that all of it belongs to; `None` where it spreads over many.
+    pub fn site(&self) -> Option<u32> {
+        match self {
+            Match::Exact(key) | Match::Prefix(key) | Match::Host(key) => Some(key.site_hash()),
+            Match::Domain(key) => (!holds_sites(name_in(key))).then(|| key.site_hash()),
+            Match::Range(from, to) => (from.site_hash() == to.site_hash()).then(|| from.site_hash()),
+            Match::All => None,
+        }
+    }
+}
+
+/// Where an answer left off: the last capture that was told.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Place {
+    /// Its key.
+    pub key: Key,
+    /// Its time.
+    pub time_ms: i64,
+    /// Its record.
+    pub position: Position,
+}
+
+impl Place {
+    /// The place of a capture.
+    pub fn of(capture: &Capture) -> Place {
+        Place { key: capture.key.clone(), time_ms: capture.time_ms, position: capture.position }
+    }
+
+    fn entry(&self) -> Vec<u8> {
+        let mut entry = Vec::with_capacity(self.key.as_bytes().len() + 21);
+        let moment = Moment { time_ms: self.time_ms, position: self.position };
+        runs::write_key(self.key.as_bytes(), moment, &mut entry);
+        entry
+    }
 }
 
 /// What of the matching captures is wanted, and in which order.
@@ -69,6 +104,10 @@ pub struct Query {
     pub limit: Option<u64>,
     /// Ascending or descending.
     pub direction: Direction,
+    /// Only sites whose hashes are from the first of these to the second.
+    pub sites: (u32, u32),
+    /// Only what comes behind this one, in the direction of the query.
+    pub after: Option<Place>,
 }
 
 impl Query {
@@ -83,7 +122,36 @@ impl Query {
             kinds: Vec::new(),
             limit: None,
             direction: Direction::Forward,
+            sites: (0, u32::MAX),
+            after: None,
         }
+    }
+
+    /// The part of a stretch that is wanted; `None` if there is none.
+    fn narrow(&self, mut bounds: Bounds) -> Option<Bounds> {
+        let (first, last) = self.sites;
+        let start = |bounds: &mut Bounds, start: Vec<u8>| {
+            if bounds.start < start {
+                bounds.start = start;
+            }
+        };
+        let end = |bounds: &mut Bounds, end: Vec<u8>| {
+            if bounds.end.as_ref().is_none_or(|known| end < *known) {
+                bounds.end = Some(end);
+            }
+        };
+        if first > 0 {
+            start(&mut bounds, first.to_be_bytes().to_vec());
+        }
+        if let Some(behind) = last.checked_add(1) {
+            end(&mut bounds, behind.to_be_bytes().to_vec());
+        }
+        match (&self.after, self.direction) {
+            (Some(after), Direction::Forward) => start(&mut bounds, [after.entry(), vec![0]].concat()),
+            (Some(after), Direction::Backward) => end(&mut bounds, after.entry()),
+            (None, _) => {}
+        }
+        (!bounds.is_empty()).then_some(bounds)
     }
 }
 
@@ -156,14 +224,15 @@ impl Captures {
         let mut wanted = Wanted::of(query);
         let walks = match &query.matching {
             Match::Exact(key) => {
-                let bounds = moments(key, query.from_ms, query.to_ms);
-                VecDeque::from([self.set.find(&looked_for(key))?.walk(bounds, query.direction)])
+                let found = self.set.find(&looked_for(key))?;
+                let bounds = query.narrow(moments(key, query.from_ms, query.to_ms));
+                bounds.into_iter().map(|bounds| found.walk(bounds, query.direction)).collect()
             }
             matching => {
                 let (bounds, filter) = stretches(matching);
                 wanted.surt = filter;
-                let mut walks: VecDeque<_> =
-                    bounds.into_iter().map(|bounds| self.set.walk(bounds, query.direction)).collect();
+                let bounds = bounds.into_iter().filter_map(|bounds| query.narrow(bounds));
+                let mut walks: VecDeque<_> = bounds.map(|bounds| self.set.walk(bounds, query.direction)).collect();
                 if query.direction == Direction::Backward {
                     walks.make_contiguous().reverse();
                 }
@@ -388,8 +457,7 @@ fn stretches(matching: &Match) -> (Vec<Bounds>, Option<SurtFilter>) {
             (vec![under(key, &format!("{host})"))], None)
         }
         Match::Domain(key) => {
-            let (host, _) = key.surt().split_once(')').unwrap_or((key.surt(), ""));
-            let name = host.split_once(':').map_or(host, |(name, _)| name);
+            let name = name_in(key);
             if holds_sites(name) {
                 return (everything(), Some(SurtFilter::Domain(name.to_string())));
             }
@@ -405,6 +473,12 @@ fn stretches(matching: &Match) -> (Vec<Bounds>, Option<SurtFilter>) {
             (everything(), Some(SurtFilter::Range(from.surt().to_string(), to.surt().to_string())))
         }
     }
+}
+
+/// The name of the host in a key, without its port.
+fn name_in(key: &Key) -> &str {
+    let (host, _) = key.surt().split_once(')').unwrap_or((key.surt(), ""));
+    host.split_once(':').map_or(host, |(name, _)| name)
 }
 
 /// Whether names below this one are sites of their own, as those below `uk,co` are.
@@ -547,5 +621,24 @@ impl Iterator for Closest {
             (older, _) => older.is_some(),
         };
         if take_older { self.next_older.take() } else { self.next_younger.take() }.map(Ok)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_match_is_about_one_site_or_about_many() {
+        let key = |url: &str| Key::of(url);
+        let one = key("http://www.example.org/a");
+        let site = Some(one.site_hash());
+        assert_eq!(Match::Exact(one.clone()).site(), site);
+        assert_eq!(Match::Domain(key("http://example.org/")).site(), site);
+        assert_eq!(Match::Domain(key("http://org/")).site(), None);
+        assert_eq!(Match::Domain(key("http://co.uk/")).site(), None, "whose sites are below it");
+        assert_eq!(Match::Range(one.clone(), key("http://example.com/")).site(), None);
+        assert_eq!(Match::Range(one.clone(), one).site(), site);
+        assert_eq!(Match::All.site(), None);
     }
 }

@@ -1,7 +1,7 @@
 //! The captures and digests views against a sorted list in memory, through puts, bulks, moves, merges and reopening.
 
 use fjall::Database;
-use skep_archive::captures::{Match, Query};
+use skep_archive::captures::{Match, Place, Query};
 use skep_archive::limits::CACHE_BYTES;
 use skep_archive::memory::Shares;
 use skep_archive::runs::Direction;
@@ -148,6 +148,12 @@ impl World {
                         mime => c.mime == mime,
                     })
                     && (query.kinds.is_empty() || query.kinds.contains(&c.kind))
+                    && (query.sites.0..=query.sites.1).contains(&c.key.site_hash())
+                    && query.after.as_ref().is_none_or(|after| {
+                        let order = (c.key.as_bytes(), c.time_ms, c.position);
+                        let left_off = (after.key.as_bytes(), after.time_ms, after.position);
+                        if query.direction == Direction::Forward { order > left_off } else { order < left_off }
+                    })
                     && !self.hidden.contains(&c.position)
             })
             .cloned()
@@ -189,6 +195,7 @@ impl World {
                 narrow.limit = Some(chance.below(5));
                 self.ask(&narrow, |s| s == surt);
             }
+            self.go_on(direction, chance);
             let suffix = Key::of("http://co.uk/");
             self.ask(&query(Match::Domain(suffix)), |s| s.starts_with("uk,co,") || s.starts_with("uk,co)"));
             let (from, to) = (Key::of("http://example.com/a"), Key::of("http://example.com/page/3"));
@@ -213,6 +220,25 @@ impl World {
             .unwrap();
         assert_eq!(count, self.wanted(&Query::new(Match::All), |_| true).len());
         self.compare_digests();
+    }
+
+    /// From any place on, and within any sites.
+    fn go_on(&self, direction: Direction, chance: &mut Chance) {
+        for _ in 0..2 {
+            let hashes = [chance_url(chance), chance_url(chance)].map(|url| Key::of(url).site_hash());
+            let after = match self.model.len() {
+                0 => None,
+                count => self.model.values().nth(chance.below(count as u64) as usize).map(Place::of),
+            };
+            let sites = (hashes[0].min(hashes[1]), hashes[0].max(hashes[1]));
+            let on = |matching: Match| Query { direction, after: after.clone(), ..Query::new(matching) };
+            self.ask(&on(Match::All), |_| true);
+            self.ask(&Query { sites, ..on(Match::All) }, |_| true);
+            self.ask(&Query { sites, after: None, ..on(Match::All) }, |_| true);
+            let key = Key::of(chance_url(chance));
+            self.ask(&on(Match::Exact(key.clone())), |s| s == key.surt());
+            self.ask(&on(Match::Prefix(key.clone())), |s| s.starts_with(key.surt()));
+        }
     }
 
     fn compare_closest(&self, chance: &mut Chance) {

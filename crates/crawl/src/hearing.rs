@@ -14,7 +14,7 @@ use crate::canonical::canonical;
 use crate::error::Result;
 use crate::hops::Hops;
 use crate::ledger::Ledger;
-use crate::registry::{self, Class, Heard, State};
+use crate::registry::{self, Class, Heard, Referrer, State};
 use crate::rules::{Rank, Refusal, hops_over, is_of, origin};
 use crate::sharing::{Link, slice_of};
 use crate::visit::Visited;
@@ -59,14 +59,20 @@ impl Ledger {
         let leads = visited.from_queue && !is_part(&visited.mime);
         let mut novelty = leads.then(|| Novelty::of(&visited.url, visited.via.as_deref()));
         let mut taken = 0;
-        for link in visited.links.iter().filter(|_| visited.follow) {
+        // Rules that let more in than before are for all links, also for those that the page had already.
+        let came = visited.came.as_ref().filter(|_| !self.hears_again(crawl));
+        for (place, link) in (0..).zip(visited.links.iter()).filter(|_| visited.follow) {
+            let is_new = came.is_none_or(|came| came.binary_search(&place).is_ok());
             let url = if strip_query { link.url.split('?').next().unwrap_or(link.url) } else { link.url };
-            let (fate, site) = self.hear_link(crawl, url, link.kind, &page)?;
+            let (fate, site) = self.hear_link(crawl, url, link.kind, is_new, &page)?;
             taken += u32::from(fate == Fate::Taken);
             let of_site = fate != Fate::Outside && site == page.site && !link.kind.is_embed();
             if let Some(novelty) = novelty.as_mut().filter(|_| of_site) {
                 novelty.link(url, fate != Fate::Known);
             }
+        }
+        if watched && visited.follow {
+            visited.gone.iter().try_for_each(|url| self.hear_gone(crawl, url, &page))?;
         }
         if visited.from_queue {
             self.traps.learn(url, visited, site, novelty.as_ref());
@@ -83,7 +89,14 @@ impl Ledger {
         Ok(())
     }
 
-    fn hear_link(&mut self, crawl: u16, url: &str, kind: LinkKind, page: &Page<'_>) -> Result<(Fate, SiteId)> {
+    fn hear_link(
+        &mut self,
+        crawl: u16,
+        url: &str,
+        kind: LinkKind,
+        is_new: bool,
+        page: &Page<'_>,
+    ) -> Result<(Fate, SiteId)> {
         let outside = (Fate::Outside, page.site);
         let Some(rules) = self.rules(crawl) else { return Ok(outside) };
         let mut inside = rules.is_inside(url);
@@ -103,8 +116,8 @@ impl Ledger {
         let known_as = canonical(url);
         if let Some(entry) = self.registry.known(crawl, &known_as)? {
             let site = self.site_of(url, page);
-            if page.watched && site != page.site && !kind.is_embed() {
-                self.registry.referred(entry, page.site.0)?;
+            if page.watched && site != page.site && !kind.is_embed() && is_new {
+                self.refer(entry, url, page)?;
             }
             let fate = self.hear_again(crawl, entry, url, kind, page)?;
             return Ok((fate, site));
@@ -112,7 +125,8 @@ impl Ledger {
         let Ok(parsed) = Url::parse(url) else { return Ok(outside) };
         let site = site_id(parsed.site(&self.suffixes, Part::Whole));
         if let Some(slice) = self.elsewhere(&parsed, page) {
-            return Ok((self.pass_on(crawl, slice, url, kind, page), site));
+            // What the page had when it was visited before was told then.
+            return Ok((if is_new { self.pass_on(crawl, slice, url, kind, page) } else { Fate::Known }, site));
         }
         let Some(rules) = self.rules(crawl) else { return Ok(outside) };
         let from = page.visited.hops;
@@ -136,7 +150,7 @@ impl Ledger {
             && site != page.site
             && let Some(entry) = self.registry.known(crawl, &known_as)?
         {
-            self.registry.referred(entry, page.site.0)?;
+            self.registry.refer(entry, Referrer::of(page.site.0), true)?;
         }
         Ok((if fate == registry::Fate::Queue { Fate::Taken } else { Fate::Refused }, site))
     }
@@ -177,6 +191,42 @@ impl Ledger {
         Ok(fate)
     }
 
+    /// A page of another site links to a known URL. What is known of a slice follows from its records: in another slice it is told to
+    /// whoever leads there, also where that is this node.
+    fn refer(&mut self, entry: u64, url: &str, page: &Page<'_>) -> Result<()> {
+        let site = Referrer::of(page.site.0);
+        let elsewhere = Url::parse(url).ok().and_then(|url| self.elsewhere(&url, page));
+        let Some(slice) = elsewhere else { return Ok(self.registry.refer(entry, site, true)?) };
+        let depth = Hops::unpack(self.registry.depth(entry)?).depth;
+        self.cross(slice, Link { site: Some(site), ..Link::to(url, depth) });
+        Ok(())
+    }
+
+    /// A page no longer has a link. What it led to stays known; its site counts no more among those that link there.
+    fn hear_gone(&mut self, crawl: u16, url: &str, page: &Page<'_>) -> Result<()> {
+        let Ok(parsed) = Url::parse(url) else { return Ok(()) };
+        let is_inside = self.rules(crawl).is_some_and(|rules| rules.is_inside(url));
+        if !is_inside || site_id(parsed.site(&self.suffixes, Part::Whole)) == page.site {
+            return Ok(());
+        }
+        let site = Referrer::of(page.site.0);
+        if let Some(slice) = self.elsewhere(&parsed, page) {
+            self.cross(slice, Link { site: Some(site), gone: true, ..Link::to(url, 0) });
+        } else if !page.visited.tells_all
+            && let Some(entry) = self.registry.known(crawl, &canonical(url))?
+        {
+            // A full list does not say what went: a rebuild must come to the same.
+            self.registry.refer(entry, site, false)?;
+        }
+        Ok(())
+    }
+
+    fn cross(&mut self, slice: u32, link: Link) {
+        if let Some(crossing) = &mut self.crossing {
+            crossing.links.push((slice, link));
+        }
+    }
+
     /// The slice of a URL, if it is another one than the page's.
     fn elsewhere(&self, url: &Url, page: &Page<'_>) -> Option<u32> {
         let (crossing, from) = (self.crossing.as_ref()?, page.slice?);
@@ -192,10 +242,8 @@ impl Ledger {
             Err(_) => Fate::Refused,
             Ok(taken) => {
                 let needed = taken.rank == Rank::Embed;
-                let link = Link { url: url.to_owned(), depth: taken.hops.depth, needed };
-                if let Some(crossing) = &mut self.crossing {
-                    crossing.links.push((slice, link));
-                }
+                let site = (page.watched && !kind.is_embed()).then(|| Referrer::of(page.site.0));
+                self.cross(slice, Link { needed, site, ..Link::to(url, taken.hops.depth) });
                 Fate::Taken
             }
         }
@@ -328,6 +376,50 @@ mod tests {
         assert_eq!(told_from(&[3, 4], Some(3)), (too_deep, 4));
         assert_eq!(told_from(&[3, 2], Some(3)), (State::Queued, 3));
         assert_eq!(told_from(&[2, 3], Some(3)), (State::Queued, 3));
+    }
+
+    #[test]
+    fn only_what_came_or_went_since_the_visit_before_goes_to_other_slices() {
+        let folder = tempfile::tempdir().unwrap();
+        let archive = Archive::open(folder.path(), OpenOptions::create()).unwrap();
+        let key = RegistryKey::load(&archive.layout().settings()).unwrap();
+        let mut ledger = Ledger::open(&archive, &key, Patience::default()).unwrap();
+        ledger.crossing = Some(crate::ledger::Crossing { bits: 16, links: Vec::new() });
+        let settings = Settings {
+            name: "test".into(),
+            number: 1,
+            seeds: vec![SEED.into()],
+            scope: crate::settings::Reach::All,
+            watch: Some(Default::default()),
+            ..Settings::default()
+        };
+        ledger.set_rules(Arc::new(settings)).unwrap();
+        ledger.seed(1, SEED).unwrap();
+        let entry = ledger.registry.known(1, &canonical(SEED)).unwrap().unwrap();
+        let urls = ["http://wasps.example/", "http://ants.example/", "http://flies.example/", "http://bees.test/own"];
+        let mut visit = |links: &[&str], came: Option<Vec<u32>>, gone: &[&str]| {
+            let link = |url: &&str| Link { url: (*url).to_owned(), kind: LinkKind::Anchor, nofollow: false };
+            let visited = Visited {
+                url: SEED.into(),
+                links: links.iter().map(link).collect(),
+                tells_all: came.is_none(),
+                came,
+                gone: gone.iter().map(|url| (*url).to_owned()).collect(),
+                mime: "text/html".into(),
+                ..Visited::bare(entry, Outcome(200), 1_790_000_000_000, 0)
+            };
+            ledger.visited(1, 1, &visited).unwrap();
+            let crossing = ledger.crossing.as_mut().unwrap();
+            crossing.links.drain(..).map(|(_, link)| (link.url, link.gone, link.site)).collect::<Vec<_>>()
+        };
+        let site = Some(Referrer::of(skep_url::key::hash_of_site("bees.test")));
+        let told = |url: &str, gone: bool| (url.to_owned(), gone, site);
+        assert_eq!(visit(&[urls[0], urls[1], urls[3]], None, &[]), [told(urls[0], false), told(urls[1], false)]);
+        assert_eq!(
+            visit(&[urls[1], urls[2], urls[3]], Some(vec![1]), &[urls[0]]),
+            [told(urls[2], false), told(urls[0], true)]
+        );
+        assert_eq!(visit(&[urls[1], urls[2]], Some(Vec::new()), &[urls[3]]), []);
     }
 
     #[test]

@@ -64,7 +64,7 @@ pub async fn records(
         }
         (Outcome(304), None) => None,
         _ if !dedupes => None,
-        _ => match parts.remembered.original(&payload).await? {
+        _ => match parts.remembered.original(&payload, &url.key()).await? {
             Payload::Known(original) => Some((Same::Payload, original.url, original.time_ms, Some(payload))),
             Payload::New(claim) => {
                 visited.claim = claim;
@@ -94,6 +94,8 @@ pub async fn records(
         None => Links::Full(&links),
     };
     visited.tells_all = matches!(said, Links::Full(_));
+    let (came, gone) = said.news(&links, before.as_ref());
+    (visited.came, visited.gone) = (came, gone);
     visited.turnover = Turnover::said(&said);
     let directives: Vec<&str> = judged.page.as_ref().map(|page| directive_names(&page.directives)).unwrap_or_default();
     let notes: Vec<&str> = exchange

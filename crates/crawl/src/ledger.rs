@@ -431,6 +431,7 @@ impl Ledger {
             return Ok(());
         }
         let (tells_all, turnover) = (meta.links.since.is_none(), Turnover::read(&meta.links));
+        let gone = meta.links.gone;
         let links = meta.links.links.into_iter().filter_map(|link| {
             let kind = LinkKind::from_code(&link.code)?;
             Some(Link { url: link.url, kind, nofollow: link.nofollow })
@@ -453,6 +454,8 @@ impl Ledger {
             address: None,
             links: links.collect(),
             tells_all,
+            came: None,
+            gone,
             turnover,
             via: meta.via,
             text_digest: answer.digest.as_ref().map_or(0, |digest| xxhash_rust::xxh3::xxh3_64(digest.bytes())),
@@ -528,16 +531,33 @@ impl Ledger {
     }
 
     fn fold_heard(&mut self, block: &[u8], position: Position) -> Result<()> {
-        let mut urls: Vec<(String, u16, Class)> = Vec::new();
-        let mut each = |heard: heard::Heard<'_>| urls.push((heard.url.to_string(), heard.depth, class_of(heard.class)));
+        let mut links: Vec<(sharing::Link, Class)> = Vec::new();
+        let mut each = |heard: heard::Heard<'_>| {
+            let (site, gone) = (heard.source.and_then(referrer_in), heard.class == HEARD_GONE);
+            let link = sharing::Link { site, gone, ..sharing::Link::to(heard.url, heard.depth) };
+            links.push((link, class_of(heard.class)));
+        };
         if let Ok(name) = heard::parse(block, &mut each)
             && let Some(crawl) = self.number_of(&name)
         {
-            for (url, depth, class) in urls {
-                self.put(crawl, &url, Hops { depth, redirects: 0 }, class, LinkKind::Anchor, None)?;
+            for (link, class) in links {
+                self.fold_link(crawl, &link, class)?;
             }
         }
         self.mark(position);
+        Ok(())
+    }
+
+    /// A link from elsewhere, as a record has it.
+    pub(crate) fn fold_link(&mut self, crawl: u16, link: &sharing::Link, class: Class) -> Result<()> {
+        if !link.gone {
+            let hops = Hops { depth: link.depth, redirects: 0 };
+            self.put(crawl, &link.url, hops, class, LinkKind::Anchor, None)?;
+        }
+        let Some(site) = link.site.filter(|_| self.is_watched(crawl)) else { return Ok(()) };
+        if let Some(entry) = self.registry.known(crawl, &canonical(&link.url))? {
+            self.registry.refer(entry, site, !link.gone)?;
+        }
         Ok(())
     }
 
@@ -569,6 +589,18 @@ impl Ledger {
 /// The short words for what another node found on its pages; whatever else was heard of comes first.
 pub(crate) const HEARD_LINK: &str = "link";
 pub(crate) const HEARD_EMBED: &str = "embed";
+/// The short word for what a page of another slice no longer links to.
+pub(crate) const HEARD_GONE: &str = "gone";
+const REFERRER: &str = "site:";
+
+/// A linking site as the source of what was heard.
+pub(crate) fn source_of(site: registry::Referrer) -> String {
+    format!("{REFERRER}{}", site.bit())
+}
+
+fn referrer_in(source: &str) -> Option<registry::Referrer> {
+    registry::Referrer::from_bit(source.strip_prefix(REFERRER)?.parse().ok()?)
+}
 
 /// Where a URL waits that was heard of under this word.
 pub(crate) fn class_of(word: &str) -> Class {

@@ -300,6 +300,25 @@ impl<'a> Links<'a> {
         Links::Difference(Difference { since, came, gone, count: set.len() as u64, digest: digest_of(now) })
     }
 
+    /// Which of the links of a page came since the visit before, by their place, and which went. Where the record has the full list all
+    /// are said anew, so that what was lost on the way is heard after all.
+    pub fn news(&self, now: &[Link<'_>], before: Option<&Before<'_>>) -> (Option<Vec<u32>>, Vec<String>) {
+        match self {
+            Links::Unknown => (None, Vec::new()),
+            Links::Difference(found) => {
+                let mut came = found.came.iter().peekable();
+                let mut is_next = |link: &Link<'_>| came.next_if(|next| **next == *link).is_some();
+                let places = (0..).zip(now).filter_map(|(place, link)| is_next(link).then_some(place));
+                (Some(places.collect()), found.gone.iter().map(|url| (*url).to_owned()).collect())
+            }
+            Links::Full(_) => {
+                let has: std::collections::HashSet<&str> = now.iter().map(|link| link.url).collect();
+                let earlier = before.into_iter().flat_map(|before| before.set.links.keys());
+                (None, earlier.filter(|url| !has.contains(url.as_str())).cloned().collect())
+            }
+        }
+    }
+
     /// The length of the chain of differences after this visit; see [`Before::chain`].
     pub fn chain(&self) -> u8 {
         match self {
@@ -397,6 +416,23 @@ mod tests {
         assert!(matches!(Links::choose(&now, None), Links::Full(_)));
         let long = Before { chain: LINK_CHAIN_MAX, ..before };
         assert!(matches!(Links::choose(&now, Some(&long)), Links::Full(_)), "the chain is at its end");
+    }
+
+    #[test]
+    fn what_came_is_known_by_its_place_and_a_full_list_says_all_anew() {
+        let urls: Vec<String> = (0..40).map(|n| format!("http://a.example/page/{n}")).collect();
+        let all: Vec<Link<'_>> = urls.iter().map(|url| link(url)).collect();
+        let set = LinkSet::of(all[..38].iter().copied());
+        let before = Before { set: &set, time_ms: 5, chain: 3 };
+        let mut now = all[2..].to_vec();
+        now[0].code = "E";
+        let said = Links::choose(&now, Some(&before));
+        assert_eq!(said.news(&now, Some(&before)), (Some(vec![0, 36, 37]), urls[..2].to_vec()));
+        let few = all[..1].to_vec();
+        let said = Links::choose(&few, Some(&before));
+        let (came, gone) = said.news(&few, Some(&before));
+        assert_eq!((came, gone.len()), (None, 37));
+        assert_eq!(Links::Unknown.news(&[], Some(&before)), (None, Vec::new()));
     }
 
     #[test]

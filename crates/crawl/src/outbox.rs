@@ -4,17 +4,17 @@
 //!  put ──▶ waiting, by slice ──▶ take: a batch for whoever leads there ──▶ settled: gone, or waiting again
 //! ```
 //! What is neither acknowledged nor sent when a crawl is checkpointed is written beside the registry: one line for each link,
-//! `depth needed url`.
+//! `depth needed url`. Where it is known which site links, its number follows `needed`, behind a `+`, or behind a `-` if it does no more.
 
 use std::collections::{BTreeMap, HashMap, HashSet, VecDeque};
 use std::io::Write;
 use std::path::{Path, PathBuf};
 
-use xxhash_rust::xxh3::xxh3_64;
+use xxhash_rust::xxh3::xxh3_64_with_seed;
 
 use crate::error::{Error, Result};
 use crate::limits::{FORWARD_AGAIN_MS, FORWARD_LINKS_MAX, FORWARD_WAIT_MS, FORWARDED_REMEMBERED_MAX, OUTBOX_LINKS_MAX};
-use crate::sharing::{Link, Node};
+use crate::sharing::{Link, Node, Referrer};
 
 /// Links that go elsewhere.
 #[derive(Default)]
@@ -49,7 +49,9 @@ impl Outbox {
         if self.sent.len() >= FORWARDED_REMEMBERED_MAX {
             self.sent.clear();
         }
-        let name = xxh3_64(link.url.as_bytes());
+        let name = name_of(&link, link.gone);
+        // What comes back after it went, or goes after it came, is news again.
+        self.sent.remove(&name_of(&link, !link.gone));
         let before = self.sent.get(&name).copied();
         if before.is_none_or(|depth| nearer && link.depth < depth) {
             self.sent.insert(name, link.depth);
@@ -88,7 +90,7 @@ impl Outbox {
         let batch = found?;
         self.busy.insert(batch.to);
         self.next += 1;
-        let links = batch.links.iter().map(|(_, link)| link.clone()).collect();
+        let links = latest(&batch.links);
         let to = batch.to;
         self.out.insert(self.next, batch);
         Some((self.next, to, links))
@@ -137,7 +139,9 @@ impl Outbox {
         let waiting = self.waiting.values().flat_map(|waiting| &waiting.links);
         let on_the_way = self.out.values().flat_map(|batch| batch.links.iter().map(|(_, link)| link));
         for link in waiting.chain(on_the_way) {
-            writeln!(out, "{} {} {}", link.depth, u8::from(link.needed), link.url).map_err(failed)?;
+            let sign = if link.gone { '-' } else { '+' };
+            let site = link.site.map(|site| format!("{sign}{}", site.bit())).unwrap_or_default();
+            writeln!(out, "{} {}{site} {}", link.depth, u8::from(link.needed), link.url).map_err(failed)?;
         }
         out.flush().map_err(failed)?;
         drop(out);
@@ -156,11 +160,31 @@ impl Outbox {
         };
         let read = |line: &str| {
             let mut words = line.splitn(3, ' ');
-            let (depth, needed) = (words.next()?.parse().ok()?, words.next()? == "1");
-            Some(Link { depth, needed, url: words.next()?.to_owned() })
+            let (depth, needed) = (words.next()?.parse().ok()?, words.next()?);
+            let link = Link { needed: needed.starts_with('1'), ..Link::to(words.next()?, depth) };
+            let Some((_, site)) = needed.split_once(['+', '-']) else { return Some(link) };
+            let site = Some(Referrer::from_bit(site.parse().ok()?)?);
+            Some(Link { site, gone: needed.contains('-'), ..link })
         };
         Ok(text.lines().filter_map(read).collect())
     }
+}
+
+/// Tells what is sent from what was sent: a link, which site it comes from, and whether it came or went.
+fn name_of(link: &Link, gone: bool) -> u64 {
+    let site = link.site.map_or(0, |site| u64::from(site.bit()) + 1);
+    xxh3_64_with_seed(link.url.as_bytes(), site << 1 | u64::from(gone))
+}
+
+/// Of what came and went under way, what holds now: a batch has no order.
+fn latest(links: &[(u32, Link)]) -> Vec<Link> {
+    let gone = links.iter().any(|(_, link)| link.gone);
+    let mut last: HashMap<u64, usize> = HashMap::new();
+    if gone {
+        last.extend(links.iter().enumerate().map(|(at, (_, link))| (name_of(link, false), at)));
+    }
+    let counts = |at: usize, link: &Link| !gone || last.get(&name_of(link, false)) == Some(&at);
+    links.iter().enumerate().filter(|(at, (_, link))| counts(*at, link)).map(|(_, (_, link))| link.clone()).collect()
 }
 
 fn path(folder: &Path) -> PathBuf {
@@ -172,7 +196,7 @@ mod tests {
     use super::*;
 
     fn link(url: &str) -> Link {
-        Link { url: url.to_owned(), depth: 1, needed: false }
+        Link::to(url, 1)
     }
 
     #[test]
@@ -211,18 +235,44 @@ mod tests {
     }
 
     #[test]
+    fn what_went_travels_once_and_comes_back_as_news() {
+        let mut outbox = Outbox::default();
+        let site = Referrer::from_bit(3);
+        let came = Link { site, ..link("http://a/") };
+        let gone = Link { gone: true, ..came.clone() };
+        let mut send = |links: &[&Link]| {
+            links.iter().for_each(|link| outbox.put(0, (*link).clone(), false, 0));
+            let (number, _, links) = outbox.take(FORWARD_WAIT_MS, &|_| Some([0; 32]))?;
+            outbox.settled(number, true, 0);
+            Some(links)
+        };
+        assert_eq!(send(&[&came, &came]), Some(vec![came.clone()]));
+        assert_eq!(send(&[&gone, &gone]), Some(vec![gone.clone()]));
+        assert_eq!(send(&[&came, &gone, &came]), Some(vec![came.clone()]), "what holds in the end");
+        assert_eq!(send(&[&came]), None);
+        // Another site that links there is news; one that nobody asks for is not told apart.
+        let other = Link { site: Referrer::from_bit(4), ..came.clone() };
+        assert_eq!(send(&[&other, &gone]), Some(vec![other, gone]));
+        assert_eq!(outbox.len(), 0);
+    }
+
+    #[test]
     fn what_is_not_safe_elsewhere_outlives_a_run() {
         let folder = tempfile::tempdir().unwrap();
         let mut outbox = Outbox::default();
         outbox.store(folder.path()).unwrap();
         assert!(Outbox::stored(folder.path()).unwrap().is_empty());
         outbox.put(0, link("http://a/"), false, 0);
-        outbox.put(1, Link { depth: 7, needed: true, url: "http://b/?q=1%202".into() }, false, 0);
+        let needed = Link { needed: true, ..Link::to("http://b/?q=1%202", 7) };
+        let site = Referrer::from_bit(17);
+        let gone = Link { site, gone: true, ..link("http://c/") };
+        let from = Link { site, needed: true, ..link("http://d/") };
+        [&needed, &gone, &from].into_iter().for_each(|link| outbox.put(1, link.clone(), false, 0));
         let (number, _, _) = outbox.take(FORWARD_WAIT_MS, &|_| Some([0; 32])).unwrap();
         outbox.store(folder.path()).unwrap();
         let mut stored = Outbox::stored(folder.path()).unwrap();
         stored.sort();
-        assert_eq!(stored, [link("http://a/"), Link { depth: 7, needed: true, url: "http://b/?q=1%202".into() }]);
+        assert_eq!(stored, [link("http://a/"), needed, gone, from]);
         outbox.settled(number, true, 0);
         outbox.store(folder.path()).unwrap();
         assert!(Outbox::stored(folder.path()).unwrap().is_empty());

@@ -21,12 +21,15 @@ pub struct Payloads {
     settled: Notify,
 }
 
+/// A payload by its digest, and the slice whose records may refer to each other: one that another node holds may go without a word.
+pub type Name = ([u8; 20], u32);
+
 /// Two generations: when the young one is full, the old one is forgotten.
 struct Recent {
     /// Nothing was there before, and nothing was forgotten since: what is not here is nowhere.
     is_all: bool,
-    young: HashMap<[u8; 20], Standing>,
-    old: HashMap<[u8; 20], Standing>,
+    young: HashMap<Name, Standing>,
+    old: HashMap<Name, Standing>,
 }
 
 #[derive(Clone)]
@@ -58,7 +61,7 @@ pub enum Before {
 /// The right to keep a payload. Dropped without a word, nobody has it.
 pub struct Claim {
     payloads: Arc<Payloads>,
-    digest: [u8; 20],
+    name: Name,
 }
 
 impl Payloads {
@@ -69,21 +72,21 @@ impl Payloads {
     }
 
     /// Who has this payload. Waits for whoever is about to keep it; `is_there` says whether a record still is.
-    pub async fn whose(self: &Arc<Payloads>, digest: [u8; 20], is_there: impl Fn(Position) -> bool) -> Whose {
+    pub async fn whose(self: &Arc<Payloads>, name: Name, is_there: impl Fn(Position) -> bool) -> Whose {
         loop {
             // Made before the look, so that nothing said after it is missed.
             let settled = self.settled.notified();
             {
                 let mut recent = self.lock();
-                match recent.get(&digest) {
+                match recent.get(&name) {
                     Some(Standing::Kept(original, position)) if is_there(*position) => {
                         return Whose::Known(original.clone());
                     }
                     Some(Standing::Claimed) => {}
                     _ => {
-                        recent.put(digest, Standing::Claimed);
+                        recent.put(name, Standing::Claimed);
                         let before = if recent.is_all { Before::Never } else { Before::Perhaps };
-                        return Whose::Ours(Claim { payloads: self.clone(), digest }, before);
+                        return Whose::Ours(Claim { payloads: self.clone(), name }, before);
                     }
                 }
             }
@@ -97,23 +100,23 @@ impl Payloads {
 }
 
 impl Recent {
-    fn get(&self, digest: &[u8; 20]) -> Option<&Standing> {
-        self.young.get(digest).or_else(|| self.old.get(digest))
+    fn get(&self, name: &Name) -> Option<&Standing> {
+        self.young.get(name).or_else(|| self.old.get(name))
     }
 
-    fn put(&mut self, digest: [u8; 20], standing: Standing) {
+    fn put(&mut self, name: Name, standing: Standing) {
         if self.young.len() >= RECENT_DIGESTS_MAX {
             self.is_all &= self.old.is_empty();
             self.old = std::mem::take(&mut self.young);
         }
-        self.young.insert(digest, standing);
+        self.young.insert(name, standing);
     }
 }
 
 impl Claim {
     /// The record that has the payload is synced.
     pub fn kept(self, original: Original, position: Position) {
-        self.payloads.lock().put(self.digest, Standing::Kept(original, position));
+        self.payloads.lock().put(self.name, Standing::Kept(original, position));
     }
 }
 
@@ -122,8 +125,8 @@ impl Drop for Claim {
         let mut recent = self.payloads.lock();
         let Recent { young, old, .. } = &mut *recent;
         for generation in [young, old] {
-            if matches!(generation.get(&self.digest), Some(Standing::Claimed)) {
-                generation.remove(&self.digest);
+            if matches!(generation.get(&self.name), Some(Standing::Claimed)) {
+                generation.remove(&self.name);
             }
         }
         drop(recent);
@@ -142,7 +145,7 @@ mod tests {
     use super::*;
     use skep_archive::WriterKey;
 
-    const DIGEST: [u8; 20] = [7; 20];
+    const NAME: Name = ([7; 20], 0);
     const AT: Position = Position { writer: WriterKey(1), segment: 1, record: 3 };
 
     fn original(url: &str) -> Original {
@@ -159,24 +162,24 @@ mod tests {
     #[tokio::test]
     async fn a_record_that_was_lost_is_referred_to_by_nobody() {
         let payloads = Payloads::new(true);
-        drop(claim(payloads.whose(DIGEST, |_| true).await));
-        let again = claim(payloads.whose(DIGEST, |_| true).await);
+        drop(claim(payloads.whose(NAME, |_| true).await));
+        let again = claim(payloads.whose(NAME, |_| true).await);
         again.kept(original("http://a.test/"), AT);
-        assert!(matches!(payloads.whose(DIGEST, |_| true).await, Whose::Known(found) if found.url == "http://a.test/"));
+        assert!(matches!(payloads.whose(NAME, |_| true).await, Whose::Known(found) if found.url == "http://a.test/"));
     }
 
     #[tokio::test]
     async fn who_brings_the_same_waits_until_the_first_record_is_safe_or_lost() {
         let payloads = Payloads::new(true);
         for is_lost in [true, false] {
-            let first = claim(payloads.whose(DIGEST, |_| false).await);
+            let first = claim(payloads.whose(NAME, |_| false).await);
             let settle = async {
                 match is_lost {
                     true => drop(first),
                     false => first.kept(original("http://a.test/"), AT),
                 }
             };
-            let (second, ()) = tokio::join!(payloads.whose(DIGEST, |_| true), settle);
+            let (second, ()) = tokio::join!(payloads.whose(NAME, |_| true), settle);
             assert_eq!(matches!(second, Whose::Ours(..)), is_lost);
         }
     }
@@ -184,8 +187,16 @@ mod tests {
     #[tokio::test]
     async fn a_record_that_was_removed_is_referred_to_by_nobody() {
         let payloads = Payloads::new(true);
-        claim(payloads.whose(DIGEST, |_| true).await).kept(original("http://a.test/"), AT);
-        claim(payloads.whose(DIGEST, |position| position != AT).await);
+        claim(payloads.whose(NAME, |_| true).await).kept(original("http://a.test/"), AT);
+        claim(payloads.whose(NAME, |position| position != AT).await);
+    }
+
+    #[tokio::test]
+    async fn slices_do_not_refer_to_each_other() {
+        let payloads = Payloads::new(true);
+        claim(payloads.whose(NAME, |_| true).await).kept(original("http://a.test/"), AT);
+        claim(payloads.whose((NAME.0, 1), |_| true).await);
+        assert!(matches!(payloads.whose(NAME, |_| true).await, Whose::Known(_)));
     }
 
     #[tokio::test]
@@ -194,8 +205,8 @@ mod tests {
         for number in 0..=2 * RECENT_DIGESTS_MAX as u32 {
             let mut digest = [0; 20];
             digest[..4].copy_from_slice(&number.to_le_bytes());
-            payloads.lock().put(digest, Standing::Kept(original(""), AT));
+            payloads.lock().put((digest, 0), Standing::Kept(original(""), AT));
         }
-        assert!(matches!(payloads.whose(DIGEST, |_| true).await, Whose::Ours(_, Before::Perhaps)));
+        assert!(matches!(payloads.whose(NAME, |_| true).await, Whose::Ours(_, Before::Perhaps)));
     }
 }

@@ -15,12 +15,15 @@ use crate::limits::{META_BYTES_MAX, ROBOTS_BYTES_MAX};
 use crate::links::{self, LinkSet};
 use crate::metadata;
 use crate::payloads::{Before, Claim, Payloads, Whose};
+use crate::sharing;
 use crate::validators::Since;
 
 /// The archive, asked about the past; and what happened a moment ago, which its views may not show yet.
 pub struct Remembered {
     archive: Arc<Archive>,
     payloads: Arc<Payloads>,
+    /// Into how many slices a network divides it, as a power of two: each has all the bodies that its records need.
+    bits: u8,
 }
 
 /// A capture with the same payload, to which a revisit refers.
@@ -88,6 +91,8 @@ const HEAD_BYTES_MAX: u64 = 256 << 10;
 const CAPTURES_LOOKED_AT: u64 = 64;
 /// Captures of one payload looked at before it is kept anew.
 const ORIGINALS_LOOKED_AT: usize = 4;
+/// The same, of all slices of a network.
+const ORIGINALS_OF_SLICES: usize = 256;
 /// The field of a record that is not whole.
 const TRUNCATED: &str = "WARC-Truncated";
 
@@ -96,7 +101,9 @@ impl Remembered {
     pub fn new(archive: Arc<Archive>) -> Remembered {
         // What cannot be looked at is looked up, and then says so.
         let is_all = archive.views().digests.is_empty().unwrap_or(false);
-        Remembered { archive, payloads: Payloads::new(is_all) }
+        // An archive whose settings cannot be read is opened by nobody.
+        let bits = sharing::shared_bits(&archive.layout().settings()).ok().flatten().unwrap_or(0);
+        Remembered { archive, payloads: Payloads::new(is_all), bits }
     }
 
     /// The newest public capture of a URL that brought a body, and its validators. One that broke off is none: whoever asked by its
@@ -278,21 +285,25 @@ impl Remembered {
         }
     }
 
-    /// A capture with this payload that can stand in for its body, or else the right to be that capture.
-    pub async fn original(&self, digest: &Digest) -> Result<Payload> {
+    /// A capture with this payload that can stand in for its body, in the slice of the URL that has it now; or else the right to be that capture.
+    pub async fn original(&self, digest: &Digest, key: &Key) -> Result<Payload> {
+        let slice = sharing::slice_of(key.site_hash(), self.bits);
         let Digest::Sha1(bytes) = digest else { return Ok(Payload::New(None)) };
         let is_there = |position| !self.archive.views().is_hidden(position);
-        let (claim, before) = match self.payloads.whose(*bytes, is_there).await {
+        let (claim, before) = match self.payloads.whose((*bytes, slice), is_there).await {
             Whose::Known(original) => return Ok(Payload::Known(original)),
             Whose::Ours(claim, before) => (claim, before),
         };
-        let found = if before == Before::Perhaps { self.original_in_archive(digest)? } else { None };
+        let found = if before == Before::Perhaps { self.original_in_archive(digest, slice)? } else { None };
         Ok(found.map_or(Payload::New(Some(claim)), Payload::Known))
     }
 
     /// The earliest capture with this payload that can still be read, whose payload others may see, and that is whole.
-    fn original_in_archive(&self, digest: &Digest) -> Result<Option<Original>> {
-        for found in self.archive.views().digests.originals(digest, ORIGINALS_LOOKED_AT)? {
+    fn original_in_archive(&self, digest: &Digest, slice: u32) -> Result<Option<Original>> {
+        let known = if self.bits > 0 { ORIGINALS_OF_SLICES } else { ORIGINALS_LOOKED_AT };
+        let found = self.archive.views().digests.originals(digest, known)?.into_iter();
+        let of_slice = found.filter(|found| sharing::slice_of(found.key.site_hash(), self.bits) == slice);
+        for found in of_slice.take(ORIGINALS_LOOKED_AT) {
             let Ok(mut stored) = self.archive.read(found.position) else { continue };
             let Ok(record) = stored.record() else { continue };
             let head = record.head();
@@ -304,5 +315,42 @@ impl Remembered {
             }
         }
         Ok(None)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use skep_archive::{Append, Encoded, OpenOptions};
+    use skep_warc::write::{Compression, Encoder, Record, RecordId};
+
+    fn page(url: &str) -> Append {
+        let mut bytes = Vec::new();
+        let response = b"HTTP/1.1 200 OK\r\nContent-Type: text/html\r\nContent-Length: 4\r\n\r\nbees";
+        Record::response(&RecordId::uuid([2; 16]), "2026-11-15T22:10:04Z", url, response)
+            .encode(&mut Encoder::new(Compression::GZIP), &mut bytes)
+            .unwrap();
+        Append { site_hash: Key::of(url).site_hash(), records: vec![Encoded::describing(bytes).unwrap()] }
+    }
+
+    #[tokio::test]
+    async fn in_a_network_a_body_is_looked_for_in_the_slice_that_needs_it() {
+        let (url, elsewhere) = ("http://bees.example/", "http://wasps.example/");
+        let folder = tempfile::tempdir().unwrap();
+        let archive = Arc::new(Archive::open(folder.path(), OpenOptions::create()).unwrap());
+        archive.append(page(url)).unwrap().wait().unwrap();
+        archive.settle().unwrap();
+        let kept = archive.views().captures.exact(&Key::of(url)).unwrap().next().unwrap().unwrap();
+        let digest = kept.digest.expect("a payload");
+        let is_known = async |remembered: &Remembered, url: &str| {
+            matches!(remembered.original(&digest, &Key::of(url)).await.unwrap(), Payload::Known(_))
+        };
+        let alone = Remembered::new(archive.clone());
+        assert!(is_known(&alone, url).await && is_known(&alone, elsewhere).await);
+
+        sharing::share(&archive.layout().settings(), [1; 32], 16).unwrap();
+        let shared = Remembered::new(archive);
+        assert!(is_known(&shared, url).await);
+        assert!(!is_known(&shared, elsewhere).await, "the copies of one slice stand for themselves");
     }
 }

@@ -354,6 +354,8 @@ async fn ask_once(
             address: None,
             links: std::mem::take(&mut judged.links),
             tells_all: false,
+            came: None,
+            gone: Vec::new(),
             turnover: None,
             follow: true,
             via: None,

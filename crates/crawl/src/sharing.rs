@@ -21,6 +21,8 @@ use crate::error::{Error, Result};
 use crate::limits::{POLITE_BYTES_MAX, POLITE_SITE_BYTES_MAX, POLITE_WAIT_SURE_MS};
 use crate::registry_key::RegistryKey;
 
+pub use crate::registry::Referrer;
+
 /// The key by which a node is known to others.
 pub type Node = [u8; 32];
 
@@ -49,6 +51,17 @@ pub struct Link {
     pub depth: u16,
     /// Its page cannot be shown without it.
     pub needed: bool,
+    /// The site of its page, where somebody wants to know which sites link there.
+    pub site: Option<Referrer>,
+    /// The page had it when it was visited before, and has it no more.
+    pub gone: bool,
+}
+
+impl Link {
+    /// A link of which no more is known than where it leads.
+    pub fn to(url: &str, depth: u16) -> Link {
+        Link { url: url.to_owned(), depth, needed: false, site: None, gone: false }
+    }
 }
 
 /// What makes a run part of a network.

@@ -60,6 +60,10 @@ pub struct Visited {
     pub links: Outlinks,
     /// Its record has all of them, and not only those that came since the visit before.
     pub tells_all: bool,
+    /// Which of them came since the visit before, by their place; nothing where all are to be heard as if they had.
+    pub came: Option<Vec<u32>>,
+    /// What the page linked to at the visit before, and does no more.
+    pub gone: Vec<String>,
     /// How many links it has, and how many of them are others than before, as its record says it.
     pub turnover: Option<Turnover>,
     /// Its links may be followed.
@@ -105,6 +109,8 @@ impl Visited {
             address: None,
             links: Outlinks::default(),
             tells_all: false,
+            came: None,
+            gone: Vec::new(),
             turnover: None,
             follow: true,
             via: None,
@@ -249,6 +255,8 @@ fn visited(
         address: exchange.address.map(|address| address.ip()),
         links: std::mem::take(&mut judged.links),
         tells_all: false,
+        came: None,
+        gone: Vec::new(),
         turnover: None,
         follow: judged.follow,
         via: ask.via.clone(),

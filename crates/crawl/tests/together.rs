@@ -10,8 +10,8 @@ use std::sync::{Arc, Condvar, Mutex};
 use std::time::{Duration, Instant};
 
 use skep_archive::{Archive, OpenOptions, Taking};
-use skep_crawl::sharing::{Back, Leading, Link, Node, Outlet, Politeness, Share, share};
-use skep_crawl::{Control, Ending, Event, Progress, Reach, Run, Settings, run};
+use skep_crawl::sharing::{Back, Leading, Link, Node, Outlet, Politeness, Referrer, Share, share};
+use skep_crawl::{Control, Ending, Event, Progress, Question, Reach, Run, Settings, Watch, run};
 use skep_testweb::{Mix, Plan, Policy, Report, Web, World};
 
 const BITS: u8 = 3;
@@ -127,10 +127,10 @@ impl Outlet for Way {
 type Heard = (usize, Event);
 
 /// Runs a node until it is stopped.
-fn node(number: usize, archive: &Arc<Archive>, web: &Web, net: &Arc<Net>, say: Sender<Heard>) {
+fn node(number: usize, archive: &Arc<Archive>, web: &Web, watch: Option<Watch>, net: &Arc<Net>, say: Sender<Heard>) {
     let share = Share { leading: Arc::new(Leading::new(BITS)), outlet: Arc::new(Way(net.clone())) };
     let run_of = Run {
-        settings: settings(web),
+        settings: Settings { watch, ..settings(web) },
         fetch: web::fetch(web),
         cookies: Default::default(),
         workers: 1,
@@ -201,6 +201,13 @@ impl Ears {
 
 /// Two nodes with their archives; returns what they captured and what the auditor says.
 fn together(play: impl FnOnce(&Net, &mut Ears, [&Archive; 2])) -> ([BTreeMap<String, usize>; 2], Report, Arc<Net>) {
+    together_as(None, play)
+}
+
+fn together_as(
+    watch: Option<Watch>,
+    play: impl FnOnce(&Net, &mut Ears, [&Archive; 2]),
+) -> ([BTreeMap<String, usize>; 2], Report, Arc<Net>) {
     let web = start(plan());
     let folders = [tempfile::tempdir().unwrap(), tempfile::tempdir().unwrap()];
     let archives = folders.each_ref().map(|folder| archive(folder.path()));
@@ -209,8 +216,8 @@ fn together(play: impl FnOnce(&Net, &mut Ears, [&Archive; 2])) -> ([BTreeMap<Str
     let mut ears = Ears { heard, visits: BTreeMap::new(), quiet: BTreeSet::new() };
     std::thread::scope(|scope| {
         for (number, archive) in archives.iter().enumerate() {
-            let (web, net, say) = (&web, &net, say.clone());
-            scope.spawn(move || node(number, archive, web, net, say));
+            let (web, watch, net, say) = (&web, watch.clone(), &net, say.clone());
+            scope.spawn(move || node(number, archive, web, watch, net, say));
         }
         ears.begun(2);
         play(&net, &mut ears, archives.each_ref().map(|archive| &**archive));
@@ -265,6 +272,44 @@ fn two_nodes_fetch_what_one_does_and_each_page_once() {
     once.sort();
     once.dedup_by_key(|link| &link.url);
     assert!(!once.is_empty() && once.len() == sent.len(), "a link is sent once to the other node");
+}
+
+/// Brings links to a node, and waits until they are safe there.
+fn bring(control: &Control, links: Vec<Link>) {
+    let (say, heard) = channel();
+    control.hear(links, Box::new(move |safe| say.send(safe).unwrap()));
+    assert!(heard.recv_timeout(Duration::from_secs(60)).unwrap());
+}
+
+#[test]
+fn which_sites_link_to_a_page_is_known_where_it_is_led_and_what_went_counts_no_more() {
+    let expected = alone();
+    let watch = Watch { every_ms: Some(LONG.as_millis() as u64), ..Watch::default() };
+    let (_, _, net) = together_as(Some(watch), |net, ears, _| {
+        (0..SLICES).for_each(|slice| net.lead(slice as usize % 2, slice, Vec::new()));
+        ears.done(&expected, 2);
+        let leading = Leading::new(BITS);
+        let slice_of = |url: &str| leading.slice_of(&skep_url::Url::parse(url).unwrap());
+        let url = expected.iter().find(|url| slice_of(url) % 2 == 1).expect("a page of the second node");
+        let sites = || {
+            let asked = net.controls[1].ask(&Question::Schedule { what: url.clone() }).unwrap().unwrap();
+            asked[0]["referring_sites"].as_u64().unwrap()
+        };
+        let all = |gone: bool| -> Vec<Link> {
+            (0..24).map(|bit| Link { site: Referrer::from_bit(bit), gone, ..Link::to(url, 3) }).collect()
+        };
+        bring(&net.controls[1], all(false));
+        assert!(sites() >= 24, "{}", sites());
+        bring(&net.controls[1], all(true));
+        assert_eq!(sites(), 0);
+        // What is not known there cannot go, and is not known by that.
+        let never = format!("{url}/never");
+        bring(&net.controls[1], vec![Link { site: Referrer::from_bit(1), gone: true, ..Link::to(&never, 3) }]);
+        let why = net.controls[1].ask(&Question::Why { url: never, name: None }).unwrap().unwrap();
+        assert_eq!(why[0]["fate"], "unknown", "{why:?}");
+    });
+    let sent = net.sent.lock().unwrap();
+    assert!(sent.iter().any(|link| link.site.is_some()), "links tell of their sites");
 }
 
 #[test]

@@ -161,6 +161,7 @@ pub fn answer_another(look: &Looking<'_>, target: &str) -> Result<Value, Trouble
     match endpoint.path {
         "/statistics" => statistics::tell_here(look, &asked),
         "/search/text" => texts::search_here(look, &asked),
+        "/urls" => urls::search_here(look, &asked),
         _ => Err(Trouble::missing("Nodes do not ask each other this.")),
     }
 }

@@ -16,8 +16,10 @@ use std::sync::{Arc, Weak};
 pub trait Elsewhere: Send + Sync {
     /// Whether captures of sites with this hash are with others only.
     fn is_elsewhere(&self, site_hash: u32) -> bool;
-    /// Captures of such sites, in the order of the query. An error says why nobody answers.
+    /// Captures of one URL of such a site, in the order of the query. An error says why nobody answers.
     fn captures(&self, site_hash: u32, query: &Query) -> Result<Vec<Capture>, String>;
+    /// Captures of any number of sites, here and elsewhere, in the order of the query.
+    fn scan(&self, query: &Query) -> Scanned;
     /// The record of such a capture.
     fn record(&self, capture: &Capture) -> Result<Stored, String>;
     /// The public portal of somebody who has such captures, where people are to be led there instead of being answered here.
@@ -34,6 +36,14 @@ pub trait Elsewhere: Send + Sync {
     fn seed(&self, urls: Vec<String>) -> Result<Value, String>;
     /// Numbers for machines that watch this one: name, meaning, value.
     fn metrics(&self) -> Vec<(&'static str, &'static str, u64)>;
+}
+
+/// Captures that come from many nodes, as they are found.
+pub struct Scanned {
+    /// In the order of the query. After an error there is nothing more: somebody who answered at first does no longer.
+    pub captures: Box<dyn Iterator<Item = Result<Capture, String>> + Send>,
+    /// Slices for which nobody answers.
+    pub silent: usize,
 }
 
 /// What all nodes of a network say to one question: each of some sites, none of them twice.
@@ -79,20 +89,7 @@ impl Asker {
 }
 
 /// Captures as they are found.
-pub type Found<'p> = Box<dyn Iterator<Item = skep_archive::Result<Capture>> + 'p>;
-
-/// The site that a query is about, if it is about one.
-fn site_of(matching: &Match) -> Option<u32> {
-    match matching {
-        Match::Exact(key) | Match::Prefix(key) | Match::Host(key) => Some(key.site_hash()),
-        // A name with one part only is nobody's site: what is below it is anywhere.
-        Match::Domain(key) => {
-            key.surt().split(')').next().is_some_and(|name| name.contains(',')).then(|| key.site_hash())
-        }
-        Match::Range(from, to) => (from.site_hash() == to.site_hash()).then(|| from.site_hash()),
-        Match::All => None,
-    }
-}
+pub type Found<'p> = Box<dyn Iterator<Item = Result<Capture, Trouble>> + 'p>;
 
 fn silent(why: String) -> Trouble {
     let told = "The nodes that hold this part of the archive do not answer just now.".into();
@@ -102,11 +99,37 @@ fn silent(why: String) -> Trouble {
 impl Portal {
     /// The captures that a query asks for, here or elsewhere.
     pub fn query(&self, query: &Query) -> Result<Found<'_>, Trouble> {
-        if let Some((others, hash)) = self.others(site_of(&query.matching)) {
-            let found = others.captures(hash, query).map_err(silent)?;
-            return Ok(Box::new(found.into_iter().map(Ok)));
+        self.spread(query).map(|(found, _)| found)
+    }
+
+    /// The same; says of how many slices nobody tells anything.
+    pub fn spread(&self, query: &Query) -> Result<(Found<'_>, usize), Trouble> {
+        let Some(others) = self.elsewhere.as_deref() else { return Ok((self.query_here(query)?, 0)) };
+        let site = query.matching.site();
+        if site.is_some_and(|hash| !others.is_elsewhere(hash)) {
+            return Ok((self.query_here(query)?, 0));
         }
-        Ok(Box::new(self.archive.views().captures.query(query)?))
+        if let (Some(hash), Match::Exact(_)) = (site, &query.matching) {
+            let found = others.captures(hash, query).map_err(silent)?;
+            return Ok((Box::new(found.into_iter().map(Ok)), 0));
+        }
+        let scanned = others.scan(query);
+        match site {
+            // Perhaps its holders are older, and know how to answer about one site.
+            Some(hash) if scanned.silent > 0 && query.after.is_none() => {
+                let found = others.captures(hash, query).map_err(silent)?;
+                Ok((Box::new(found.into_iter().map(Ok)), 0))
+            }
+            Some(_) if scanned.silent > 0 => {
+                Err(silent("nobody who holds it can go on where an answer left off".into()))
+            }
+            _ => Ok((Box::new(scanned.captures.map(|capture| capture.map_err(silent))), scanned.silent)),
+        }
+    }
+
+    /// The captures of a query that are here.
+    pub fn query_here(&self, query: &Query) -> Result<Found<'_>, Trouble> {
+        Ok(Box::new(self.archive.views().captures.query(query)?.map(|capture| capture.map_err(Trouble::from))))
     }
 
     /// The captures of one URL from the one closest to a time outward, here or elsewhere.
@@ -120,7 +143,9 @@ impl Portal {
                 });
                 Ok(Box::new(found.into_iter().map(Ok)))
             }
-            None => Ok(Box::new(self.archive.views().captures.closest(key, time_ms)?)),
+            None => Ok(Box::new(
+                self.archive.views().captures.closest(key, time_ms)?.map(|capture| capture.map_err(Trouble::from)),
+            )),
         }
     }
 
@@ -135,7 +160,13 @@ impl Portal {
                 });
                 Ok(Box::new(found.into_iter().map(Ok)))
             }
-            None => Ok(Box::new(self.archive.views().captures.closest_second(key, time_ms)?)),
+            None => Ok(Box::new(
+                self.archive
+                    .views()
+                    .captures
+                    .closest_second(key, time_ms)?
+                    .map(|capture| capture.map_err(Trouble::from)),
+            )),
         }
     }
 
@@ -161,21 +192,5 @@ impl Portal {
     fn others(&self, site_hash: Option<u32>) -> Option<(&dyn Elsewhere, u32)> {
         let (others, hash) = (self.elsewhere.as_deref()?, site_hash?);
         others.is_elsewhere(hash).then_some((others, hash))
-    }
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn a_query_is_about_one_site_or_about_many() {
-        let key = |url: &str| Key::of(url);
-        let one = key("http://www.example.org/a");
-        assert_eq!(site_of(&Match::Exact(one.clone())), Some(one.site_hash()));
-        assert_eq!(site_of(&Match::Domain(key("http://example.org/"))), Some(one.site_hash()));
-        assert_eq!(site_of(&Match::Domain(key("http://org/"))), None);
-        assert_eq!(site_of(&Match::Range(one.clone(), key("http://example.com/"))), None);
-        assert_eq!(site_of(&Match::All), None);
     }
 }

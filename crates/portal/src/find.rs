@@ -56,9 +56,9 @@ impl Looking<'_> {
     /// Captures of a URL from the nearest to a time outward.
     pub fn nearest(&self, key: &Key, time_ms: i64) -> Result<impl Iterator<Item = Result<Capture, Trouble>>, Trouble> {
         let closest = self.portal.closest_second(key, time_ms)?;
-        let shown = move |capture: skep_archive::Result<Capture>| match capture {
+        let shown = move |capture: Result<Capture, Trouble>| match capture {
             Ok(capture) => self.shows(&capture).then_some(Ok(capture)),
-            Err(error) => Some(Err(error.into())),
+            Err(trouble) => Some(Err(trouble)),
         };
         Ok(closest.take(CANDIDATES_MAX).filter_map(shown))
     }
@@ -76,9 +76,9 @@ impl Looking<'_> {
         after.from_ms = Some(time_ms.saturating_add(1000));
         let all =
             self.portal.query(&before)?.take(CANDIDATES_MAX).chain(self.portal.query(&after)?.take(CANDIDATES_MAX));
-        let shown = move |capture: skep_archive::Result<Capture>| match capture {
+        let shown = move |capture: Result<Capture, Trouble>| match capture {
             Ok(capture) => self.shows(&capture).then_some(Ok(capture)),
-            Err(error) => Some(Err(error.into())),
+            Err(trouble) => Some(Err(trouble)),
         };
         Ok(all.filter_map(shown))
     }

@@ -46,7 +46,7 @@ fn neighbours(look: &Looking<'_>, capture: &Capture) -> Result<[Option<Capture>;
     let mut after = Query::new(Match::Exact(capture.key.clone()));
     after.from_ms = Some(second + 1000);
     let first = |query: &Query| -> Result<Option<Capture>, Trouble> {
-        for capture in look.portal.archive.views().captures.query(query)?.take(CANDIDATES_MAX) {
+        for capture in look.portal.query(query)?.take(CANDIDATES_MAX) {
             let capture = capture?;
             if look.shows(&capture) {
                 return Ok(Some(capture));

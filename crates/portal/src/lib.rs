@@ -49,7 +49,7 @@ mod trouble;
 mod visit;
 
 pub use access::Access;
-pub use elsewhere::{Asker, Elsewhere, Everywhere};
+pub use elsewhere::{Asker, Elsewhere, Everywhere, Scanned};
 pub use fresh::{Tells, Watched};
 pub use pages::Wish;
 pub use server::{Error, Serving, Stop, serve};

@@ -162,6 +162,16 @@ pub const EVERYWHERE_ROUNDS_MAX: usize = 3;
 pub const CONTRIBUTOR_BYTES_MAX: usize = BATCH_BYTES_MAX;
 /// A node that does not say so soon what waits there for contributors is asked again later.
 pub const BUNDLES_MS_MAX: u64 = 3_000;
+/// A holder that looks through its slices says after so long how far it got …
+pub const SCAN_MS_MAX: u64 = 1_500;
+/// … and one that has not begun to answer after so long is left for another, as long as there is one.
+pub const SCAN_HEDGE_MS: u64 = 3_000;
+/// Captures of many sites that one node is asked for at once …
+pub const SCAN_PAGE_CAPTURES: u64 = 4_000;
+/// … or so many bytes of them …
+pub const SCAN_PAGE_BYTES: usize = 4 << 20;
+/// … and the first time, when most may not be needed.
+pub const SCAN_PAGE_CAPTURES_FIRST: u64 = 200;
 /// What one portal asks another, as text.
 pub const TARGET_BYTES_MAX: usize = 16 << 10;
 /// Captures in one answer.
@@ -193,14 +203,6 @@ pub const BATCH_TEXT_BYTES_MAX: usize = 2 << 20;
 pub const BATCH_BYTES_MAX: usize = 1 << 20;
 /// The name of the crawl in a batch.
 pub const BATCH_CRAWL_BYTES_MAX: usize = 255;
-/// A batch goes out when it has so many links …
-pub const BATCH_LINKS_FULL: usize = 1_000;
-/// … or when its first one has waited so long.
-pub const BATCH_WAIT_MS: u64 = 10_000;
-/// Text of all links that wait to be sent; beyond it the fullest batch goes out at once.
-pub const OUTBOX_BYTES_MAX: usize = 16 << 20;
-/// Links remembered as sent, in each of two generations of which the older is forgotten whole: 8 bytes each, and room.
-pub const SENT_LINKS_MAX: usize = 1 << 19;
 /// Links that a sender may bring at once …
 pub const SENDER_LINKS_BURST: u64 = 200_000;
 /// … and per second from then on: a million a minute.
@@ -208,9 +210,9 @@ pub const SENDER_LINKS_PER_S: u64 = 16_667;
 /// Senders whose budgets are kept.
 pub const SENDERS_MAX: usize = 65_536;
 
-const _: () = assert!(BATCH_LINKS_FULL <= BATCH_LINKS_MAX);
 // What is known is told in one question, and everything that is known in one answer.
 const _: () = assert!(INSTRUCTIONS_MAX * 32 < QUESTION_BYTES_MAX && INSTRUCTIONS_BYTES_MAX < ANSWER_BYTES_MAX as usize);
 // The fullest batch with the longest link still fits.
 const _: () = assert!(BATCH_TEXT_BYTES_MAX > 2 * LINK_BYTES_MAX);
+const _: () = assert!(SCAN_MS_MAX < SCAN_HEDGE_MS && SCAN_HEDGE_MS < EVERYWHERE_MS_MAX);
 const _: () = assert!(SENDER_LINKS_BURST >= BATCH_LINKS_MAX as u64);

@@ -23,9 +23,25 @@ use crate::limits::{
 use crate::watch::Vote;
 
 /// The newest protocol that this program speaks …
-pub const PROTOCOL: u16 = 1;
+pub const PROTOCOL: u16 = 2;
 /// … and the oldest.
 pub const PROTOCOL_OLDEST: u16 = 1;
+/// Since then nodes ask each other for captures of many sites …
+pub const PROTOCOL_SCAN: u16 = 2;
+/// … and links tell of the sites that they come from.
+pub const PROTOCOL_SITES: u16 = 2;
+
+/// The protocols that somebody speaks: the newest and the oldest.
+pub type Speaks = (u16, u16);
+
+/// What this program speaks.
+pub const SPEAKS: Speaks = (PROTOCOL, PROTOCOL_OLDEST);
+
+/// The newest protocol that two understand; nothing if there is none.
+pub fn common(one: Speaks, other: Speaks) -> Option<u16> {
+    let newest = one.0.min(other.0);
+    (newest >= one.1.max(other.1)).then_some(newest)
+}
 
 /// State of politeness of the sites of a slice; this package carries it and does not look inside.
 pub type Politeness = Arc<[u8]>;
@@ -302,8 +318,8 @@ pub enum Message {
     },
 }
 
-/// Kinds of messages that this program knows.
-const KINDS: u32 = 29;
+/// Kinds of messages that each protocol knows, from the first on.
+const KINDS: [u32; PROTOCOL as usize] = [29, 29];
 
 /// Why a frame was not read.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -328,29 +344,36 @@ impl std::fmt::Display for Unreadable {
     }
 }
 
-/// Writes messages as one frame.
-pub fn encode(messages: &[Message]) -> Vec<u8> {
-    let mut bytes = PROTOCOL.to_le_bytes().to_vec();
+/// How many kinds of messages a protocol knows; what is not known yet knows as many as the newest.
+fn kinds(protocol: u16) -> u32 {
+    let at = usize::from(protocol.clamp(1, PROTOCOL)) - 1;
+    KINDS[at]
+}
+
+/// Writes messages as one frame of a protocol.
+pub fn encode(messages: &[Message], protocol: u16) -> Vec<u8> {
+    let mut bytes = protocol.to_le_bytes().to_vec();
     for message in messages {
         bytes = postcard::to_extend(message, bytes).expect("plain data encodes");
     }
     bytes
 }
 
-/// Writes messages as frames of bounded size, in their order. A message longer than a frame is left out: nobody would read it.
-pub fn frames(messages: &[Message]) -> Vec<Vec<u8>> {
+/// Writes messages as frames of bounded size, in their order, for somebody who speaks this protocol. What it does not know is left out, and
+/// a message longer than a frame: nobody would read it.
+pub fn frames(messages: &[Message], protocol: u16) -> Vec<Vec<u8>> {
     let mut frames: Vec<Vec<u8>> = Vec::new();
     let mut count = 0;
     for message in messages {
         let bytes = postcard::to_allocvec(message).expect("plain data encodes");
-        if bytes.len() + 2 > FRAME_BYTES_MAX {
+        if bytes.len() + 2 > FRAME_BYTES_MAX || kind_of(&bytes).is_none_or(|kind| kind >= kinds(protocol)) {
             continue;
         }
         let fits = |frame: &&mut Vec<u8>| frame.len() + bytes.len() <= FRAME_BYTES_MAX && count < FRAME_MESSAGES_MAX;
         match frames.last_mut().filter(fits) {
             Some(frame) => frame.extend_from_slice(&bytes),
             None => {
-                frames.push([&PROTOCOL.to_le_bytes()[..], &bytes].concat());
+                frames.push([&protocol.to_le_bytes()[..], &bytes].concat());
                 count = 0;
             }
         }
@@ -359,25 +382,30 @@ pub fn frames(messages: &[Message]) -> Vec<Vec<u8>> {
     frames
 }
 
-/// Reads a frame, as far as it is known here what is in it.
-pub fn decode(frame: &[u8]) -> Result<Vec<Message>, Unreadable> {
-    read(frame).map(|(messages, _)| messages)
+/// The number of a message's kind.
+fn kind_of(message: &[u8]) -> Option<u32> {
+    postcard::take_from_bytes::<u32>(message).ok().map(|(kind, _)| kind)
 }
 
-/// Reads a frame; says whether it goes on with a message of a kind that is not known here, and of which nobody knows where it ends.
-pub fn read(frame: &[u8]) -> Result<(Vec<Message>, bool), Unreadable> {
+/// Reads a frame, as far as it is known here what is in it.
+pub fn decode(frame: &[u8]) -> Result<Vec<Message>, Unreadable> {
+    read(frame, SPEAKS).map(|(messages, _)| messages)
+}
+
+/// Reads a frame as somebody does who speaks these protocols; says whether it goes on with a message of a kind that is not known there, and of
+/// which nobody knows where it ends.
+pub fn read(frame: &[u8], speaks: Speaks) -> Result<(Vec<Message>, bool), Unreadable> {
     if frame.len() > FRAME_BYTES_MAX {
         return Err(Unreadable::Long);
     }
     let (version, mut rest) = frame.split_first_chunk::<2>().ok_or(Unreadable::Damaged)?;
     let version = u16::from_le_bytes(*version);
-    if !(PROTOCOL_OLDEST..=PROTOCOL).contains(&version) {
+    if !(speaks.1..=speaks.0).contains(&version) {
         return Err(Unreadable::Protocol(version));
     }
     let mut messages = Vec::new();
     while !rest.is_empty() {
-        let (kind, _) = postcard::take_from_bytes::<u32>(rest).map_err(|_| Unreadable::Damaged)?;
-        if kind >= KINDS {
+        if kind_of(rest).ok_or(Unreadable::Damaged)? >= kinds(speaks.0) {
             return Ok((messages, true));
         }
         let (message, after) = postcard::take_from_bytes::<Message>(rest).map_err(|_| Unreadable::Damaged)?;
@@ -473,7 +501,7 @@ impl Message {
 /// Any bytes as a frame: read or refused, and what is read is written again as it was.
 pub fn fuzz_frame(bytes: &[u8]) {
     if let Ok(messages) = decode(bytes) {
-        let again = encode(&messages);
+        let again = encode(&messages, PROTOCOL);
         assert_eq!(decode(&again).as_ref(), Ok(&messages), "what is written is read");
     }
 }
@@ -579,7 +607,7 @@ mod tests {
     fn frames_of_the_first_protocol_are_written_and_read_as_ever() {
         let folder = std::path::Path::new(env!("CARGO_MANIFEST_DIR")).join("fuzz/frame");
         for (name, messages) in samples() {
-            let frame = encode(&messages);
+            let frame = encode(&messages, 1);
             assert_eq!(decode(&frame).as_ref(), Ok(&messages), "{name}");
             if std::env::var_os("SKEP_FREEZE").is_some() {
                 std::fs::write(folder.join(name), &frame).expect("the folder is there");
@@ -596,9 +624,9 @@ mod tests {
         assert_eq!(decode(&[9, 0, 1]), Err(Unreadable::Protocol(9)));
         assert_eq!(decode(&[1, 0, 0, 1]), Err(Unreadable::Damaged));
         let many = Message::FactsAsk(vec![Hash::default(); WANTED_MAX + 1]);
-        assert_eq!(decode(&encode(&[many])), Err(Unreadable::Damaged));
+        assert_eq!(decode(&encode(&[many], PROTOCOL)), Err(Unreadable::Damaged));
         assert_eq!(
-            decode(&encode(&vec![Message::Dismiss { slice: 1 }; FRAME_MESSAGES_MAX + 1])),
+            decode(&encode(&vec![Message::Dismiss { slice: 1 }; FRAME_MESSAGES_MAX + 1], PROTOCOL)),
             Err(Unreadable::Damaged)
         );
     }
@@ -606,12 +634,23 @@ mod tests {
     #[test]
     fn what_comes_before_a_message_of_a_newer_kind_is_read() {
         let known = [Message::Dismiss { slice: 1 }, Message::Hurry { slice: 2 }];
-        let mut frame = encode(&known);
-        assert_eq!(read(&frame), Ok((known.to_vec(), false)));
-        frame.extend(postcard::to_allocvec(&(KINDS, "nobody knows")).expect("plain data encodes"));
-        assert_eq!(read(&frame), Ok((known.to_vec(), true)));
+        let mut frame = encode(&known, PROTOCOL);
+        assert_eq!(read(&frame, SPEAKS), Ok((known.to_vec(), false)));
+        frame.extend(postcard::to_allocvec(&(kinds(PROTOCOL), "nobody knows")).expect("plain data encodes"));
+        assert_eq!(read(&frame, SPEAKS), Ok((known.to_vec(), true)));
         let last = postcard::to_allocvec(&Message::Hurry { slice: 0 }).expect("plain data encodes");
-        assert_eq!(u32::from(last[0]) + 1, KINDS, "all kinds are counted");
+        assert_eq!(u32::from(last[0]) + 1, kinds(PROTOCOL), "all kinds are counted");
+    }
+
+    #[test]
+    fn two_speak_what_both_understand() {
+        assert_eq!(common((2, 1), (1, 1)), Some(1));
+        assert_eq!(common((2, 1), (9, 2)), Some(2));
+        assert_eq!(common((2, 1), (9, 3)), None);
+        let said = [Message::Dismiss { slice: 1 }];
+        let frame = frames(&said, 1).remove(0);
+        assert_eq!(read(&frame, (1, 1)), Ok((said.to_vec(), false)));
+        assert_eq!(read(&frames(&said, 2)[0], (1, 1)), Err(Unreadable::Protocol(2)));
     }
 
     #[test]
@@ -619,7 +658,7 @@ mod tests {
         let mut chance = crate::Chance::new(6);
         let samples = samples();
         for _ in 0..20_000 {
-            let mut frame = encode(&chance.pick(&samples).expect("samples").1);
+            let mut frame = encode(&chance.pick(&samples).expect("samples").1, PROTOCOL);
             for _ in 0..1 + chance.below(4) {
                 let at = chance.below(frame.len() as u64) as usize;
                 match chance.below(3) {

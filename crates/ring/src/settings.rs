@@ -57,6 +57,10 @@ pub enum Mutation {
     EpochCheck,
     /// Copies are deleted without asking others for proof of theirs.
     Audit,
+    /// Holders do not tell a new leader how politely sites were visited.
+    Politeness,
+    /// Nodes speak the newest protocol they know, whoever listens.
+    Protocol,
 }
 
 /// The names of all times, in the order of [`Settings::times`].

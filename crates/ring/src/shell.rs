@@ -20,6 +20,7 @@ pub mod membership;
 mod pool;
 mod pull;
 pub mod question;
+mod scan;
 mod status;
 mod tend;
 #[cfg(test)]
@@ -44,7 +45,7 @@ use crate::instruction::SignedInstruction;
 use crate::key::{Ed25519, Hash, Key, SealRef};
 use crate::limits::{EVENTS_AT_ONCE_MAX, EVENTS_WAITING_MAX, HASHES_AT_ONCE, PULLS_MAX};
 use crate::links;
-use crate::message::{self, Ballot, Message, Politeness};
+use crate::message::{self, Ballot, Message, PROTOCOL_OLDEST, Politeness, SPEAKS};
 use crate::node::{Action, Event, Kept, Node, Note, What};
 use crate::settings::Settings;
 use crate::wire::{Ears, Wire};
@@ -52,6 +53,7 @@ use crate::wire::{Ears, Wire};
 pub use everywhere::Everywhere;
 pub use membership::Membership;
 pub use question::{Question, Taken};
+pub use scan::Scan;
 pub use status::{HeldSlice, Member, Status};
 
 use clock::Clock;
@@ -210,7 +212,10 @@ impl Shell {
         let mut moved = false;
         if let Some(known) = known {
             moved = known.addresses != addresses || known.portal != portal || known.relay != relay;
+            // Others speak as the record says.
+            moved |= known.protocol != SPEAKS;
             record = known;
+            record.protocol = SPEAKS;
             record.certificate = membership.certificate.clone();
             if record.standing == Standing::Left {
                 return Err("this node has left its network; a new one begins in an archive of its own".into());
@@ -355,8 +360,28 @@ impl Shell {
         let _known_or_not = self.archive.settle();
         for (to, ballot) in hearers {
             let message = Message::LeaseRelease { slice, ballot, politeness: politeness.clone() };
-            message::frames(&[message]).into_iter().for_each(|frame| self.wire.say(to, frame));
+            self.say(to, &[message]);
         }
+    }
+
+    /// Says something in the newest protocol that whoever hears it understands.
+    fn say(&self, to: Key, messages: &[Message]) {
+        match self.spoken(&to) {
+            Some(protocol) => {
+                message::frames(messages, protocol).into_iter().for_each(|frame| self.wire.say(to, frame));
+            }
+            None => {
+                let why = "it speaks no protocol that this program knows";
+                self.note(&Note { what: What::Newer, peer: Some(to), slice: None, why });
+            }
+        }
+    }
+
+    /// The newest protocol that this node and another understand; of one that is not known yet the oldest is hoped for.
+    fn spoken(&self, node: &Key) -> Option<u16> {
+        let machine = lock(&self.machine);
+        let record = machine.node.view.roster.record_of(node).map(|signed| signed.record.protocol);
+        record.map_or(Some(PROTOCOL_OLDEST), |theirs| message::common(SPEAKS, theirs))
     }
 
     /// This node has left: nothing depends on it any more.
@@ -595,7 +620,7 @@ impl Shell {
         }
         if kept {
             for (to, messages) in said {
-                message::frames(&messages).into_iter().for_each(|frame| self.wire.say(to, frame));
+                self.say(to, &messages);
             }
         }
         kept

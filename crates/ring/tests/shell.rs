@@ -6,8 +6,9 @@ use std::path::Path;
 use std::sync::{Arc, Mutex};
 use std::time::{Duration, Instant};
 
-use skep_archive::captures::{Match, Query};
-use skep_archive::{Append, Archive, Encoded, Key as UrlKey, OpenOptions};
+use skep_archive::captures::{Match, Place, Query};
+use skep_archive::runs::Direction;
+use skep_archive::{Append, Archive, Capture, Encoded, Key as UrlKey, OpenOptions};
 use skep_ring::instruction::{SignedInstruction, What};
 use skep_ring::key::Seal;
 use skep_ring::links::Batch;
@@ -462,6 +463,67 @@ fn story(way: Way) {
     world.stop(2);
     world.until("three hold everything", |world| world.statuses().iter().all(|status| status.settled));
     world.everything_is_on(3);
+    world.end();
+}
+
+#[test]
+fn captures_of_all_sites_are_found_in_order_whoever_is_silent() {
+    let hub = Hub::new();
+    let mut world = World::new(Way::Memory(hub.clone()));
+    for _ in 1..NODES {
+        world.join();
+    }
+    world.settled();
+    world.write(70);
+    world.settled();
+    let keys: Vec<Key> = (0..NODES).map(|at| world.shell(at).key()).collect();
+    let shell = world.shell(4);
+    let find = |query: &Query, pages: (u64, u64)| {
+        let scan = shell.scan_by(query, pages);
+        assert_eq!(scan.silent(), 0);
+        scan.map(Result::unwrap).collect::<Vec<Capture>>()
+    };
+    let everything = Query::new(Match::All);
+    let all = find(&everything, (200, 4_000));
+    assert_eq!(all.iter().map(|capture| capture.url.clone()).collect::<BTreeSet<_>>(), world.all_written());
+    assert!(all.len() == 70 && all.is_sorted());
+    let backward = Query { direction: Direction::Backward, ..everything.clone() };
+    for pages in [(1, 1), (2, 3), (7, 5)] {
+        assert_eq!(find(&everything, pages), all);
+        let mut round = find(&backward, pages);
+        round.reverse();
+        assert_eq!(round, all);
+    }
+    // From any place on, and no further than it is asked for.
+    for (at, capture) in all.iter().enumerate().step_by(9) {
+        let after = Some(Place::of(capture));
+        let on = Query { after: after.clone(), limit: Some(11), ..everything.clone() };
+        assert_eq!(find(&on, (3, 4)), all[at + 1..].iter().take(11).cloned().collect::<Vec<_>>());
+        let back = find(&Query { after, ..backward.clone() }, (3, 4));
+        assert_eq!(back, all[..at].iter().rev().cloned().collect::<Vec<_>>());
+    }
+    // One that answered at first is silent: others go on where it left off.
+    for gone in 0..4 {
+        let mut scan = shell.scan_by(&everything, (2, 2));
+        let mut found: Vec<Capture> = scan.by_ref().take(20).map(Result::unwrap).collect();
+        hub.split(&keys[gone..=gone], &keys[4..]);
+        found.extend(scan.map(Result::unwrap));
+        assert_eq!(found, all, "without {gone}");
+        hub.heal();
+    }
+    // Nobody answers: what is here is told, and that this is not all. Who ends in the middle says so.
+    let mut scan = shell.scan_by(&everything, (1, 1));
+    hub.split(&keys[..4], &keys[4..]);
+    let alone = shell.scan(&everything);
+    let silent = (0..1 << BITS).filter(|slice| !shell.holds(*slice)).count();
+    assert_eq!(alone.silent(), silent);
+    assert!(silent > 0);
+    let here: Vec<Capture> = alone.map(Result::unwrap).collect();
+    assert!(here.iter().all(|capture| shell.holds(shell.slice_of(capture.key.site_hash()))));
+    assert!(here.len() < all.len());
+    assert!(scan.any(|capture| capture.is_err()) && scan.next().is_none());
+    hub.heal();
+    drop(shell);
     world.end();
 }
 

@@ -80,11 +80,42 @@ fn rough(seed: u64, mutation: Mutation, real: bool) -> World {
     world
 }
 
+/// Two hours in which all nodes get a newer program, one after the other, while they crawl; a disk is lost on the way.
+fn upgraded(seed: u64, mutation: Mutation) -> World {
+    let older = Options { encode: true, torn: 0.0, protocol: (1, 1), ..options(seed, mutation) };
+    let mut world = world(older, &filling(7, 0));
+    world.run(10 * MINUTE);
+    for node in 0..7 {
+        world.plan(node as u64 * 10 * MINUTE, Plan::Upgrade(node));
+    }
+    world.plan(35 * MINUTE, Plan::Lose(6));
+    world.run(80 * MINUTE);
+    world.plan(0, Plan::CompareRosters);
+    world.run(30 * MINUTE);
+    world.check_losses();
+    world
+}
+
+#[test]
+fn a_rolling_upgrade_loses_nothing_and_everybody_is_understood() {
+    for seed in SEEDS {
+        let world = upgraded(seed, Mutation::None);
+        assert_eq!(world.auditor.broken, [], "seed {seed}");
+        assert_eq!((world.figures.lost, world.figures.unreadable), (0, 0), "seed {seed}");
+        assert!(world.auditor.visits > 1000, "seed {seed}");
+        let roster = &world.view_of(0).roster;
+        let speaks = |node: usize| roster.record_of(&world.nodes[node].seal.key()).map(|signed| signed.record.protocol);
+        assert!((0..6).all(|node| speaks(node) == Some(skep_ring::message::SPEAKS)), "seed {seed}");
+    }
+    assert!(upgraded(1, Mutation::Protocol).figures.unreadable > 100, "who speaks as it likes is not understood");
+}
+
 fn nothing_breaks(seed: u64, real: bool) {
     let world = rough(seed, Mutation::None, real);
     assert_eq!(world.auditor.broken, [], "seed {seed}");
     assert_eq!(world.figures.lost, 0, "seed {seed}");
     assert!(world.auditor.visits > 1000, "seed {seed}");
+    assert!(world.auditor.waited > 0, "seed {seed}: nobody led a site that was to be left alone");
 }
 
 #[test]
@@ -105,6 +136,7 @@ fn mutants_are_found() {
         (Mutation::Majority, &[Rule::OneLease, Rule::Hurried, Rule::Majority][..]),
         (Mutation::EpochCheck, &[Rule::OldEpoch, Rule::OneLease, Rule::Hurried][..]),
         (Mutation::Audit, &[Rule::Deleted, Rule::NothingLost][..]),
+        (Mutation::Politeness, &[Rule::Hurried][..]),
     ] {
         let found = SEEDS.into_iter().find_map(|seed| {
             let world = rough(seed, mutation, false);

@@ -5,6 +5,7 @@ mod contributing;
 pub mod crawling;
 mod glue;
 pub mod joining;
+mod notes;
 mod owners;
 mod told;
 

@@ -12,6 +12,7 @@ use skep_archive::Key as UrlKey;
 use skep_ring::fact::{Fact, SignedRetirement};
 use skep_ring::node::Event;
 use skep_ring::shell::membership;
+use std::collections::BTreeSet;
 use std::net::SocketAddr;
 use std::sync::Arc;
 
@@ -207,13 +208,24 @@ fn shown(told: &Value) -> String {
     );
     for node in nodes {
         out += &format!(
-            "  {}  {:<8}  holds {:<5}  {:<7}  zone {:<8}  {}\n",
+            "  {}  {:<8}  holds {:<5}  {:<7}  zone {:<8}  protocol {}  {}\n",
             short(&node["node"]),
             text(&node["state"]),
             node["holds"],
             format!("{} GB", node["capacity_gb"]),
             text(&node["zone"]),
+            node["protocol"],
             node["addresses"].as_array().and_then(|all| all.first()).map(text).unwrap_or_default()
+        );
+    }
+    let (newest, oldest) = (told["speaks"][0].as_u64().unwrap_or(0), told["speaks"][1].as_u64().unwrap_or(0));
+    let spoken = nodes.iter().filter(|node| node["state"] == "present" || node["state"] == "leaving");
+    let spoken: BTreeSet<u64> = spoken.filter_map(|node| node["protocol"].as_u64()).collect();
+    if spoken.iter().any(|protocol| *protocol != newest) {
+        let all: Vec<String> = spoken.iter().map(u64::to_string).collect();
+        out += &format!(
+            "this program speaks protocols {oldest} to {newest}, others up to {}: each two speak the newest that both know\n",
+            all.join(" and ")
         );
     }
     if told["few_owners"] == true {

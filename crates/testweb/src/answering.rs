@@ -2,7 +2,7 @@
 
 use std::convert::Infallible;
 use std::io::{self, Write as _};
-use std::net::{IpAddr, SocketAddr};
+use std::net::IpAddr;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::{Duration, Instant};
@@ -84,8 +84,8 @@ pub(crate) async fn accept(shared: Arc<Shared>, mut listener: TcpListener, mut s
 
 async fn connection(shared: Arc<Shared>, stream: TcpStream, mut stopped: watch::Receiver<bool>) -> io::Result<()> {
     stream.set_nodelay(true)?;
-    let local = stream.local_addr()?;
-    let _open = Open::new(shared.clone(), local.ip());
+    let ends = Ends { at: stream.local_addr()?.ip(), from: stream.peer_addr()?.ip() };
+    let _open = Open::new(shared.clone(), ends.at);
     let patience = Duration::from_millis(limits::REQUEST_HEAD_MS);
     let mut first = [0];
     let sniffed = tokio::select! {
@@ -97,11 +97,11 @@ async fn connection(shared: Arc<Shared>, stream: TcpStream, mut stopped: watch::
     }
     if first[0] == TLS_HANDSHAKE {
         match handshake::take(&shared, stream, stopped.clone()).await? {
-            Some((stream, proven)) => talk(shared, stream, local, true, proven, stopped).await,
+            Some((stream, proven)) => talk(shared, stream, ends, true, proven, stopped).await,
             None => Ok(()),
         }
     } else {
-        talk(shared, stream, local, false, false, stopped).await
+        talk(shared, stream, ends, false, false, stopped).await
     }
 }
 
@@ -109,7 +109,7 @@ async fn connection(shared: Arc<Shared>, stream: TcpStream, mut stopped: watch::
 async fn talk(
     shared: Arc<Shared>,
     stream: impl Peer,
-    local: SocketAddr,
+    ends: Ends,
     secure: bool,
     proven: bool,
     mut stopped: watch::Receiver<bool>,
@@ -121,7 +121,7 @@ async fn talk(
     let service = service_fn(|request| {
         let (shared, watch, seat) = (shared.clone(), watch.clone(), seat.clone());
         let first = !asked.swap(true, Ordering::Relaxed);
-        async move { Ok::<_, Infallible>(answer(shared, watch, seat, local.ip(), secure, first, request).await) }
+        async move { Ok::<_, Infallible>(answer(shared, watch, seat, ends, secure, first, request).await) }
     });
     let connection = http1::Builder::new()
         .timer(TokioTimer::new())
@@ -145,11 +145,12 @@ async fn answer<S: Peer>(
     shared: Arc<Shared>,
     watch: Arc<Watch<Passage>>,
     seat: Seat<S>,
-    address: IpAddr,
+    ends: Ends,
     secure: bool,
     first: bool,
     request: Request<Incoming>,
 ) -> Response<Sending<Passing>> {
+    let address = ends.at;
     let first_byte = watch.take_first_byte();
     let now = shared.now(first_byte);
     let name = host_name(&request);
@@ -159,7 +160,7 @@ async fn answer<S: Peer>(
     let host = named.filter(|host| host.plan.addresses.contains(&address));
     let robots = path.split('?').next() == Some("/robots.txt")
         || host.is_some_and(|host| host.plan.robots.answer(&path, None, now).is_some());
-    let mut passage = Passage::begin(&shared, &request, first_byte, address, secure, &name, &path, robots);
+    let mut passage = Passage::begin(&shared, &request, first_byte, ends, secure, &name, &path, robots);
     if let Some(host) = named {
         passage.host_of_plan = host.plan.name.clone();
         shared.proofs.note(&host.plan.name, |proof| {
@@ -356,6 +357,13 @@ async fn drain(mut body: Incoming) -> io::Result<()> {
     Ok(())
 }
 
+/// The two ends of a connection.
+#[derive(Clone, Copy)]
+struct Ends {
+    at: IpAddr,
+    from: IpAddr,
+}
+
 /// Counts a connection while it lives.
 struct Open {
     shared: Arc<Shared>,
@@ -397,7 +405,7 @@ impl Passage {
         shared: &Arc<Shared>,
         request: &Request<Incoming>,
         first_byte: Instant,
-        address: IpAddr,
+        ends: Ends,
         secure: bool,
         host: &str,
         path: &str,
@@ -407,7 +415,8 @@ impl Passage {
         let arrival = Arrival {
             at_us: shared.us(first_byte),
             now: shared.now(first_byte),
-            address,
+            address: ends.at,
+            from: ends.from,
             secure,
             host,
             site: shared.site(host),

@@ -20,8 +20,10 @@ pub struct Arrival<'a> {
     pub at_us: u64,
     /// What the web's clock showed then.
     pub now: Time,
-    /// The address it came to.
+    /// The address it came to …
     pub address: IpAddr,
+    /// … and the one it came from.
+    pub from: IpAddr,
     /// Over TLS.
     pub secure: bool,
     /// Host it asked.
@@ -58,8 +60,10 @@ pub struct Request {
     pub start_us: u64,
     /// When the last bytes of its answer were sent; `None` while in flight.
     pub end_us: Option<u64>,
-    /// The address it came to.
+    /// The address it came to …
     pub address: IpAddr,
+    /// … and the one it came from.
+    pub from: IpAddr,
     /// Over TLS.
     pub secure: bool,
     /// Host.
@@ -289,6 +293,7 @@ impl Auditor {
             start_us: arrival.at_us,
             end_us: None,
             address: arrival.address,
+            from: arrival.from,
             secure: arrival.secure,
             host: arrival.host.into(),
             site: arrival.site.into(),
@@ -472,6 +477,7 @@ mod tests {
             at_us: at_ms * 1_000,
             now: Time::BEGIN.plus_ms(at_ms as i64),
             address: IpAddr::from([127, 0, 0, 1]),
+            from: IpAddr::from([127, 0, 0, 1]),
             secure: false,
             host,
             site: host.split_once('.').map_or(host, |(_, site)| site),

@@ -147,7 +147,9 @@ fn outlinks(
             let (Some(url), Some(code)) = (words.next(), words.next()) else { continue };
             match Key::of(url).site_hash() == site {
                 true => *staying += 1,
-                false => links.push(Link { url: url.to_owned(), depth: 2, needed: code == "E", gone: false }),
+                false => {
+                    links.push(Link { url: url.to_owned(), depth: 2, needed: code == "E", gone: false, site: None })
+                }
             }
         }
     }

@@ -20,7 +20,7 @@ use crate::error::Result;
 use crate::heard::{self, Heard, Put};
 use crate::hearing::{host_key, site_id};
 use crate::hops::Hops;
-use crate::ledger::{HEARD_EMBED, HEARD_LINK};
+use crate::ledger::{HEARD_EMBED, HEARD_GONE, HEARD_LINK, source_of};
 use crate::limits::{
     FORWARD_AGAIN_MS, LINKS_IN_MAX, POLITE_HELD_MS, POLITE_MS, UNREADABLE_MS_MAX, UNREADABLE_WAIT_MS_MAX,
 };
@@ -166,7 +166,9 @@ impl Sharing {
             let mut block = heard::Batch::new(crawl);
             let mut recorded = Vec::new();
             while let Some(link) = links.peek() {
-                let heard = Heard { url: &link.url, depth: link.depth, class: word_of(link), source: None };
+                let source = link.site.map(source_of);
+                let (class, source) = (word_of(link), source.as_deref());
+                let heard = Heard { url: &link.url, depth: link.depth, class, source };
                 match block.put(&heard) {
                     Put::Full => break,
                     Put::Taken => recorded.extend(links.next()),
@@ -197,6 +199,7 @@ impl Sharing {
 /// The short word under which a link is recorded.
 fn word_of(link: &Link) -> &'static str {
     match link {
+        Link { gone: true, .. } => HEARD_GONE,
         Link { needed: true, .. } => HEARD_EMBED,
         Link { depth: 0, .. } => "seed",
         _ => HEARD_LINK,
@@ -404,8 +407,25 @@ impl Engine<'_> {
             parsed.push((link, url, hash));
         }
         let mut halves: BTreeMap<HalfSlice, (u32, Vec<Link>)> = BTreeMap::new();
-        for (link, url, hash) in parsed {
+        let watched = self.ledger.is_watched(self.crawl);
+        for (mut link, url, hash) in parsed {
+            link.site = link.site.filter(|_| watched);
             let known = self.ledger.registry.known(self.crawl, &canonical(url.as_str()))?;
+            let mut put =
+                |link: Link| halves.entry(HalfSlice::of(hash, bits)).or_insert((hash, Vec::new())).1.push(link);
+            if let (Some(entry), Some(site)) = (known, link.site)
+                && self.ledger.registry.is_referred(entry, site)? == link.gone
+            {
+                // It is known, and how near: what is new is that this site links to it, or does no more.
+                let depth = Hops::unpack(self.ledger.registry.depth(entry)?).depth;
+                if link.gone || settings.depth.is_none() || link.depth >= depth {
+                    put(Link { depth, ..link });
+                    continue;
+                }
+            }
+            if link.gone {
+                continue;
+            }
             let nearer = match (known, settings.depth) {
                 (None, _) => true,
                 (Some(entry), Some(_)) => link.depth < Hops::unpack(self.ledger.registry.depth(entry)?).depth,
@@ -429,7 +449,7 @@ impl Engine<'_> {
                 self.ledger.hear(self.crawl, &url, hops, Class::Page, LinkKind::Anchor, None, fate)?;
                 continue;
             }
-            halves.entry(HalfSlice::of(hash, bits)).or_insert((hash, Vec::new())).1.push(link);
+            put(link);
         }
         let batch = sharing.number();
         // One more than there are records, so that none of them ends the batch before the last is on its way.
@@ -450,11 +470,7 @@ impl Engine<'_> {
         let Some((links, batch)) = sharing.hearing.remove(&number) else { return Ok(()) };
         if let Some(position) = position {
             for link in &links {
-                let Ok(url) = Url::parse(&link.url) else { continue };
-                let class = crate::ledger::class_of(word_of(link));
-                let hops = Hops { depth: link.depth, redirects: 0 };
-                let queue = registry::Fate::Queue;
-                self.ledger.hear(self.crawl, &url, hops, class, LinkKind::Anchor, None, queue)?;
+                self.ledger.fold_link(self.crawl, link, crate::ledger::class_of(word_of(link)))?;
             }
             self.ledger.mark(position);
         }
@@ -472,7 +488,7 @@ impl Engine<'_> {
             if sharing.leading.may(sharing.leading.slice_of(&url))
                 && self.ledger.registry.known(self.crawl, &canonical(url.as_str()))?.is_none()
             {
-                seeds.push(Link { url: url.as_str().to_owned(), depth: 0, needed: false });
+                seeds.push(Link::to(url.as_str(), 0));
             }
         }
         for links in seeds.chunks(LINKS_IN_MAX) {

@@ -3,7 +3,8 @@
 //!
 //! ```text
 //!   memories   | memory 28 × 128 | sites 3 × 128 | 0 112 |          by entry number, 128 to a page
-//!   sites      24 bits: each linking site sets the one that its hash names
+//!   sites      24 bits: each linking site sets the one that its hash names; a page that drops the link clears it, until a page
+//!              of that site says it anew, at the latest with its next full list
 //! ```
 //! The memory is drawn beside `skep_schedule::revisit::Memory`.
 
@@ -36,6 +37,33 @@ fn change(pages: &mut Pages, page: u64) -> Result<&mut [u8]> {
         pages.add(In::Memories)?;
     }
     pages.change(In::Memories, page)
+}
+
+/// A site that links to an entry: the bit that its hash names, 0 to 23.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub struct Referrer(u8);
+
+impl Referrer {
+    /// Of a site; `site` is whatever number tells sites apart.
+    pub fn of(site: u32) -> Referrer {
+        Referrer((site.wrapping_mul(0x9e37_79b1) % SITES_BITS) as u8)
+    }
+
+    /// As others say it; nothing if it is none.
+    pub fn from_bit(bit: u8) -> Option<Referrer> {
+        (u32::from(bit) < SITES_BITS).then_some(Referrer(bit))
+    }
+
+    /// As it is said to others.
+    pub fn bit(self) -> u8 {
+        self.0
+    }
+
+    /// Where it stands for an entry: page, byte, mask.
+    fn place(self, entry: EntryNumber) -> (u64, usize, u8) {
+        let (page, place) = page_of(entry);
+        (page, SITES_AT + place * SITES_BYTES + usize::from(self.0) / 8, 1 << (self.0 % 8))
+    }
 }
 
 impl Registry {
@@ -78,19 +106,25 @@ impl Registry {
         })
     }
 
-    /// A page of another site links to it; `site` is whatever number tells sites apart.
-    pub fn referred(&mut self, entry: EntryNumber, site: u32) -> Result<()> {
+    /// A page of another site links to it, or does no longer.
+    pub fn refer(&mut self, entry: EntryNumber, site: Referrer, links: bool) -> Result<()> {
+        if self.is_referred(entry, site)? == links {
+            return Ok(());
+        }
+        self.doing(|registry| {
+            let (page, at, mask) = site.place(entry);
+            let byte = &mut change(&mut registry.pages, page)?[at];
+            *byte = if links { *byte | mask } else { *byte & !mask };
+            Ok(())
+        })
+    }
+
+    /// Whether a page of this site links to it, or of one that cannot be told from it.
+    pub fn is_referred(&mut self, entry: EntryNumber, site: Referrer) -> Result<bool> {
         self.check_entry(entry)?;
         self.doing(|registry| {
-            let (page, place) = page_of(entry);
-            let bit = site.wrapping_mul(0x9e37_79b1) % SITES_BITS;
-            let (at, mask) = (SITES_AT + place * SITES_BYTES + bit as usize / 8, 1 << (bit % 8));
-            let known =
-                registry.pages.count(In::Memories) > page && registry.pages.read(In::Memories, page)?[at] & mask != 0;
-            if !known {
-                change(&mut registry.pages, page)?[at] |= mask;
-            }
-            Ok(())
+            let (page, at, mask) = site.place(entry);
+            Ok(registry.pages.count(In::Memories) > page && registry.pages.read(In::Memories, page)?[at] & mask != 0)
         })
     }
 
@@ -114,6 +148,7 @@ impl Registry {
 #[cfg(test)]
 mod tests {
     use super::super::{Class, Heard, Options, Registry};
+    use super::Referrer;
     use skep_schedule::revisit::{Memory, Moment, Prior};
 
     #[test]
@@ -140,8 +175,10 @@ mod tests {
         let before = registry.disk_bytes();
         let memory = Memory::first(Moment(77), 2.0, &Prior::default());
         registry.remember(130, &memory).unwrap();
-        (0..4).for_each(|site| registry.referred(130, site * 1_000_003).unwrap());
-        (0..4).for_each(|site| registry.referred(130, site * 1_000_003).unwrap());
+        let site = |number: u32| Referrer::of(number * 1_000_003);
+        (0..4).for_each(|number| registry.refer(130, site(number), true).unwrap());
+        (0..4).for_each(|number| registry.refer(130, site(number), true).unwrap());
+        registry.refer(7, site(1), false).unwrap();
         assert_eq!(registry.disk_bytes() - before, 2 * 4_096);
         registry.checkpoint(&[], b"").unwrap();
         registry.remember(131, &memory).unwrap();
@@ -158,6 +195,8 @@ mod tests {
         registry.memories(2, &mut block).unwrap();
         assert_eq!(block, vec![Memory::UNKNOWN; 300 - 256]);
         assert!((3..=5).contains(&registry.referring_sites(130).unwrap()));
+        (0..4).for_each(|number| registry.refer(130, site(number), false).unwrap());
+        assert_eq!((registry.referring_sites(130).unwrap(), Referrer::from_bit(24)), (0, None));
         assert_eq!(registry.referring_sites(7).unwrap(), 0);
         assert!(registry.memory(300).is_err());
     }

@@ -53,6 +53,7 @@ pub use checkpoint::{Checkpoint, Mark};
 pub use error::{Error, Result};
 pub use fingerprint::fingerprint_of;
 pub use hosts::{Conduct, Host, HostId};
+pub use memories::Referrer;
 pub use options::Options;
 pub use states::{Class, State};
 pub use taking::{Standing, Taken};

@@ -97,10 +97,15 @@ impl Asked {
 
     /// The bytes of a cursor.
     pub fn cursor(&self) -> Vec<u8> {
-        let digits = self.text("after").as_bytes();
-        let value = |digit: u8| char::from(digit).to_digit(16).unwrap_or(0) as u8;
-        digits.chunks_exact(2).map(|pair| value(pair[0]) << 4 | value(pair[1])).collect()
+        bytes_of(self.text("after")).unwrap_or_default()
     }
+}
+
+/// The bytes in a cursor; `None` if it is none.
+pub fn bytes_of(cursor: &str) -> Option<Vec<u8>> {
+    let value = |digit: u8| char::from(digit).to_digit(16).map(|value| value as u8);
+    let pairs = cursor.as_bytes().chunks(2);
+    pairs.map(|pair| Some(value(pair[0])? << 4 | value(*pair.get(1)?)?)).collect()
 }
 
 /// Bytes as a cursor.

@@ -44,13 +44,18 @@ pub fn stream(look: &Looking<'_>, asked: &Asked, visit: &Visit, reply: &mut Opti
     query.kinds = asked.get("kind").map(CaptureKind::from_name).into_iter().collect();
     query.mime = asked.get("type").map(str::to_owned);
     query.status = asked.get("status").and_then(|status| status.parse().ok());
-    let captures = look.portal.archive.views().captures.query(&query)?;
+    let (captures, silent) = match look.others() {
+        Some(_) => look.portal.spread(&query)?,
+        None => (look.portal.query_here(&query)?, 0),
+    };
     let Some(reply) = reply.take() else { return Ok(()) };
+    let mut begun = head("records.warc.gz");
+    crate::cdx::out::say_silent(&mut begun, silent);
     if visit.head_only {
-        reply.send(head("records.warc.gz"));
+        reply.send(begun);
         return Ok(());
     }
-    let mut sink = reply.begin(head("records.warc.gz"));
+    let mut sink = reply.begin(begun);
     let mut sending = Sending::new();
     let mut left = asked.number("limit", usize::MAX);
     for capture in captures {
@@ -58,7 +63,7 @@ pub fn stream(look: &Looking<'_>, asked: &Asked, visit: &Visit, reply: &mut Opti
             Ok(capture) => capture,
             Err(error) => {
                 sink.cut(io::Error::other("the captures view cannot be read"));
-                return Err(error.into());
+                return Err(error);
             }
         };
         if left == 0 || sink.is_gone() {
@@ -208,7 +213,7 @@ impl Sending {
 
     /// The record, compressed on the way. Those of ARC files become responses.
     fn encode(&mut self, look: &Looking<'_>, capture: &Capture, out: &mut impl Write) -> Result<(), Failed> {
-        let mut stored = look.portal.archive.read_capture(capture).map_err(|error| Failed::Before(error.into()))?;
+        let mut stored = look.portal.read(capture).map_err(Failed::Before)?;
         let mut record = stored.record().map_err(|error| Failed::Before(error.into()))?;
         let about = record.head().target_uri().map(Key::of_bytes);
         let length = record.head().content_length();

@@ -118,7 +118,7 @@ pub fn urls() -> Value {
         ("latest", time()),
         ("links", object(&[("replay", address()), ("calendar", address())])),
     ]);
-    object(&[("urls", list(hit)), ("next", perhaps(text()))])
+    object(&[("urls", list(hit)), ("next", perhaps(text())), ("silent", number())])
 }
 
 pub fn texts() -> Value {

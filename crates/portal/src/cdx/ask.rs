@@ -12,10 +12,11 @@ use crate::find::Looking;
 use crate::limits::ORIGINALS_MAX;
 use crate::time;
 use crate::trouble::Trouble;
-use skep_archive::captures::{Match, Query};
+use skep_archive::captures::{Match, Place, Query};
 use skep_archive::runs::Direction;
 use skep_archive::{Capture, CaptureKind, Key, Position};
 use skep_url::Scan;
+use std::cell::Cell;
 use std::collections::{HashMap, VecDeque};
 use std::ops::ControlFlow;
 
@@ -78,6 +79,8 @@ pub struct Ask {
     pub after: Option<Resume>,
     /// Blocks from the first of these up to the second.
     pub blocks: Option<(u64, u64)>,
+    /// Of so many slices nobody told anything; known when the first line is.
+    pub silent: Cell<usize>,
 }
 
 impl Ask {
@@ -99,6 +102,7 @@ impl Ask {
             count_skipped: false,
             after: None,
             blocks: None,
+            silent: Cell::new(0),
         }
     }
 }
@@ -123,21 +127,36 @@ type Captures<'l> = Box<dyn Iterator<Item = Result<Capture, Trouble>> + 'l>;
 impl Looking<'_> {
     /// The captures that a scan covers, visible ones only.
     fn captures<'l>(&'l self, ask: &'l Ask, direction: Direction) -> Result<Captures<'l>, Trouble> {
-        let view = self.portal;
-        let query = |matching: Match| Query {
+        let mut query = Query {
             from_ms: ask.from_ms,
             to_ms: ask.to_ms,
             direction,
             kinds: vec![CaptureKind::Response, CaptureKind::Revisit, CaptureKind::Resource],
-            ..Query::new(matching)
+            ..Query::new(matching(&ask.scan))
         };
-        let shown = |capture: skep_archive::Result<Capture>| match capture {
+        if let Some(after) = ask.after.as_ref().filter(|_| direction == Direction::Forward) {
+            // From the beginning of that second on; what was told of it is passed over.
+            let second = time::earliest(&after.digits).unwrap_or(i64::MIN);
+            query.after = Some(Place {
+                key: after.key.clone(),
+                time_ms: second.saturating_sub(1),
+                position: Position::default(),
+            });
+        }
+        let found = match self.others().is_none() && query.matching.site().is_none() {
+            true => self.portal.query_here(&query)?,
+            false => {
+                let (found, silent) = self.portal.spread(&query)?;
+                ask.silent.set(silent);
+                found
+            }
+        };
+        let shown = |capture: Result<Capture, Trouble>| match capture {
             Ok(capture) => self.shows(&capture).then_some(Ok(capture)),
-            Err(error) => Some(Err(error.into())),
+            Err(trouble) => Some(Err(trouble)),
         };
-        let Some(after) = &ask.after else {
-            return Ok(Box::new(view.query(&query(matching(&ask.scan)))?.filter_map(shown)));
-        };
+        let found = found.filter_map(shown);
+        let Some(after) = &ask.after else { return Ok(Box::new(found)) };
         let behind = move |capture: &Capture| {
             (
                 capture.key.as_bytes(),
@@ -145,16 +164,7 @@ impl Looking<'_> {
                 Some(capture.position).filter(|_| after.position.is_some()),
             ) > (after.key.as_bytes(), after.digits.as_str(), after.position)
         };
-        let rest = move |capture: &Result<Capture, Trouble>| capture.as_ref().map_or(true, behind);
-        if ask.scan.site_hash == Some(after.key.site_hash()) && ask.scan.kind != skep_url::Match::Exact {
-            // What is left of the last key, then the keys behind it.
-            let (_, end) = ask.scan.keys(after.key.site_hash());
-            let next = Key::from_parts(after.key.site_hash(), &format!("{}\0", after.key.surt()));
-            let same = view.query(&query(Match::Exact(after.key.clone())))?;
-            let later = view.query(&query(Match::Range(next, end)))?;
-            return Ok(Box::new(same.chain(later).filter_map(shown).filter(rest)));
-        }
-        Ok(Box::new(view.query(&query(matching(&ask.scan)))?.filter_map(shown).filter(rest)))
+        Ok(Box::new(found.filter(move |capture| capture.as_ref().map_or(true, behind))))
     }
 
     /// How many blocks a scan has.
@@ -185,9 +195,9 @@ impl Looking<'_> {
                     ask.from_ms.is_none_or(|from| from <= c.time_ms) && ask.to_ms.is_none_or(|to| c.time_ms <= to)
                 };
                 let found = self.portal.closest(&key, time_ms)?;
-                let shown = |capture: skep_archive::Result<Capture>| match capture {
+                let shown = |capture: Result<Capture, Trouble>| match capture {
                     Ok(capture) => (self.shows(&capture) && within(&capture)).then_some(Ok(capture)),
-                    Err(error) => Some(Err(error.into())),
+                    Err(trouble) => Some(Err(trouble)),
                 };
                 self.through(ask, Box::new(found.filter_map(shown)), is_gone, take)
             }

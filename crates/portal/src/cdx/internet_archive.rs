@@ -136,7 +136,9 @@ fn prepare(look: &Looking<'_>, params: &Params, reply: &Reply) -> Result<Prepare
         params.number("pageSize")?.filter(|size| *size > 0).map_or(PAGE_BLOCKS, i64::unsigned_abs).min(PAGE_BLOCKS);
     let pages = || -> Result<u64, Trouble> { Ok(look.blocks(&ask, &|| reply.is_gone())?.div_ceil(size).max(1)) };
     if params.is("showNumPages") {
-        return Ok(Prepared::Told(answer::text(StatusCode::OK, &pages()?.to_string())));
+        let mut told = answer::text(StatusCode::OK, &pages()?.to_string());
+        super::out::say_silent(&mut told, ask.silent.get());
+        return Ok(Prepared::Told(told));
     }
     if let Some(page) = page {
         // Whoever turns page after page stops where there is nothing at all, not even an empty list.
@@ -174,6 +176,9 @@ fn lines(look: &Looking<'_>, params: &Params, visit: &Visit, ask: &Ask, reply: R
     let text = Text::new(reply, head);
     let mut first = true;
     let result = look.answer(ask, &|| text.is_gone(), &mut |line| {
+        if first {
+            text.silent(ask.silent.get());
+        }
         let mut told = String::new();
         if json {
             if first {
@@ -198,6 +203,7 @@ fn lines(look: &Looking<'_>, params: &Params, visit: &Visit, ask: &Ask, reply: R
             text.fail(error(&trouble));
         }
         Ok(more) => {
+            text.silent(ask.silent.get());
             let key = more.filter(|_| params.is("showResumeKey")).map(|resume| resume_key(&resume));
             let end = match (json, first, key) {
                 (true, true, _) => "[]\n".to_owned(),

@@ -4,7 +4,18 @@ use crate::answer::Answer;
 use crate::limits::PIECE_BYTES;
 use crate::reply::{Gone, Reply, Sink};
 use axum::body::Body;
+use axum::http::HeaderValue;
 use std::cell::RefCell;
+
+/// The field that says of how many slices of a network's archive nobody told anything.
+pub const SILENT: &str = "skep-silent";
+
+/// Says it in the head of an answer, where there is something to say.
+pub fn say_silent(head: &mut Answer, slices: usize) {
+    if slices > 0 {
+        head.headers_mut().insert(SILENT, HeaderValue::from(slices));
+    }
+}
 
 /// Takes the text of an answer.
 pub struct Text {
@@ -26,6 +37,13 @@ impl Text {
     /// An answer with this head.
     pub fn new(reply: Reply, head: Answer) -> Text {
         Text { state: RefCell::new(State::Held { reply, head, text: Vec::new() }) }
+    }
+
+    /// Says in the head of how many slices nobody told anything.
+    pub fn silent(&self, slices: usize) {
+        if let State::Held { head, .. } = &mut *self.state.borrow_mut() {
+            say_silent(head, slices);
+        }
     }
 
     /// More of it.

@@ -136,6 +136,9 @@ pub fn answer(look: &Looking<'_>, params: &Params, visit: &Visit, reply: Reply) 
     let text = Text::new(reply, head);
     let mut first = true;
     let result = look.answer(&ask, &|| text.is_gone(), &mut |line| {
+        if first {
+            text.silent(ask.silent.get());
+        }
         let mut told = String::new();
         if json || objects {
             told.push(if first { '[' } else { ',' });
@@ -156,6 +159,7 @@ pub fn answer(look: &Looking<'_>, params: &Params, visit: &Visit, reply: Reply) 
             text.fail(error(&trouble));
         }
         Ok(_) => {
+            text.silent(ask.silent.get());
             if json || objects {
                 let _hung_up = text.write(if first { b"[]".as_slice() } else { b"]" });
             }

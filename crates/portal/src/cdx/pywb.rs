@@ -145,7 +145,9 @@ fn prepare(look: &Looking<'_>, params: &Params, visit: &Visit, reply: &Reply) ->
     let pages = blocks.div_ceil(size);
     if params.is("showNumPages") {
         let told = format!("{{\"pages\": {pages}, \"pageSize\": {size}, \"blocks\": {blocks}}}");
-        return Ok(Prepared::Told(answer::with(StatusCode::OK, form(params, visit).media_type(), told)));
+        let mut told = answer::with(StatusCode::OK, form(params, visit).media_type(), told);
+        super::out::say_silent(&mut told, ask.silent.get());
+        return Ok(Prepared::Told(told));
     }
     let page = page.unwrap_or(0);
     let last = pages.saturating_sub(1);
@@ -193,6 +195,9 @@ fn lines(look: &Looking<'_>, params: &Params, visit: &Visit, ask: &Ask, reply: R
     let text = Text::new(reply, head);
     let mut first = true;
     let result = look.answer(ask, &|| text.is_gone(), &mut |line| {
+        if first {
+            text.silent(ask.silent.get());
+        }
         let told = match form {
             Form::Cdxj => format!(
                 "{} {} {}\n",
@@ -219,6 +224,7 @@ fn lines(look: &Looking<'_>, params: &Params, visit: &Visit, ask: &Ask, reply: R
     });
     match result {
         Ok(_) => {
+            text.silent(ask.silent.get());
             if form == Form::Link && !first {
                 let _hung_up = text.write(b"\n");
             }

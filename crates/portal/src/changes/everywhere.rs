@@ -76,7 +76,7 @@ pub(super) fn lines(look: &Looking<'_>, asked: &Asked, query: &str, others: &dyn
         }
     };
     let mut begun = head(super::LINES);
-    begun.headers_mut().insert("skep-silent", HeaderValue::from(all.silent));
+    begun.headers_mut().insert(crate::cdx::out::SILENT, HeaderValue::from(all.silent));
     begun.headers_mut().insert("skep-cut", HeaderValue::from_static(if all.cut { "yes" } else { "no" }));
     let mut sink = reply.begin(begun);
     let mut line = String::new();

@@ -79,6 +79,9 @@ pub fn page(look: &Looking<'_>, params: &Params, _: &Visit) -> Result<Answer, Tr
             body.push_str("</tbody></table></div>\n");
         }
     }
+    if found.silent > 0 {
+        body.push_str(&format!("<p>No node answered for {} parts of the archive.</p>\n", count(found.silent as u64)));
+    }
     if look.portal.text.as_ref().is_some_and(|text| text.is_kept()) {
         let there = format!("/search?in=text&q={}{}", encoded(&shortened), and_scope(look));
         body.push_str(&format!("<p>{}</p>\n", link(&there, "Look for it in the texts of pages")));

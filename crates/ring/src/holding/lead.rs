@@ -264,7 +264,7 @@ impl Holding {
                 let accepted = self.grantor.accepted(newest).cloned();
                 // All that is known, for whoever begins; a grant counts once, however often it is said.
                 let mut told: Vec<Politeness> = vec![Politeness::default()];
-                if new && !self.politeness.is_empty() {
+                if new && !self.politeness.is_empty() && ctx.settings.mutation != Mutation::Politeness {
                     told = self.politeness.values().cloned().collect();
                 }
                 for politeness in told {

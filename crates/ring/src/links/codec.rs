@@ -2,8 +2,8 @@
 //!
 //! ```text
 //!  batch    | version 1 | crawl s | bytes v | zstd with the dictionary below, of those bytes: |
-//!           | links v | attributes, 1 each | shared v, 1 each | rests, each ended by 0a |
-//!  attribute  depth in bits 0 to 3 (15: 15 or more), 4: needed by its page, 5: the page no longer has the link
+//!           | links v | attributes, 1 each | sites, 1 each that has one | shared v, 1 each | rests, each ended by 0a |
+//!  attribute  depth in bits 0 to 3 (15: 15 or more), 4: needed by its page, 5: the page no longer has the link, 6: has a site
 //! ```
 //! `v` is an unsigned LEB128 number, `s` a length `v` and as many bytes. Links stand in the order of their URLs; `shared` is how many
 //! bytes a URL has in common with the one before, the rest follows. Each column is alike in itself, which is what zstd lives on.
@@ -11,6 +11,8 @@
 //! Since version 2 an escape is one byte: `%80` to `%FF` are the bytes 80 to ff, and the escapes of [`ESCAPED`] are the bytes that no
 //! URL in fetch form has and no end of one is, 00 to 1f without 0a. Text in a query, as in links that carry a whole program, is a sixth
 //! shorter by that. Version 1, where every byte stands for itself, is still read.
+//!
+//! Version 3 is version 2 with sites: a batch without any is written in version 2, and one for a node that does not know of them, too.
 //!
 //! The dictionary is part of the format: it was trained on home pages of Debian's packages, on links of documentation and on
 //! addresses of our own making, as `docs/formats/copies.md` says. Another one is another version.
@@ -20,7 +22,8 @@ use zstd::dict::{DecoderDictionary, EncoderDictionary};
 use super::{Batch, Link, Refused, is_link};
 use crate::limits::{BATCH_BYTES_MAX, BATCH_CRAWL_BYTES_MAX, BATCH_LINKS_MAX, BATCH_TEXT_BYTES_MAX};
 
-const VERSION: u8 = 2;
+const VERSION: u8 = 3;
+const VERSION_WITHOUT_SITES: u8 = 2;
 /// The oldest that is read.
 const VERSION_OLDEST: u8 = 1;
 /// Where a step up costs more time than it saves bytes; see `cargo xtask bench forward`.
@@ -30,6 +33,7 @@ const DICTIONARY: &[u8] = include_bytes!("../links.dict");
 const DEPTH_MAX: u16 = 15;
 const NEEDED: u8 = 1 << 4;
 const GONE: u8 = 1 << 5;
+const SITE: u8 = 1 << 6;
 /// What is often escaped in URLs, in the order of the bytes that stand for it.
 const ESCAPED: &[u8] = b" \n\"<>[]{}|\\^`/:;=?@&+$,#%!'()*";
 const _: () = assert!(ESCAPED.len() < 32);
@@ -109,7 +113,7 @@ impl Codec {
     pub fn encode(&self, batch: &mut Batch) -> Result<Vec<u8>, Refused> {
         batch.links.retain(|link| is_link(&link.url));
         batch.links.sort_unstable();
-        batch.links.dedup_by(|a, b| a.url == b.url && a.gone == b.gone);
+        batch.links.dedup_by(|a, b| a.url == b.url && a.gone == b.gone && a.site == b.site);
         let text: usize = batch.links.iter().map(|link| link.url.len()).sum();
         let crawl = batch.crawl.as_bytes();
         if batch.links.len() > BATCH_LINKS_MAX || text > BATCH_TEXT_BYTES_MAX || crawl.len() > BATCH_CRAWL_BYTES_MAX {
@@ -118,6 +122,7 @@ impl Codec {
         let mut plain = Vec::with_capacity(text + 2 * batch.links.len() + 8);
         put_number(batch.links.len() as u64, &mut plain);
         plain.extend(batch.links.iter().map(attribute_of));
+        plain.extend(batch.links.iter().filter_map(|link| link.site));
         let mut rests = Vec::with_capacity(text + batch.links.len());
         let (mut last, mut packed) = (Vec::new(), Vec::new());
         for link in &batch.links {
@@ -129,7 +134,8 @@ impl Codec {
             std::mem::swap(&mut last, &mut packed);
         }
         plain.append(&mut rests);
-        let mut out = vec![VERSION];
+        let sites = batch.links.iter().any(|link| link.site.is_some());
+        let mut out = vec![if sites { VERSION } else { VERSION_WITHOUT_SITES }];
         put_number(crawl.len() as u64, &mut out);
         out.extend_from_slice(crawl);
         put_number(plain.len() as u64, &mut out);
@@ -166,7 +172,7 @@ impl Codec {
         let crawl = head.take(crawl as usize, "its crawl")?;
         let crawl = std::str::from_utf8(crawl).map_err(|_| Refused::Malformed("its crawl is not UTF-8"))?.to_owned();
         let length = head.number("its length")?;
-        if length > (BATCH_TEXT_BYTES_MAX + BATCH_LINKS_MAX * 4 + 16) as u64 {
+        if length > (BATCH_TEXT_BYTES_MAX + BATCH_LINKS_MAX * 5 + 16) as u64 {
             return Err(Refused::TooLarge);
         }
         let plain = zstd::bulk::Decompressor::with_prepared_dictionary(&self.reading)
@@ -180,7 +186,11 @@ impl Codec {
 }
 
 fn attribute_of(link: &Link) -> u8 {
-    link.depth.min(DEPTH_MAX) as u8 | if link.needed { NEEDED } else { 0 } | if link.gone { GONE } else { 0 }
+    let flag = |is: bool, bit: u8| if is { bit } else { 0 };
+    link.depth.min(DEPTH_MAX) as u8
+        | flag(link.needed, NEEDED)
+        | flag(link.gone, GONE)
+        | flag(link.site.is_some(), SITE)
 }
 
 fn read_links(plain: &[u8], version: u8) -> Result<Vec<Link>, Refused> {
@@ -190,6 +200,12 @@ fn read_links(plain: &[u8], version: u8) -> Result<Vec<Link>, Refused> {
         return Err(Refused::TooLarge);
     }
     let attributes = fields.take(count as usize, "attributes")?;
+    let known = NEEDED | GONE | DEPTH_MAX as u8 | if version >= VERSION { SITE } else { 0 };
+    if attributes.iter().any(|attribute| attribute & !known != 0) {
+        return Err(Refused::Malformed("an attribute"));
+    }
+    let with_site = attributes.iter().filter(|attribute| **attribute & SITE != 0).count();
+    let mut sites = fields.take(with_site, "sites")?.iter().copied();
     let mut shared = Vec::with_capacity(count as usize);
     for _ in 0..count {
         shared.push(fields.number("what is shared")? as usize);
@@ -217,14 +233,12 @@ fn read_links(plain: &[u8], version: u8) -> Result<Vec<Link>, Refused> {
         if !is_link(&url) {
             return Err(Refused::Malformed("a URL that is none"));
         }
-        if attribute & !(NEEDED | GONE | DEPTH_MAX as u8) != 0 {
-            return Err(Refused::Malformed("an attribute"));
-        }
         let link = Link {
             url,
             depth: u16::from(attribute & DEPTH_MAX as u8),
             needed: attribute & NEEDED != 0,
             gone: attribute & GONE != 0,
+            site: if attribute & SITE != 0 { sites.next() } else { None },
         };
         if links.last().is_some_and(|last| last.url > link.url) {
             return Err(Refused::Malformed("links out of order"));
@@ -297,7 +311,7 @@ mod tests {
     use crate::limits::LINK_BYTES_MAX;
 
     fn link(url: &str) -> Link {
-        Link { url: url.into(), depth: 1, needed: false, gone: false }
+        Link { url: url.into(), depth: 1, needed: false, gone: false, site: None }
     }
 
     fn batch(urls: &[&str]) -> Batch {
@@ -309,12 +323,15 @@ mod tests {
         let codec = Codec::default();
         let mut sent =
             batch(&["http://b.example/x", "http://a.example/1", "http://a.example/1", "not in fetch form", ""]);
-        sent.links.push(Link { url: "http://a.example/gone".into(), depth: 400, needed: true, gone: true });
+        sent.links.push(Link { url: "http://a.example/gone".into(), depth: 400, needed: true, gone: true, site: None });
         let message = codec.encode(&mut sent).unwrap();
         let read = codec.decode(&message).unwrap();
         let urls: Vec<_> = read.links.iter().map(|link| link.url.as_str()).collect();
         assert_eq!(urls, ["http://a.example/1", "http://a.example/gone", "http://b.example/x"]);
-        assert_eq!(read.links[1], Link { url: "http://a.example/gone".into(), depth: 15, needed: true, gone: true });
+        assert_eq!(
+            read.links[1],
+            Link { url: "http://a.example/gone".into(), depth: 15, needed: true, gone: true, site: None }
+        );
         assert_eq!(read.crawl, "docs");
         let mut none = Batch::default();
         assert_eq!(codec.decode(&codec.encode(&mut none).unwrap()), Ok(none));
@@ -351,8 +368,14 @@ mod tests {
         let codec = Codec::default();
         let mut pages =
             batch(&["https://a.example/", "https://www.a.example/docs/index.html", "https://b.example/?q=1"]);
-        pages.links.push(Link { url: "https://b.example/logo.png".into(), depth: 3, needed: true, gone: false });
-        pages.links.push(Link { url: "https://b.example/old".into(), depth: 0, needed: false, gone: true });
+        pages.links.push(Link {
+            url: "https://b.example/logo.png".into(),
+            depth: 3,
+            needed: true,
+            gone: false,
+            site: None,
+        });
+        pages.links.push(Link { url: "https://b.example/old".into(), depth: 0, needed: false, gone: true, site: None });
         for (name, mut sent) in [("pages", pages), ("none", Batch::default())] {
             let written = codec.encode(&mut sent).unwrap();
             if std::env::var_os("SKEP_FREEZE").is_some() {
@@ -391,6 +414,22 @@ mod tests {
         assert_eq!(packed.len(), "http://a/".len() + 3);
         assert_eq!(unpack(&[0x1f]), None);
         assert_eq!(unpack(b"\n"), None);
+    }
+
+    #[test]
+    fn sites_travel_where_there_are_any() {
+        let codec = Codec::default();
+        let of = |site: Option<u8>, gone: bool| Link { site, gone, ..link("http://a.example/1") };
+        let links =
+            vec![of(Some(7), false), of(Some(9), false), of(None, false), of(Some(7), true), of(Some(7), false)];
+        let mut sent = Batch { crawl: "docs".into(), links };
+        let message = codec.encode(&mut sent).unwrap();
+        assert_eq!((message[0], sent.links.len()), (VERSION, 4));
+        assert_eq!(codec.decode(&message), Ok(sent));
+        let plain = codec.encode(&mut batch(&["http://a.example/1"])).unwrap();
+        assert_eq!(plain[0], VERSION_WITHOUT_SITES);
+        assert_eq!(read_links(b"\x01\x40\x07\x00http://a/\n", 2), Err(Refused::Malformed("an attribute")));
+        assert_eq!(read_links(b"\x01\x40", 3), Err(Refused::Malformed("sites")));
     }
 
     /// What the first version wrote, byte for byte: links one after the other, nothing packed.

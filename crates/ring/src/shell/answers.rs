@@ -44,7 +44,7 @@ fn carried(out: &mut dyn Write, said: Result<Vec<u8>, String>) -> io::Result<()>
 
 impl Ears for Shell {
     fn hear(&self, from: Key, frame: Vec<u8>) {
-        match message::read(&frame) {
+        match message::read(&frame, message::SPEAKS) {
             Ok((messages, more)) => {
                 for message in messages {
                     // The machine is behind: what matters is said again.
@@ -93,6 +93,10 @@ impl Ears for Shell {
             Question::Instruct(signed) => match self.instructed(from, signed) {
                 Ok(hidden) => yes(out, &hidden.to_le_bytes()),
                 Err(why) => no(out, &why),
+            },
+            Question::Scan { wanted, slices, after } => match after.map(|after| after.place()) {
+                Some(None) => no(out, "this is no query"),
+                after => self.scan_here(&wanted, &slices, after.flatten(), out),
             },
             Question::Portal { target, slices } => {
                 let fits =

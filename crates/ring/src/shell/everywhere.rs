@@ -11,6 +11,7 @@ use super::{Shell, lock};
 use crate::genesis::Slice;
 use crate::key::Key;
 use crate::limits::{ANSWER_BYTES_MAX, EVERYWHERE_AT_ONCE_MAX, EVERYWHERE_MS_MAX, EVERYWHERE_ROUNDS_MAX};
+use crate::message::PROTOCOL_OLDEST;
 
 /// What all nodes together said.
 #[derive(Debug, Default)]
@@ -30,7 +31,7 @@ impl Shell {
     pub fn everywhere(self: &Arc<Shell>, target: &dyn Fn(usize) -> String) -> Everywhere {
         let all = self.genesis().slices();
         let mut failed = BTreeSet::new();
-        let mut shares = self.share(0..all, &failed);
+        let mut shares = self.share(0..all, &failed, PROTOCOL_OLDEST);
         let mut told = Everywhere { nodes: shares.len().max(1), ..Everywhere::default() };
         let target = target(told.nodes);
         let mut answered = 0;
@@ -57,20 +58,27 @@ impl Shell {
             if missed.is_empty() {
                 break;
             }
-            shares = self.share(missed.into_iter(), &failed);
+            shares = self.share(missed.into_iter(), &failed, PROTOCOL_OLDEST);
         }
         told.silent = all as usize - answered;
         told
     }
 
-    /// Who answers for which of these slices: this node where it can, else the quickest holder that is there. Slices that nobody holds
-    /// who is there are not among them.
-    fn share(&self, slices: impl Iterator<Item = Slice>, without: &BTreeSet<Key>) -> BTreeMap<Key, Vec<Slice>> {
+    /// Who answers for which of these slices: this node where it can, else the quickest holder that is there and speaks this protocol. Slices
+    /// for which there is nobody are not among them.
+    pub(super) fn share(
+        &self,
+        slices: impl Iterator<Item = Slice>,
+        without: &BTreeSet<Key>,
+        protocol: u16,
+    ) -> BTreeMap<Key, Vec<Slice>> {
         let quickness = lock(&self.quickness).clone();
         let machine = lock(&self.machine);
         let (view, core) = (&machine.node.view, &machine.node.core);
         let there = |node: &Key| {
-            let present = view.roster.index(node).is_some_and(|index| view.roster.is_present(index));
+            let present = view.roster.index(node).is_some_and(|index| {
+                view.roster.is_present(index) && view.roster.record(index).record.protocol.0 >= protocol
+            });
             present && *node != self.key && !without.contains(node)
         };
         let mut shares: BTreeMap<Key, Vec<Slice>> = BTreeMap::new();

@@ -15,6 +15,7 @@ use crate::genesis::Slice;
 use crate::key::Key;
 use crate::limits::{ANSWER_BYTES_MAX, ANSWER_RECORD_BYTES_MAX, HEDGE_MS, QUESTION_MS_MAX};
 use crate::links;
+use crate::message::PROTOCOL_SITES;
 
 impl Shell {
     /// The slice of a site.
@@ -89,6 +90,10 @@ impl Shell {
     /// Brings links to a node; waits for its answer. Who does not lead one of their slices takes nothing of the others: then each is tried by
     /// itself, so that it is known for each who leads. Else two that always meet in one batch would drive each other around for ever.
     pub fn send_links(&self, to: Key, mut batch: links::Batch) -> bool {
+        if self.spoken(&to).is_none_or(|protocol| protocol < PROTOCOL_SITES) {
+            // It would not know what to do with them.
+            batch.links.iter_mut().for_each(|link| link.site = None);
+        }
         let bytes = match self.codec.encode(&mut batch) {
             Ok(bytes) => bytes,
             // Long links are too much at once long before they are many.

@@ -15,7 +15,7 @@ use crate::fact::{Fact, NodeRecord, SignedRecord, Standing};
 use crate::genesis::{GENESIS_VERSION, Genesis};
 use crate::key::{Ed25519, Hash, Key, Seal, hex, unhex};
 use crate::limits::{CAPACITY_GB_MAX, QUESTION_MS_MAX, WELCOME_BYTES_MAX};
-use crate::message::{PROTOCOL, PROTOCOL_OLDEST};
+use crate::message::SPEAKS;
 use crate::settings::Settings;
 use crate::ticket::{Admission, Certificate, SignedCertificate, SignedInvitation, Ticket};
 use crate::wire::Wire;
@@ -295,7 +295,7 @@ pub fn first_record(certificate: Arc<SignedCertificate>, addresses: Vec<SocketAd
         addresses,
         relay: None,
         portal: None,
-        protocol: (PROTOCOL, PROTOCOL_OLDEST),
+        protocol: SPEAKS,
         standing: Standing::Staying,
         watchers: Vec::new(),
     }

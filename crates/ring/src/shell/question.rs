@@ -6,7 +6,7 @@ use std::net::IpAddr;
 use std::sync::Arc;
 
 use serde::{Deserialize, Serialize};
-use skep_archive::captures::{Match, Query};
+use skep_archive::captures::{Match, Place, Query};
 use skep_archive::runs::Direction;
 use skep_archive::{CaptureKind, Key as UrlKey, Position, WriterKey};
 
@@ -80,6 +80,33 @@ pub enum Question {
         /// What he says.
         message: Vec<u8>,
     },
+    /// Captures of many sites: of these slices, in this order. Answered like [`Question::Captures`]; behind the last capture stands 0, 4 bytes,
+    /// and how many of the slices were looked through to their end, 4 bytes LE.
+    Scan {
+        /// Which captures, and how many at once.
+        wanted: Wanted,
+        /// All of them are held by whoever is asked.
+        slices: Vec<Slice>,
+        /// Behind this one: key, time, record.
+        after: Option<After>,
+    },
+}
+
+/// A capture behind which an answer goes on.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct After {
+    key: (u32, String),
+    time_ms: i64,
+    position: (u32, u32, u32),
+}
+
+impl After {
+    /// The place; `None` if it makes no sense.
+    pub fn place(&self) -> Option<Place> {
+        let ((hash, surt), (writer, segment, record)) = (&self.key, self.position);
+        let key = (surt.len() <= URL_BYTES_MAX).then(|| UrlKey::from_parts(*hash, surt))?;
+        Some(Place { key, time_ms: self.time_ms, position: position(writer, segment, record) })
+    }
 }
 
 /// What a new member needs to know.
@@ -187,6 +214,16 @@ impl Question {
     /// Asks for a record by its name.
     pub fn record(position: Position) -> Question {
         Question::Record { writer: position.writer.0, segment: position.segment, record: position.record }
+    }
+
+    /// Asks for captures of many sites.
+    pub fn scan(wanted: Wanted, slices: Vec<Slice>, after: Option<&Place>) -> Question {
+        let after = after.map(|after| After {
+            key: (after.key.site_hash(), after.key.surt().to_owned()),
+            time_ms: after.time_ms,
+            position: (after.position.writer.0, after.position.segment, after.position.record),
+        });
+        Question::Scan { wanted, slices, after }
     }
 
     /// As it travels.

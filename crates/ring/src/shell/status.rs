@@ -8,6 +8,7 @@ use serde::Serialize;
 use super::{Shell, lock};
 use crate::fact::Standing;
 use crate::genesis::Slice;
+use crate::message::SPEAKS;
 
 /// A node as this one knows it.
 #[derive(Clone, Debug, Serialize)]
@@ -24,6 +25,8 @@ pub struct Member {
     pub addresses: Vec<String>,
     /// Where its portal answers the public.
     pub portal: Option<String>,
+    /// The newest protocol that it speaks.
+    pub protocol: u16,
     /// `here` (this node), `present`, `absent`, `leaving`, `left`, `retired`.
     pub state: &'static str,
     /// Slices that it holds.
@@ -68,6 +71,8 @@ pub struct Status {
     pub id: String,
     /// This node.
     pub node: String,
+    /// The protocols that it speaks: the newest and the oldest.
+    pub speaks: (u16, u16),
     /// How many slices there are.
     pub slices: u32,
     /// How many copies each should have.
@@ -172,6 +177,7 @@ impl Shell {
                     capacity_gb: certificate.capacity_gb,
                     addresses: record.addresses.iter().map(|address| address.to_string()).collect(),
                     portal: record.portal.clone(),
+                    protocol: record.protocol.0,
                     state: match record.standing {
                         Standing::Left => "left",
                         _ if roster.is_gone(index) => "retired",
@@ -192,6 +198,7 @@ impl Shell {
             network: genesis.name.clone(),
             id: genesis.id().to_string(),
             node: self.key.to_string(),
+            speaks: SPEAKS,
             slices: genesis.slices(),
             copies: genesis.copies,
             nodes,

@@ -199,8 +199,8 @@ fn links_that_are_too_long_for_one_batch_go_in_several() {
     let slice = *leader.led().first().expect("it leads something");
     let (site, mut chance) = (site_in(slice, sender), Chance::new(1));
     let mut long = || (0..400).map(|_| format!("{:016x}", chance.number())).collect::<String>();
-    let link = |rest: String| Link { url: format!("{site}{rest}"), depth: 1, needed: false, gone: false };
-    let links: Vec<Link> = (0..crate::limits::BATCH_LINKS_FULL).map(|_| link(long())).collect();
+    let link = |rest: String| Link { url: format!("{site}{rest}"), depth: 1, needed: false, gone: false, site: None };
+    let links: Vec<Link> = (0..1_000).map(|_| link(long())).collect();
     assert!(sender.shell().send_links(leader.shell().key(), Batch { crawl: "test".into(), links }));
     end(members);
 }
@@ -212,7 +212,7 @@ fn of_links_for_two_leaders_that_go_to_one_of_them_it_takes_its_own() {
     let urls = [one, other].map(|leader| site_in(*leader.led().first().expect("it leads something"), sender));
     let heard = |member: &Member| lock(&member.crawling.heard).clone();
     let batch = |urls: &[String]| {
-        let link = |url: &String| Link { url: url.clone(), depth: 1, needed: false, gone: false };
+        let link = |url: &String| Link { url: url.clone(), depth: 1, needed: false, gone: false, site: None };
         Batch { crawl: "test".into(), links: urls.iter().map(link).collect() }
     };
     assert!(!sender.shell().send_links(one.shell().key(), batch(&urls)), "one of them was not taken");

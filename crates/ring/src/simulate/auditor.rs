@@ -64,10 +64,25 @@ pub struct Auditor {
     pub visited_ms: BTreeMap<Slice, u64>,
     /// The newest epoch of a slice, since when, and of how many holders.
     pub epochs: BTreeMap<Slice, (Epoch, u64)>,
+    /// What a majority of the holders was told of a site, by whoever led: until when it wants to be left alone.
+    pub confirmed: BTreeMap<Slice, Confirmed>,
+    /// Leaders that began while a site was to be left alone, and knew it from others.
+    pub waited: u64,
     /// Visits in all.
     pub visits: u64,
     /// The shortest time between two visits to a site, in milliseconds.
     pub shortest_ms: Option<u64>,
+}
+
+/// A wish to be left alone that whoever leads next must hear of.
+#[derive(Clone, Copy, Debug)]
+pub struct Confirmed {
+    /// Until then, in true time.
+    pub until_ms: u64,
+    /// Who led.
+    pub by: usize,
+    /// In which epoch: whoever holds a slice in another one may not have been told.
+    pub epoch: Epoch,
 }
 
 impl Auditor {
@@ -114,6 +129,13 @@ impl World {
                 self.auditor.broke(Rule::Hurried, now_ms, slice, what);
             }
         }
+        if let Some(confirmed) = self.auditor.confirmed.get(&slice).copied().filter(|one| one.epoch == epoch)
+            && now_ms < confirmed.until_ms
+        {
+            let left = confirmed.until_ms - now_ms;
+            let what = format!("node {node} visits what is to be left alone for {left} ms, as {} told", confirmed.by);
+            self.auditor.broke(Rule::Hurried, now_ms, slice, what);
+        }
         self.check_leaders(node, slice);
         if let Some((newest, since)) = self.auditor.epochs.get(&slice).copied()
             && epoch < newest
@@ -121,6 +143,22 @@ impl World {
         {
             let what = format!("node {node} leads in {epoch}, and {newest} began {} s ago", (now_ms - since) / 1000);
             self.auditor.broke(Rule::OldEpoch, now_ms, slice, what);
+        }
+    }
+
+    /// A lease is granted: what was said with the request is known to a majority of the holders; liars may keep it to themselves. Who renews
+    /// one has said before what sites want; who begins has heard it.
+    pub(super) fn auditor_hears(&mut self, node: usize, slice: Slice, epoch: Epoch, renewed: bool) {
+        let honest = |holder: &usize| self.nodes[*holder].actor == Actor::Honest;
+        if !self.auditor.held.get(&slice).into_iter().flatten().all(honest) {
+            return;
+        }
+        let confirmed = self.auditor.confirmed.get(&slice).copied();
+        if renewed {
+            let until_ms = self.nodes[node].asked.get(&slice).copied().unwrap_or(0);
+            self.auditor.confirmed.insert(slice, Confirmed { until_ms, by: node, epoch });
+        } else if confirmed.is_some_and(|one| one.by != node && one.epoch == epoch && self.now_ms < one.until_ms) {
+            self.auditor.waited += 1;
         }
     }
 

@@ -5,8 +5,9 @@ use super::world::{Happening, World};
 use crate::copy::{Extent, writer_of};
 use crate::genesis::Slice;
 use crate::key::Key;
-use crate::message::{self, Message};
+use crate::message::{self, Message, PROTOCOL, PROTOCOL_OLDEST};
 use crate::node::{Event, PullFault};
+use crate::settings::Mutation;
 
 impl World {
     pub(super) fn reaches(&self, from: usize, to: usize) -> bool {
@@ -18,15 +19,36 @@ impl World {
         if !self.reaches(from, to) || self.chance.happens(self.options.loss) {
             return;
         }
-        let messages = if self.options.encode {
-            let frame = message::encode(std::slice::from_ref(&message));
-            message::decode(&frame).expect("what nodes say is readable")
-        } else {
-            vec![message]
-        };
+        let messages = if self.options.encode { self.carried(from, to, message) } else { vec![message] };
         let delay = self.options.delay_ms + self.chance.below(self.options.jitter_ms + 1);
         for message in messages {
             self.at(self.now_ms + delay, Happening::Deliver { to, from, message });
+        }
+    }
+
+    /// As it is written in the protocol that the sender believes both speak, and read in those that the other one speaks. Newer programs say
+    /// more than older ones know.
+    fn carried(&mut self, from: usize, to: usize, message: Message) -> Vec<Message> {
+        let theirs =
+            self.nodes[from].view.as_ref().or(self.shared.as_ref()).and_then(|view| {
+                view.roster.record_of(&self.nodes[to].seal.key()).map(|signed| signed.record.protocol)
+            });
+        let (own, heard) = (self.nodes[from].record.protocol, self.nodes[to].record.protocol);
+        let spoken = match self.options.settings.mutation {
+            Mutation::Protocol => Some(own.0),
+            _ => theirs.map_or(Some(own.1), |theirs| message::common(own, theirs)),
+        };
+        let Some(spoken) = spoken else { return Vec::new() };
+        let mut frame = message::encode(std::slice::from_ref(&message), spoken);
+        if spoken == PROTOCOL && own.0 > PROTOCOL_OLDEST {
+            frame.extend_from_slice(&[0x7f, 1, 2, 3]);
+        }
+        match message::read(&frame, heard) {
+            Ok((messages, _)) => messages,
+            Err(_) => {
+                self.figures.unreadable += 1;
+                Vec::new()
+            }
         }
     }
 

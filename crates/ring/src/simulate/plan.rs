@@ -8,6 +8,7 @@ use crate::copy::Segment;
 use crate::fact::{Fact, SignedRecord};
 use crate::genesis::Slice;
 use crate::key::Key;
+use crate::message::SPEAKS;
 use crate::node::Event;
 use crate::roster::Index;
 use crate::view::View;
@@ -19,6 +20,8 @@ pub enum Plan {
     Crash(usize),
     /// It starts again.
     Restart(usize),
+    /// It starts again with a program that speaks the newest protocol.
+    Upgrade(usize),
     /// It is lost with its disk.
     Lose(usize),
     /// A node joins: one that was made but is not known yet.
@@ -49,6 +52,7 @@ impl World {
         match plan {
             Plan::Crash(node) => self.crash(node),
             Plan::Restart(node) => self.restart(node),
+            Plan::Upgrade(node) => self.upgrade(node),
             Plan::Lose(node) => self.lose(node),
             Plan::Join(node) => self.join(node),
             Plan::Leave(node) => self.handle(node, Event::Leave),
@@ -65,6 +69,15 @@ impl World {
             Plan::Notice(node) => self.notice(node),
             Plan::CheckLosses => self.check_losses(),
         }
+    }
+
+    /// Others hear of it as of an address that has changed.
+    fn upgrade(&mut self, node: usize) {
+        self.crash(node);
+        self.nodes[node].record.protocol = SPEAKS;
+        self.restart(node);
+        let record = self.nodes[node].record.clone();
+        self.handle(node, Event::Moved { addresses: record.addresses, relay: record.relay, portal: record.portal });
     }
 
     fn lose(&mut self, node: usize) {

@@ -141,7 +141,7 @@ impl Founding {
             addresses: vec![std::net::SocketAddr::from(([10, 0, (number >> 8) as u8, number as u8], 7000))],
             relay: None,
             portal: None,
-            protocol: (crate::message::PROTOCOL, crate::message::PROTOCOL_OLDEST),
+            protocol: crate::message::SPEAKS,
             standing: Standing::Staying,
             watchers: Vec::new(),
         }
@@ -186,7 +186,7 @@ const GROWN_EPOCH: Epoch = Epoch { generation: 0, number: 2 };
 /// A world whose nodes are members, and whose slices are where they are wished for.
 pub fn world(options: Options, filling: &Filling) -> World {
     let founding = Founding::new(options.seed, filling.slice_bits, filling.copies, filling.real);
-    let settings = options.settings.clone();
+    let (settings, protocol) = (options.settings.clone(), options.protocol);
     let mut chance = Chance::new(options.seed ^ 0x5eed);
     let mut world = World::new(options, founding.genesis.clone());
     let (mono_ms, wall_ms) = (world.now_ms, world.wall_ms());
@@ -197,7 +197,7 @@ pub fn world(options: Options, filling: &Filling) -> World {
             let zone = format!("z{}", number % 16);
             // Half of the capacity up to twice of it: places follow what is declared.
             let capacity = filling.capacity_gb / 2 + chance.below(u64::from(filling.capacity_gb)) as u32;
-            founding.record(number, capacity, &zone, wall_ms)
+            NodeRecord { protocol, ..founding.record(number, capacity, &zone, wall_ms) }
         })
         .collect();
     let judge = founding.seal(0);

@@ -6,7 +6,7 @@ use std::sync::Arc;
 
 use super::actor::Actor;
 use super::auditor::Auditor;
-use super::crawl::close_all;
+use super::crawl::{close_all, until_in};
 use super::disk::Disk;
 use super::plan::Plan;
 use crate::chance::Chance;
@@ -17,7 +17,7 @@ use crate::genesis::{Genesis, Slice};
 use crate::holding::Holding;
 use crate::key::{Hash, Key, SealRef};
 use crate::lease::Grantor;
-use crate::message::{Ballot, Message};
+use crate::message::{Ballot, Message, SPEAKS, Speaks};
 use crate::node::{Action, Core, Event, Kept, Node, Now, What};
 use crate::settings::Settings;
 use crate::view::View;
@@ -49,6 +49,8 @@ pub struct Options {
     pub crawl_every: u32,
     /// Bytes per second that a node gives to copying.
     pub copy_bytes_per_s: u64,
+    /// What the nodes speak in the beginning.
+    pub protocol: Speaks,
 }
 
 impl Default for Options {
@@ -64,6 +66,7 @@ impl Default for Options {
             encode: false,
             crawl_every: 1,
             copy_bytes_per_s: 1_250_000,
+            protocol: SPEAKS,
         }
     }
 }
@@ -98,6 +101,10 @@ pub struct Sim {
     pub(super) next_number: u32,
     pub(super) busy_ms: u64,
     pub(super) leading: BTreeSet<Slice>,
+    /// Until when sites of slices that it led want to be left alone, in true time.
+    pub(super) parked: BTreeMap<Slice, u64>,
+    /// What its last request for a lease said of that.
+    pub(super) asked: BTreeMap<Slice, u64>,
 }
 
 pub(super) enum Happening {
@@ -116,6 +123,8 @@ pub struct Figures {
     pub events: u64,
     /// Messages sent.
     pub messages: u64,
+    /// Frames that whoever heard them could not read.
+    pub unreadable: u64,
     /// Notes of each kind.
     pub notes: BTreeMap<What, u64>,
     /// Bytes copied.
@@ -220,6 +229,8 @@ impl World {
             next_number: 1,
             busy_ms: 0,
             leading: BTreeSet::new(),
+            parked: BTreeMap::new(),
+            asked: BTreeMap::new(),
         });
         self.part.push(0);
         node
@@ -333,9 +344,14 @@ impl World {
         let sim = &mut self.nodes[node];
         if sim.core.take().is_some() {
             sim.leading.clear();
+            (sim.parked, sim.asked) = (BTreeMap::new(), BTreeMap::new());
             sim.view = None;
             let key = sim.seal.key();
             self.silent_ms.insert(key, (self.now_ms, HashSet::new()));
+            // What a holder was told of sites does not outlive it; what its own lease told does, at those who granted it.
+            self.auditor.confirmed.retain(|slice, confirmed| {
+                confirmed.by == node || !self.auditor.held.get(slice).is_some_and(|held| held.contains(&node))
+            });
         }
     }
 
@@ -468,6 +484,9 @@ impl World {
             match action {
                 Action::Keep(kept) => self.keep(node, kept),
                 Action::Send { to, message } => {
+                    if let Message::LeaseAsk { slice, politeness, .. } = &message {
+                        self.nodes[node].asked.insert(*slice, until_in(politeness));
+                    }
                     if let (Some(to), Some(message)) =
                         (self.of_key.get(&to).copied(), self.nodes[node].actor.bend(message))
                     {
@@ -483,11 +502,11 @@ impl World {
                     };
                     self.tell(node, 5, Event::Hashed { job, digest });
                 }
-                Action::Lead { slice, politeness, .. } => {
+                Action::Lead { slice, epoch, politeness, .. } => {
                     self.check_leaders(node, slice);
-                    if politeness.is_some() && self.nodes[node].leading.insert(slice) {
-                        let (life, at) = (self.nodes[node].life, self.own_gap(node));
-                        self.at(self.now_ms + at, Happening::Visit { node, life, slice });
+                    self.auditor_hears(node, slice, epoch, politeness.is_none());
+                    if let Some(politeness) = politeness {
+                        self.begin_visits(node, slice, &politeness);
                     }
                 }
                 Action::Stop { .. } => {}

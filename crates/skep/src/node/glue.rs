@@ -1,6 +1,7 @@
 //! Between the ring and the crawl: what is led is told to the crawl that runs, links go to whoever leads, and crawls of the network
 //! are kept where the next start finds them.
 
+use super::notes::Notes;
 use super::told::{self, Crawl};
 use crate::failure::{Result, say};
 use serde::{Deserialize, Serialize};
@@ -8,7 +9,7 @@ use serde_json::{Value, json};
 use skep_archive::settings as files;
 use skep_crawl::Control;
 use skep_crawl::sharing::{self, Leading, Outlet, Share};
-use skep_portal::{Asker, Elsewhere, Everywhere, Wish};
+use skep_portal::{Asker, Elsewhere, Everywhere, Scanned, Wish};
 use skep_ring::instruction::SignedInstruction;
 use skep_ring::links::{Batch, Link};
 use skep_ring::message::Politeness;
@@ -23,10 +24,6 @@ use std::time::Instant;
 
 const FILE: &str = "network-crawls.toml";
 const FILE_VERSION: u32 = 1;
-/// In so much time …
-const NOTED: std::time::Duration = std::time::Duration::from_secs(1);
-/// … so many notes are told.
-const NOTED_MAX: u32 = 20;
 
 /// What stands between the ring and the crawl.
 pub struct Glue {
@@ -49,8 +46,8 @@ struct State {
     asker: Option<Asker>,
     /// Hands bundles out.
     contributors: Option<Arc<skep_contribute::Node>>,
-    /// Since when notes are counted, and how many there were.
-    noted: (Instant, u32),
+    /// What was told to people lately.
+    notes: Notes,
     stopped: bool,
 }
 
@@ -199,7 +196,7 @@ impl State {
             progress: Value::Null,
             asker: None,
             contributors: None,
-            noted: (Instant::now(), 0),
+            notes: Notes::new(Instant::now()),
             stopped: false,
         }
     }
@@ -248,9 +245,10 @@ impl Work for Glue {
             Some((name, control)) if *name == batch.crawl => control.clone(),
             _ => return back(Taken::default()),
         };
-        let link = |link: Link| sharing::Link { url: link.url, depth: link.depth, needed: link.needed };
-        let links = batch.links.into_iter().filter(|link| !link.gone).map(link).collect();
-        control.hear(links, Box::new(move |taken| back(Taken { taken, leaders: Vec::new() })));
+        control.hear(
+            batch.links.into_iter().map(link_heard).collect(),
+            Box::new(move |taken| back(Taken { taken, leaders: Vec::new() })),
+        );
     }
 
     fn instructed(&self, instructions: &[Arc<SignedInstruction>]) {
@@ -280,28 +278,32 @@ impl Work for Glue {
         if matches!(note.what, What::Lease | What::Audited | What::Epoch | What::Repair | What::Present) {
             return;
         }
-        // Who sends nonsense all the time does not fill the log with it; all of it is counted.
-        {
-            let mut state = self.lock();
-            let now = Instant::now();
-            if now.saturating_duration_since(state.noted.0) >= NOTED {
-                state.noted = (now, 0);
-            }
-            state.noted.1 += 1;
-            if state.noted.1 > NOTED_MAX {
-                return;
-            }
-        }
+        let Some(times) = self.lock().notes.hear(note, Instant::now()) else { return };
         let peer = note.peer.map(|peer| peer.short());
         if self.json {
             let what = format!("{:?}", note.what).to_lowercase();
-            let told = json!({ "event": "note", "what": what, "node": peer, "slice": note.slice, "why": note.why });
+            let told = json!({
+                "event": "note", "what": what, "node": peer, "slice": note.slice, "why": note.why, "times": times,
+            });
             return say(&told.to_string());
         }
         let peer = peer.map(|peer| format!("{peer}: ")).unwrap_or_default();
         let slice = note.slice.map(|slice| format!("slice {slice}: ")).unwrap_or_default();
-        say(&format!("note: {slice}{peer}{}", note.why));
+        let times = if times > 1 { format!(" ({times} times since it was told)") } else { String::new() };
+        say(&format!("note: {slice}{peer}{}{times}", note.why));
     }
+}
+
+/// A link as another node tells it.
+fn link_heard(link: Link) -> sharing::Link {
+    let site = link.site.and_then(sharing::Referrer::from_bit);
+    sharing::Link { url: link.url, depth: link.depth, needed: link.needed, site, gone: link.gone }
+}
+
+/// A link as it is told to another node.
+fn link_told(link: sharing::Link) -> Link {
+    let site = link.site.map(sharing::Referrer::bit);
+    Link { url: link.url, depth: link.depth, needed: link.needed, gone: link.gone, site }
 }
 
 /// The way of a crawl to the others.
@@ -315,8 +317,7 @@ impl Outlet for Way {
 
     fn send(&self, crawl: &str, to: sharing::Node, links: Vec<sharing::Link>, back: sharing::Back) {
         let Some(shell) = self.0.shell() else { return back(false) };
-        let link = |link: sharing::Link| Link { url: link.url, depth: link.depth, needed: link.needed, gone: false };
-        let batch = Batch { crawl: crawl.to_owned(), links: links.into_iter().map(link).collect() };
+        let batch = Batch { crawl: crawl.to_owned(), links: links.into_iter().map(link_told).collect() };
         // One batch for a node at a time: there are never more of these threads than nodes.
         std::thread::spawn(move || back(shell.send_links(Key(to), batch)));
     }
@@ -359,6 +360,11 @@ impl Elsewhere for Others {
         query: &skep_archive::captures::Query,
     ) -> std::result::Result<Vec<skep_archive::Capture>, String> {
         self.0.shell.captures(self.0.shell.slice_of(site_hash), query)
+    }
+
+    fn scan(&self, query: &skep_archive::captures::Query) -> Scanned {
+        let scan = self.0.shell.scan(query);
+        Scanned { silent: scan.silent(), captures: Box::new(scan) }
     }
 
     fn record(&self, capture: &skep_archive::Capture) -> std::result::Result<skep_archive::Stored, String> {

@@ -9,7 +9,7 @@ mod site;
 mod small;
 
 use ring::{Ring, alone};
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::time::{Duration, Instant};
 
 #[test]
@@ -40,6 +40,22 @@ fn five_nodes_crawl_as_one_and_keep_everything_three_times() {
         }
     }
 
+    // What spans all sites is told by any node, each page once and in the same order, whole or page by page.
+    let urls: BTreeSet<&str> = expected.iter().map(|(url, _)| url.as_str()).collect();
+    let listed: Vec<Vec<String>> = ring.up().into_iter().map(|node| all_sites(&ring, node, 10_000)).collect();
+    for (node, lines) in listed.iter().enumerate() {
+        let pages = lines.iter().map(String::as_str).filter(|url| !url.ends_with("/robots.txt"));
+        assert_eq!(pages.collect::<BTreeSet<_>>(), urls, "node {node}");
+        assert_eq!(*lines, listed[0], "node {node}");
+    }
+    assert_eq!(all_sites(&ring, 2, 7), listed[0], "page by page");
+    let found: Vec<Vec<String>> = ring.up().into_iter().map(|node| with_text(&ring, node, "html", 6)).collect();
+    assert!(found[0].len() > 12, "{found:?}");
+    for (node, hits) in found.iter().enumerate() {
+        assert_eq!(*hits, found[0], "node {node}");
+        assert_eq!(hits.iter().collect::<BTreeSet<_>>().len(), hits.len(), "each once");
+    }
+
     // What happened is told by any node for all of them, each event once; by itself each tells of what it holds.
     let own: Vec<BTreeMap<String, String>> =
         ring.up().into_iter().map(|node| changes(&ring, node, "/changes")).collect();
@@ -66,6 +82,50 @@ fn five_nodes_crawl_as_one_and_keep_everything_three_times() {
         assert!(bytes < 10_000.0, "node {node} sends {bytes:.0} bytes/s while there is nothing to do");
         assert_eq!(ring.net.sent_outside(node), 0, "packets to addresses outside of the network");
     }
+}
+
+/// The URLs of all captures in the order of the index, so many lines at a time.
+fn all_sites(ring: &Ring, node: usize, limit: usize) -> Vec<String> {
+    let (mut all, mut resume) = (Vec::new(), String::new());
+    loop {
+        let asked = format!("/cdx/search/cdx?url=*.test&fl=original&limit={limit}&showResumeKey=true{resume}");
+        let (status, body) = ring.get(node, &asked);
+        assert_eq!(status, 200, "{body}");
+        let body = unchunked(&body);
+        let (lines, key) = body.split_once("\n\n").unwrap_or((&body, ""));
+        all.extend(lines.lines().map(str::to_owned));
+        if key.trim().is_empty() {
+            return all;
+        }
+        resume = format!("&resumeKey={}", key.trim());
+    }
+}
+
+/// URLs with a text in them, so many at a time.
+fn with_text(ring: &Ring, node: usize, text: &str, limit: usize) -> Vec<String> {
+    let (mut all, mut after) = (Vec::new(), String::new());
+    loop {
+        let (status, body) = ring.get(node, &format!("/api/v1/urls?q={text}&limit={limit}{after}"));
+        assert_eq!(status, 200, "{body}");
+        let said: serde_json::Value = serde_json::from_str(&unchunked(&body)).expect("an answer");
+        assert_eq!(said["silent"], 0, "{said}");
+        let urls = said["urls"].as_array().into_iter().flatten();
+        all.extend(urls.map(|hit| hit["url"].as_str().expect("a URL").to_owned()));
+        let Some(next) = said["next"].as_str() else { return all };
+        after = format!("&after={next}");
+    }
+}
+
+/// The text of an answer that came in pieces, or as a whole.
+fn unchunked(body: &str) -> String {
+    let (mut text, mut rest) = (String::new(), body);
+    while let Some((size, behind)) = rest.split_once("\r\n") {
+        let Ok(size) = usize::from_str_radix(size, 16) else { return body.to_owned() };
+        let Some(piece) = behind.get(..size) else { return body.to_owned() };
+        text.push_str(piece);
+        rest = behind[size..].strip_prefix("\r\n").unwrap_or_default();
+    }
+    if text.is_empty() { body.to_owned() } else { text }
 }
 
 /// What a node tells: keys of events and their URLs.

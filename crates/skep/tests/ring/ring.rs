@@ -349,6 +349,12 @@ impl Ring {
         assert!(report.polite(), "{}", report.table());
     }
 
+    /// Requests of these nodes so far, as the web saw them come.
+    pub fn asked_by(&self, nodes: &[usize]) -> usize {
+        let from: Vec<IpAddr> = nodes.iter().map(|node| self.net.of(*node)).collect();
+        self.web.requests().iter().filter(|request| from.contains(&request.from)).count()
+    }
+
     /// How often each page was fetched.
     pub fn fetches(&self) -> BTreeMap<String, usize> {
         let mut fetches = BTreeMap::new();
