@@ -26,7 +26,7 @@ use crate::retain;
 use crate::settings::Settings;
 use crate::side_by_side::side_by_side;
 use crate::state::State;
-use crate::template::{self, Changed};
+use crate::template::{self, Changed, Placed};
 
 /// What following came to.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
@@ -145,6 +145,8 @@ struct Judged {
     host: String,
     captures: Vec<Capture>,
     told: Vec<Told>,
+    /// They were judged before: something may have been told of them.
+    again: bool,
     /// Captures of which nothing is told, where something may have been before.
     silent: Vec<Position>,
 }
@@ -285,7 +287,7 @@ impl Following<'_> {
         let mut events = Vec::new();
         hosts::outages(self.archive, &mut batch, &days, self.settings.host_down_ms, &mut events)?;
         hosts::write(&mut batch, &days);
-        self.tell(batch, events).map(drop)
+        self.tell(batch, &events, &HashSet::new()).map(drop)
     }
 
     fn file(&mut self, name: SegmentName, sidecar: PathBuf, done: &mut dyn FnMut(Followed)) -> Result<()> {
@@ -343,13 +345,14 @@ impl Following<'_> {
         let judging = Judging { archive, settings, checks, bare: &bare, hands };
         let work = urls.into_iter().map(|(key, (captures, named))| (key, captures, named)).collect();
         let all = side_by_side(work, |(key, captures, named): Work| judging.url(key, captures, named))?;
+        let mut first = HashSet::new();
         let mut batch = self.archive.views().batch();
         done_again.iter().for_each(|row| batch.delete(AGAIN, row));
         let (mut hosts, mut events, mut places) = (Hosts::default(), Vec::new(), Vec::new());
         // What was told of a capture that was removed since is not told any more, and takes part in nothing.
         for position in self.removed.drain(..) {
             batch.delete(AGAIN, &again_row(b"p", &log::position_key(position)));
-            places.push((position, None));
+            places.push(Placed { position, changed: None, again: true });
             events.extend(taken_back(&batch, position)?);
         }
         let mut done = Followed::default();
@@ -363,12 +366,16 @@ impl Following<'_> {
                 hosts.alive(&judged.host, capture.time_ms, capture.position, page);
             }
             for position in judged.silent {
-                places.push((position, None));
+                places.push(Placed { position, changed: None, again: true });
                 events.extend(taken_back(&batch, position)?);
             }
             for Told { event, places: changed } in judged.told {
-                places.push((event.key, Changed::of(&event, &judged.host, &changed)));
-                events.push(event);
+                let changed = Changed::of(&event, &judged.host, &changed);
+                places.push(Placed { position: event.key, changed, again: judged.again });
+                if !judged.again {
+                    first.insert(event.key);
+                }
+                events.push(*event);
             }
             if let Some(first) = judged.captures.first().filter(|_| judged.state.newest.is_some()) {
                 for name in &judged.names {
@@ -386,18 +393,19 @@ impl Following<'_> {
         for (key, mark) in self.marks.drain(..) {
             batch.put(MARKS, &key, &mark.encode());
         }
-        done.events = self.tell(batch, events)?;
+        done.events = self.tell(batch, &events, &first)?;
         Ok(done)
     }
 
-    /// Tells events in the order of time, and makes the batch visible.
-    fn tell(&mut self, mut batch: Batch<'_>, mut events: Vec<Event>) -> Result<u64> {
-        events.sort_by_key(|event| (event.time_ms, event.key));
+    /// Tells events in the order of time, and makes the batch visible. Of the captures named `first` nothing was told before.
+    fn tell(&mut self, mut batch: Batch<'_>, events: &[Event], first: &HashSet<Position>) -> Result<u64> {
+        let mut in_order: Vec<&Event> = events.iter().collect();
+        in_order.sort_by_key(|event| (event.time_ms, event.key));
         let mut told = 0;
         if !events.is_empty() {
             let mut telling = Telling::begin(self.archive)?;
-            for event in &events {
-                told += u64::from(telling.tell(&mut batch, event)?);
+            for event in in_order {
+                told += u64::from(telling.tell(&mut batch, event, first.contains(&event.key))?);
             }
             telling.end(&mut batch);
         }
@@ -444,13 +452,14 @@ impl Judging<'_> {
             key,
             state,
             names,
-            host: url.map(|url| url.host().to_string()).unwrap_or_default(),
+            host: url.as_ref().map(|url| url.host().to_string()).unwrap_or_default(),
             captures: Vec::new(),
             told: Vec::new(),
+            again: late,
             silent: Vec::new(),
         };
         let bodies = Known { archive: self.archive, bare: self.bare, hands: self.hands };
-        let judge = Judge { bodies: &bodies, settings: self.settings, thinned_ms };
+        let judge = Judge { url: url.as_ref(), bodies: &bodies, settings: self.settings, thinned_ms };
         for capture in &captures {
             let checked_ms = match &judged.state.good {
                 Some(good) => checks::last_same(self.archive, &judged.names, good.same_ms, capture.time_ms)?,
