@@ -466,6 +466,7 @@ impl Ledger {
             hints: Vec::new(),
             position: Some(position),
             claim: None,
+            referring: None,
         };
         let pass = self.pass_at(crawl, answer.time_ms)?;
         let visited = Visited { failures: self.failures_after(&visited, crawl)?, ..visited };

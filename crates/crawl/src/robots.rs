@@ -309,6 +309,7 @@ async fn ask_once(
             hints: Vec::new(),
             position: None,
             claim: None,
+            referring: None,
         };
         let room = parts.room(visited.bytes).await;
         let records = keep::records(&mut visited, url, &exchange, &judged, None, parts).await;

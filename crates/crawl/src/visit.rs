@@ -6,7 +6,7 @@
 
 use std::net::IpAddr;
 
-use skep_archive::Position;
+use skep_archive::{Position, Referring};
 use skep_fetch::{Ask, Exchange, Session};
 use skep_page::Outlinks;
 use skep_schedule::revisit::Due;
@@ -84,6 +84,8 @@ pub struct Visited {
     pub position: Option<Position>,
     /// Its record is the first with its payload: others may refer to it once it is synced.
     pub claim: Option<Claim>,
+    /// Its record stands for another's body, which must not go before it is synced.
+    pub referring: Option<Referring>,
 }
 
 impl Visited {
@@ -117,6 +119,7 @@ impl Visited {
             hints: Vec::new(),
             position: None,
             claim: None,
+            referring: None,
         }
     }
 }
@@ -261,5 +264,6 @@ fn visited(
         hints: std::mem::take(&mut judged.hints),
         position: None,
         claim: None,
+        referring: None,
     }
 }
