@@ -15,7 +15,7 @@ use skep_warc::write::Truncated;
 use crate::clocks::NotNow;
 use crate::finding::Finding;
 use crate::hops::Hops;
-use crate::judge;
+use crate::judge::{self, Hints};
 use crate::keep;
 use crate::limits::{ROBOTS_BYTES_MAX, ROBOTS_CACHED_BYTES_MAX, ROBOTS_CACHED_HOSTS_MAX, SITEMAPS_PER_HOST_MAX};
 use crate::network::{self, Seen};
@@ -306,7 +306,7 @@ async fn ask_once(
             robots_line: 0,
             found: Finding::First,
             due: None,
-            hints: Vec::new(),
+            hints: Hints::default(),
             position: None,
             claim: None,
             referring: None,

@@ -16,7 +16,7 @@ use skep_url::Url;
 use crate::cookies;
 use crate::finding::Finding;
 use crate::hops::Hops;
-use crate::judge::{self, Judgement};
+use crate::judge::{self, Hints, Judgement};
 use crate::keep;
 use crate::links::Turnover;
 use crate::network::{self, Seen};
@@ -79,7 +79,7 @@ pub struct Visited {
     /// Why it was looked at again.
     pub due: Option<Due>,
     /// Dates at which pages changed, as a sitemap or a feed has them: URL, milliseconds since 1970.
-    pub hints: Vec<(String, i64)>,
+    pub hints: Hints,
     /// The last of its records.
     pub position: Option<Position>,
     /// Its record is the first with its payload: others may refer to it once it is synced.
@@ -116,7 +116,7 @@ impl Visited {
             robots_line: 0,
             found: Finding::First,
             due: None,
-            hints: Vec::new(),
+            hints: Hints::default(),
             position: None,
             claim: None,
             referring: None,
