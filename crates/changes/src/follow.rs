@@ -20,7 +20,7 @@ use crate::error::Result;
 use crate::event::{Details, Event, Kept};
 use crate::hosts::{self, Hosts};
 use crate::judge::{Judge, Told, is_judged};
-use crate::limits::{BATCH_CAPTURES_MAX, BATCH_LINES_MAX, REFOLDED_CAPTURES_MAX};
+use crate::limits::{BATCH_CAPTURES_MAX, BATCH_LINES_MAX, CLOCK_OFF_MS, REFOLDED_CAPTURES_MAX};
 use crate::log::{self, AGAIN, Changes, MARKS, THINNED, Telling, URLS, told};
 use crate::retain;
 use crate::settings::Settings;
@@ -458,9 +458,14 @@ impl Judging<'_> {
             again: late,
             silent: Vec::new(),
         };
+        let misdated = misdated(&captures);
         let bodies = Known { archive: self.archive, bare: self.bare, hands: self.hands };
         let judge = Judge { url: url.as_ref(), bodies: &bodies, settings: self.settings, thinned_ms };
         for capture in &captures {
+            if misdated.contains(&capture.position) {
+                judged.silent.extend(late.then_some(capture.position));
+                continue;
+            }
             let checked_ms = match &judged.state.good {
                 Some(good) => checks::last_same(self.archive, &judged.names, good.same_ms, capture.time_ms)?,
                 None => None,
@@ -490,6 +495,41 @@ impl Judging<'_> {
         let skipped = all.len().saturating_sub(REFOLDED_CAPTURES_MAX);
         Ok(all.split_off(skipped))
     }
+}
+
+/// Captures dated by a clock that was far ahead: kept before others that are dated long before them, and fewer than those. What comes
+/// after them would come before them for years, and each time be told as if it were the other way round. A clock that was behind does no such
+/// harm: what it dated is where it is. They are in the order of time.
+fn misdated(captures: &[Capture]) -> HashSet<Position> {
+    let mut wrong = HashSet::new();
+    while let Some(last) = captures.iter().rfind(|capture| !wrong.contains(&capture.position)) {
+        let of_it =
+            |capture: &&Capture| capture.position.writer == last.position.writer && !wrong.contains(&capture.position);
+        // Files from elsewhere are added in any order.
+        if last.position.writer == WriterKey::FOREIGN {
+            break;
+        }
+        let before = last.time_ms.saturating_sub(CLOCK_OFF_MS);
+        let later: Vec<&Capture> = captures
+            .iter()
+            .filter(of_it)
+            .filter(|capture| capture.position > last.position && capture.time_ms < before)
+            .collect();
+        let Some(until_ms) = later.iter().map(|capture| capture.time_ms.saturating_add(CLOCK_OFF_MS)).max() else {
+            break;
+        };
+        let ahead: Vec<Position> = captures
+            .iter()
+            .filter(of_it)
+            .filter(|capture| capture.time_ms > until_ms)
+            .map(|capture| capture.position)
+            .collect();
+        if later.len() <= ahead.len() {
+            break;
+        }
+        wrong.extend(ahead);
+    }
+    wrong
 }
 
 fn order(capture: &Capture) -> (i64, Position) {
