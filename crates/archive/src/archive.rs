@@ -24,6 +24,7 @@ use crate::lock::Lock;
 use crate::places::Places;
 use crate::queue::Lane;
 use crate::read::Stored;
+use crate::referred::Referred;
 use crate::remove::Listener;
 use crate::rewrite::RewritePlan;
 use crate::views::{View, Views};
@@ -116,6 +117,8 @@ pub(crate) struct Shared {
     pub places: Places,
     /// Memory left to others beside the archive.
     pub others_bytes: u64,
+    /// Bodies that records on their way stand for, and bodies that are about to go.
+    pub referred: Arc<Referred>,
     /// Held while segments are rewritten: by a removal, or by the keeper that finishes one.
     pub rewriting: Mutex<()>,
     /// Held by whoever adds files to collections.
@@ -181,6 +184,11 @@ impl Archive {
     /// The views.
     pub fn views(&self) -> &Views {
         &self.shared.views
+    }
+
+    /// Bodies that records on their way stand for, and bodies that are about to go.
+    pub fn referred(&self) -> &Arc<Referred> {
+        &self.shared.referred
     }
 
     /// Every segment as it stands now, by writer and number.

@@ -94,6 +94,7 @@ impl Archive {
             views,
             places: Places::new(shares.places_bytes as usize),
             others_bytes: shares.others_bytes,
+            referred: Arc::default(),
             rewriting: Mutex::new(()),
             adding: Mutex::new(()),
             copies: Mutex::default(),

@@ -20,13 +20,13 @@ use crate::error::Result;
 use crate::event::{Details, Event, Kept};
 use crate::hosts::{self, Hosts};
 use crate::judge::{Judge, Told, is_judged};
-use crate::limits::{BATCH_CAPTURES_MAX, BATCH_LINES_MAX, REFOLDED_CAPTURES_MAX};
+use crate::limits::{BATCH_CAPTURES_MAX, BATCH_LINES_MAX, CLOCK_OFF_MS, REFOLDED_CAPTURES_MAX};
 use crate::log::{self, AGAIN, Changes, MARKS, THINNED, Telling, URLS, told};
 use crate::retain;
 use crate::settings::Settings;
 use crate::side_by_side::side_by_side;
 use crate::state::State;
-use crate::template::{self, Changed};
+use crate::template::{self, Changed, Placed};
 
 /// What following came to.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
@@ -145,6 +145,8 @@ struct Judged {
     host: String,
     captures: Vec<Capture>,
     told: Vec<Told>,
+    /// They were judged before: something may have been told of them.
+    again: bool,
     /// Captures of which nothing is told, where something may have been before.
     silent: Vec<Position>,
 }
@@ -285,7 +287,7 @@ impl Following<'_> {
         let mut events = Vec::new();
         hosts::outages(self.archive, &mut batch, &days, self.settings.host_down_ms, &mut events)?;
         hosts::write(&mut batch, &days);
-        self.tell(batch, events).map(drop)
+        self.tell(batch, &events, &HashSet::new()).map(drop)
     }
 
     fn file(&mut self, name: SegmentName, sidecar: PathBuf, done: &mut dyn FnMut(Followed)) -> Result<()> {
@@ -343,13 +345,14 @@ impl Following<'_> {
         let judging = Judging { archive, settings, checks, bare: &bare, hands };
         let work = urls.into_iter().map(|(key, (captures, named))| (key, captures, named)).collect();
         let all = side_by_side(work, |(key, captures, named): Work| judging.url(key, captures, named))?;
+        let mut first = HashSet::new();
         let mut batch = self.archive.views().batch();
         done_again.iter().for_each(|row| batch.delete(AGAIN, row));
         let (mut hosts, mut events, mut places) = (Hosts::default(), Vec::new(), Vec::new());
         // What was told of a capture that was removed since is not told any more, and takes part in nothing.
         for position in self.removed.drain(..) {
             batch.delete(AGAIN, &again_row(b"p", &log::position_key(position)));
-            places.push((position, None));
+            places.push(Placed { position, changed: None, again: true });
             events.extend(taken_back(&batch, position)?);
         }
         let mut done = Followed::default();
@@ -363,12 +366,16 @@ impl Following<'_> {
                 hosts.alive(&judged.host, capture.time_ms, capture.position, page);
             }
             for position in judged.silent {
-                places.push((position, None));
+                places.push(Placed { position, changed: None, again: true });
                 events.extend(taken_back(&batch, position)?);
             }
             for Told { event, places: changed } in judged.told {
-                places.push((event.key, Changed::of(&event, &judged.host, &changed)));
-                events.push(event);
+                let changed = Changed::of(&event, &judged.host, &changed);
+                places.push(Placed { position: event.key, changed, again: judged.again });
+                if !judged.again {
+                    first.insert(event.key);
+                }
+                events.push(*event);
             }
             if let Some(first) = judged.captures.first().filter(|_| judged.state.newest.is_some()) {
                 for name in &judged.names {
@@ -386,18 +393,19 @@ impl Following<'_> {
         for (key, mark) in self.marks.drain(..) {
             batch.put(MARKS, &key, &mark.encode());
         }
-        done.events = self.tell(batch, events)?;
+        done.events = self.tell(batch, &events, &first)?;
         Ok(done)
     }
 
-    /// Tells events in the order of time, and makes the batch visible.
-    fn tell(&mut self, mut batch: Batch<'_>, mut events: Vec<Event>) -> Result<u64> {
-        events.sort_by_key(|event| (event.time_ms, event.key));
+    /// Tells events in the order of time, and makes the batch visible. Of the captures named `first` nothing was told before.
+    fn tell(&mut self, mut batch: Batch<'_>, events: &[Event], first: &HashSet<Position>) -> Result<u64> {
+        let mut in_order: Vec<&Event> = events.iter().collect();
+        in_order.sort_by_key(|event| (event.time_ms, event.key));
         let mut told = 0;
         if !events.is_empty() {
             let mut telling = Telling::begin(self.archive)?;
-            for event in &events {
-                told += u64::from(telling.tell(&mut batch, event)?);
+            for event in in_order {
+                told += u64::from(telling.tell(&mut batch, event, first.contains(&event.key))?);
             }
             telling.end(&mut batch);
         }
@@ -444,14 +452,20 @@ impl Judging<'_> {
             key,
             state,
             names,
-            host: url.map(|url| url.host().to_string()).unwrap_or_default(),
+            host: url.as_ref().map(|url| url.host().to_string()).unwrap_or_default(),
             captures: Vec::new(),
             told: Vec::new(),
+            again: late,
             silent: Vec::new(),
         };
+        let misdated = misdated(&captures);
         let bodies = Known { archive: self.archive, bare: self.bare, hands: self.hands };
-        let judge = Judge { bodies: &bodies, settings: self.settings, thinned_ms };
+        let judge = Judge { url: url.as_ref(), bodies: &bodies, settings: self.settings, thinned_ms };
         for capture in &captures {
+            if misdated.contains(&capture.position) {
+                judged.silent.extend(late.then_some(capture.position));
+                continue;
+            }
             let checked_ms = match &judged.state.good {
                 Some(good) => checks::last_same(self.archive, &judged.names, good.same_ms, capture.time_ms)?,
                 None => None,
@@ -481,6 +495,41 @@ impl Judging<'_> {
         let skipped = all.len().saturating_sub(REFOLDED_CAPTURES_MAX);
         Ok(all.split_off(skipped))
     }
+}
+
+/// Captures dated by a clock that was far ahead: kept before others that are dated long before them, and fewer than those. What comes
+/// after them would come before them for years, and each time be told as if it were the other way round. A clock that was behind does no such
+/// harm: what it dated is where it is. They are in the order of time.
+fn misdated(captures: &[Capture]) -> HashSet<Position> {
+    let mut wrong = HashSet::new();
+    while let Some(last) = captures.iter().rfind(|capture| !wrong.contains(&capture.position)) {
+        let of_it =
+            |capture: &&Capture| capture.position.writer == last.position.writer && !wrong.contains(&capture.position);
+        // Files from elsewhere are added in any order.
+        if last.position.writer == WriterKey::FOREIGN {
+            break;
+        }
+        let before = last.time_ms.saturating_sub(CLOCK_OFF_MS);
+        let later: Vec<&Capture> = captures
+            .iter()
+            .filter(of_it)
+            .filter(|capture| capture.position > last.position && capture.time_ms < before)
+            .collect();
+        let Some(until_ms) = later.iter().map(|capture| capture.time_ms.saturating_add(CLOCK_OFF_MS)).max() else {
+            break;
+        };
+        let ahead: Vec<Position> = captures
+            .iter()
+            .filter(of_it)
+            .filter(|capture| capture.time_ms > until_ms)
+            .map(|capture| capture.position)
+            .collect();
+        if later.len() <= ahead.len() {
+            break;
+        }
+        wrong.extend(ahead);
+    }
+    wrong
 }
 
 fn order(capture: &Capture) -> (i64, Position) {

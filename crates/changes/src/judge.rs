@@ -29,8 +29,10 @@ use crate::state::{Good, Health, State};
 const PROBE: &str = "probe";
 const SOFT_MISSING: &str = "soft-404";
 
-/// Judges captures.
+/// Judges captures of one URL.
 pub struct Judge<'j> {
+    /// The URL, where it is one.
+    pub url: Option<&'j Url>,
     /// Where bodies are.
     pub bodies: &'j dyn Bodies,
     /// What people decided.
@@ -42,15 +44,15 @@ pub struct Judge<'j> {
 /// What is told of a capture.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Told {
-    /// The event.
-    pub event: Event,
+    /// The event: large, and handed on by many.
+    pub event: Box<Event>,
     /// What became of the places that changed.
     pub places: Vec<u64>,
 }
 
 impl From<Event> for Told {
     fn from(event: Event) -> Told {
-        Told { event, places: Vec::new() }
+        Told { event: Box::new(event), places: Vec::new() }
     }
 }
 
@@ -78,7 +80,9 @@ impl Judge<'_> {
         let before = state.clone();
         let mut told = self.judged(state, capture)?;
         let Some(Told { event, .. }) = &mut told else { return Ok(None) };
-        about_host(event);
+        if let Some(url) = self.url {
+            about_host(event, url);
+        }
         let thinned = event.details.reason.as_deref() == Some(retain::REASON);
         if event.classes.is_silent() && !thinned {
             return Ok(told);
@@ -139,22 +143,23 @@ impl Judge<'_> {
         if !returned {
             return Ok(None);
         }
-        let (event, body) = (self.titled(event(capture, Classes::of(Class::Returned), Some(good)), good)?, good.body);
+        let (event, body) =
+            (self.titled(self.event(capture, Classes::of(Class::Returned), Some(good)), good)?, good.body);
         Ok(Some(with_text(event, state, Some(body))))
     }
 
     fn content(&self, state: &mut State, capture: &Capture) -> Result<Option<Told>> {
         let Some(before) = state.good.clone() else { return self.first(state, capture) };
-        let Ok(url) = Url::parse(&capture.url) else { return Ok(None) };
+        let Some(url) = self.url else { return Ok(None) };
         // What cannot be read cannot be judged; the next one that can is compared with the last that could.
         let Some(body) = self.bodies.of(capture)? else { return Ok(None) };
-        let new = body.version(&url, self.settings);
-        let ruled = self.settings.rules(&url).1;
+        let new = body.version(url, self.settings);
+        let ruled = self.settings.rules(url).1;
         let print = before.print.filter(|(print, by)| print.rules == RULES && *by == ruled).map(|(print, _)| print);
         let (old, print) = match print {
             Some(print) => (None, Some(print)),
             None => {
-                let Some(old) = self.good_before(&before, &url, &new)? else { return self.first(state, capture) };
+                let Some(old) = self.good_before(&before, url, &new)? else { return self.first(state, capture) };
                 let print = old.as_ref().map(|old| old.print);
                 (old, print)
             }
@@ -185,7 +190,7 @@ impl Judge<'_> {
         let old = match (old, quick) {
             (Some(old), _) => Some(old),
             (None, true) => None,
-            (None, false) => self.body_of(&before)?.map(|body| body.version_beside(&url, self.settings, &new)),
+            (None, false) => self.body_of(&before)?.map(|body| body.version_beside(url, self.settings, &new)),
         };
         let mut found = match &old {
             Some(old) => compare(old, &new, &mut state.mask),
@@ -212,7 +217,7 @@ impl Judge<'_> {
         if returned {
             found.classes.insert(Class::Returned);
         }
-        let mut event = event(capture, found.classes, Some(&before));
+        let mut event = self.event(capture, found.classes, Some(&before));
         describe(&mut event, &found, old.as_ref(), &new, reverted_to);
         if !found.classes.is_silent() {
             event = with_text(event, state, Some(now.body));
@@ -220,13 +225,13 @@ impl Judge<'_> {
         state.good = Some(now);
         // What came back was seen before: no template of today.
         let places = if reverted_to.is_some() { Vec::new() } else { found.places };
-        Ok(Some(Told { event, places }))
+        Ok(Some(Told { event: Box::new(event), places }))
     }
 
     /// The first good copy. What retention left of older ones is not new, and what it was before nobody can say any more.
     fn first(&self, state: &mut State, capture: &Capture) -> Result<Option<Told>> {
-        let read = match (Url::parse(&capture.url), self.bodies.of(capture)?) {
-            (Ok(url), Some(body)) => Some((body.version(&url, self.settings), self.settings.rules(&url).1, body)),
+        let read = match (self.url, self.bodies.of(capture)?) {
+            (Some(url), Some(body)) => Some((body.version(url, self.settings), self.settings.rules(url).1, body)),
             _ => None,
         };
         let body = read.as_ref().map_or(capture.position, |(.., body)| body.position);
@@ -244,7 +249,7 @@ impl Judge<'_> {
         });
         let thinned = self.thinned_ms.is_some_and(|thinned_ms| thinned_ms < capture.time_ms);
         let class = if thinned { Class::Bytes } else { Class::New };
-        let mut event = event(capture, Classes::of(class), None);
+        let mut event = self.event(capture, Classes::of(class), None);
         event.details.reason = thinned.then(|| retain::REASON.to_owned());
         if let Some((version, ..)) = read {
             introduce(&mut event, &version);
@@ -254,8 +259,8 @@ impl Judge<'_> {
 
     /// A page that is away, or back as it was, is told under the title that it had.
     fn titled(&self, mut event: Event, good: &Good) -> Result<Event> {
-        if let (Ok(url), Some(body)) = (Url::parse(&event.url), self.body_of(good)?) {
-            let title = body.version(&url, self.settings).meta.title;
+        if let (Some(url), Some(body)) = (self.url, self.body_of(good)?) {
+            let title = body.version(url, self.settings).meta.title;
             event.details.meta = title.map(|title| Meta { title: Some(title), ..Meta::default() });
         }
         Ok(event)
@@ -277,9 +282,9 @@ impl Judge<'_> {
     }
 
     fn moved(&self, state: &mut State, capture: &Capture) -> Result<Option<Event>> {
-        let target = self.bodies.at(capture.position)?.and_then(|body| target(&body, &capture.url));
-        if let (Ok(url), Some(Ok(target))) = (Url::parse(&capture.url), target.as_deref().map(Url::parse))
-            && leads_home(&url, &target)
+        let target = self.bodies.at(capture.position)?.and_then(|body| target(&body, self.url?));
+        if let (Some(url), Some(Ok(target))) = (self.url, target.as_deref().map(Url::parse))
+            && leads_home(url, &target)
         {
             return Ok(self.suspect(state, capture, SOFT_MISSING, 0));
         }
@@ -287,7 +292,7 @@ impl Judge<'_> {
         let known = state.health == Health::Moved { target: hash };
         state.health = Health::Moved { target: hash };
         let Some(good) = state.good.as_ref().filter(|_| !known) else { return Ok(None) };
-        let mut event = self.titled(event(capture, Classes::of(Class::Moved), Some(good)), good)?;
+        let mut event = self.titled(self.event(capture, Classes::of(Class::Moved), Some(good)), good)?;
         event.details.http.redirect = target;
         Ok(Some(event))
     }
@@ -306,7 +311,7 @@ impl Judge<'_> {
             Death::Confirmed => count >= GONE_FAILURES && capture.time_ms.saturating_sub(since_ms) >= GONE_MS,
         };
         state.health = if dead { Health::Gone } else { Health::Failing { since_ms, count } };
-        dead.then(|| self.titled(event(capture, Classes::of(Class::Gone), Some(good)), good)).transpose()
+        dead.then(|| self.titled(self.event(capture, Classes::of(Class::Gone), Some(good)), good)).transpose()
     }
 
     /// No page came. Told once, until a page comes again.
@@ -319,10 +324,38 @@ impl Judge<'_> {
             _ => 1,
         };
         let told = matches!(state.health, Health::Suspect { .. });
-        let event = event(capture, Classes::of(Class::Suspect), Some(good));
+        let event = self.event(capture, Classes::of(Class::Suspect), Some(good));
         state.health = Health::Suspect { count, text };
         let details = Details { reason: Some(reason.to_owned()), ..event.details };
         (!told).then_some(Event { details, ..event })
+    }
+
+    /// What is told of every capture.
+    fn event(&self, capture: &Capture, classes: Classes, before: Option<&Good>) -> Event {
+        let raw = capture.digest.as_ref().map(ToString::to_string);
+        Event {
+            key: capture.position,
+            classes,
+            share: 0,
+            time_ms: capture.time_ms,
+            mime: capture.mime.clone(),
+            url: capture.url.clone(),
+            details: Details {
+                url_key: capture.key.surt().to_owned(),
+                host: self.url.map(|url| url.host_name().to_owned()).unwrap_or_default(),
+                classes: names(classes),
+                window: before.map(|good| [date::rfc3339(good.same_ms), date::rfc3339(capture.time_ms)]),
+                hash: raw.map(|raw| Hash { raw: Some(raw), ..Hash::default() }),
+                prev: before.map(|good| Previous {
+                    key: good.capture.to_string(),
+                    since: date::rfc3339(good.since_ms),
+                    told: None,
+                }),
+                http: Http { status: capture.status, content_type: capture.mime.clone(), redirect: None },
+                archive: Place { position: capture.position.to_string(), length: capture.length, body: None },
+                ..Details::default()
+            },
+        }
     }
 }
 
@@ -337,8 +370,7 @@ fn with_text(mut event: Event, state: &mut State, body: Option<Position>) -> Eve
 }
 
 /// What a page of a special kind says of its host.
-fn about_host(event: &mut Event) {
-    let Ok(url) = Url::parse(&event.url) else { return };
+fn about_host(event: &mut Event, url: &Url) {
     let path = url.request_target().split('?').next().unwrap_or_default();
     let text = [Class::TextMajor, Class::TextMinor, Class::Reverted, Class::Links, Class::Gone, Class::Returned];
     let says = match path {
@@ -367,39 +399,10 @@ fn returned(state: &mut State) -> bool {
     away && state.good.is_some()
 }
 
-fn target(body: &Body, url: &str) -> Option<String> {
+fn target(body: &Body, url: &Url) -> Option<String> {
     let location = String::from_utf8_lossy(body.head.header("location")?.trim_ascii()).into_owned();
-    let joined = Url::parse(url).ok()?.join(&location).ok()?;
+    let joined = url.join(&location).ok()?;
     Some(joined.as_str().to_owned())
-}
-
-/// What is told of every capture.
-fn event(capture: &Capture, classes: Classes, before: Option<&Good>) -> Event {
-    let url = Url::parse(&capture.url).ok();
-    let raw = capture.digest.as_ref().map(ToString::to_string);
-    Event {
-        key: capture.position,
-        classes,
-        share: 0,
-        time_ms: capture.time_ms,
-        mime: capture.mime.clone(),
-        url: capture.url.clone(),
-        details: Details {
-            url_key: capture.key.surt().to_owned(),
-            host: url.as_ref().map(|url| url.host_name().to_owned()).unwrap_or_default(),
-            classes: names(classes),
-            window: before.map(|good| [date::rfc3339(good.same_ms), date::rfc3339(capture.time_ms)]),
-            hash: raw.map(|raw| Hash { raw: Some(raw), ..Hash::default() }),
-            prev: before.map(|good| Previous {
-                key: good.capture.to_string(),
-                since: date::rfc3339(good.since_ms),
-                told: None,
-            }),
-            http: Http { status: capture.status, content_type: capture.mime.clone(), redirect: None },
-            archive: Place { position: capture.position.to_string(), length: capture.length, body: None },
-            ..Details::default()
-        },
-    }
 }
 
 /// What is told of a page that is seen for the first time: everything it says of itself, and where it leads.

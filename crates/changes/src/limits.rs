@@ -30,6 +30,9 @@ pub const TEXTS_REMEMBERED: usize = 8;
 /// Captures of a URL that are judged again when one of an earlier time becomes known; of a URL with more, the newest.
 pub const REFOLDED_CAPTURES_MAX: usize = 4_096;
 
+/// What is dated so many milliseconds after something that was kept later was dated by a clock that was wrong, or the other was.
+pub const CLOCK_OFF_MS: i64 = 86_400_000;
+
 /// Links named in an event, added and removed each; the others are counted.
 pub const EVENT_LINKS_MAX: usize = 50;
 

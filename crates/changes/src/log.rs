@@ -204,10 +204,10 @@ impl Telling {
         Ok(Telling { next, latest_ms })
     }
 
-    /// Tells an event, unless it was told just so before. Says whether it did.
-    pub fn tell(&mut self, batch: &mut Batch<'_>, event: &Event) -> Result<bool> {
+    /// Tells an event, unless it was told just so before; one of a capture of which nothing was is `first`. Says whether it did.
+    pub fn tell(&mut self, batch: &mut Batch<'_>, event: &Event, first: bool) -> Result<bool> {
         let value = event.encode();
-        if told(batch, event.key)?.as_deref() == Some(&value) {
+        if !first && told(batch, event.key)?.as_deref() == Some(&value) {
             return Ok(false);
         }
         batch.put(EVENTS, &self.next.to_be_bytes(), &value);

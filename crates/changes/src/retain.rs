@@ -261,12 +261,19 @@ impl Changes {
             return Err(error);
         }
         self.retain_url(archive, retention, now_ms, &mut some, &mut done, &mut gone)?;
+        // From here on until they are gone, nobody begins to refer to these bodies; who did before is seen once all is settled.
+        let going = archive
+            .referred()
+            .going(gone.iter().filter(|capture| has_body(capture)).filter_map(|capture| capture.digest));
+        gone.retain(|capture| !has_body(capture) || capture.digest.is_none_or(|digest| going.contains(&digest)));
+        archive.settle()?;
         spare_originals(archive, &mut gone)?;
         done.removed = gone.len() as u64;
         done.bytes = gone.iter().map(|capture| capture.length).sum();
         if !dry && !gone.is_empty() {
             archive.remove_captures(&gone, REASON)?;
         }
+        drop(going);
         Ok(done)
     }
 
@@ -312,14 +319,15 @@ impl Changes {
     }
 }
 
+fn has_body(capture: &Capture) -> bool {
+    capture.kind != CaptureKind::Revisit
+}
+
 /// Leaves out the captures whose bodies revisits that stay stand for.
 fn spare_originals(archive: &Archive, gone: &mut Vec<Capture>) -> Result<()> {
     let going: BTreeSet<Position> = gone.iter().map(|capture| capture.position).collect();
-    let bodies: BTreeSet<Digest> = gone
-        .iter()
-        .filter(|capture| capture.kind != CaptureKind::Revisit)
-        .filter_map(|capture| capture.digest)
-        .collect();
+    let bodies: BTreeSet<Digest> =
+        gone.iter().filter(|capture| has_body(capture)).filter_map(|capture| capture.digest).collect();
     let mut needed: BTreeSet<Digest> = BTreeSet::new();
     archive.views().captures.each(&skep_archive::captures::Match::All, |row| {
         let capture = row.capture();
@@ -331,9 +339,7 @@ fn spare_originals(archive: &Archive, gone: &mut Vec<Capture>) -> Result<()> {
         }
         ControlFlow::Continue(())
     })?;
-    gone.retain(|capture| {
-        capture.kind == CaptureKind::Revisit || capture.digest.is_none_or(|digest| !needed.contains(&digest))
-    });
+    gone.retain(|capture| !has_body(capture) || capture.digest.is_none_or(|digest| !needed.contains(&digest)));
     Ok(())
 }
 

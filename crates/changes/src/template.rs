@@ -91,19 +91,36 @@ fn positions(value: &[u8]) -> BTreeSet<Position> {
     value.chunks_exact(12).map(position).collect()
 }
 
-/// Takes in where pages changed, for every capture that was judged now: `None` for one that says nothing of templates. Changes
-/// classes of `events`, adds those that are to be told again, and the events of hosts.
+/// A capture that was judged now.
+#[derive(Debug)]
+pub struct Placed {
+    /// Its record.
+    pub position: Position,
+    /// Where its page changed; `None` for one that says nothing of templates.
+    pub changed: Option<Changed>,
+    /// It was judged before.
+    pub again: bool,
+}
+
+/// Takes in where pages changed, for every capture that was judged now. Changes classes of `events`, adds those that are to be told
+/// again, and the events of hosts.
 pub fn fold(
     batch: &mut Batch<'_>,
     days: &mut BTreeMap<(String, u32), Day>,
-    judged: Vec<(Position, Option<Changed>)>,
+    judged: Vec<Placed>,
     events: &mut Vec<Event>,
 ) -> Result<()> {
     let mut touched: BTreeMap<(String, u32), BTreeMap<u64, BTreeSet<Position>>> = BTreeMap::new();
     let mut now: BTreeMap<Position, Changed> = BTreeMap::new();
-    for (position, changed) in judged {
+    for Placed { position, changed, again } in judged {
+        if !again && changed.is_none() {
+            continue;
+        }
         let key = position_key(position);
-        let before = batch.get(PLACES, &key)?.and_then(|value| Changed::decode(&value));
+        let before = match again {
+            true => batch.get(PLACES, &key)?.and_then(|value| Changed::decode(&value)),
+            false => None,
+        };
         if before.is_none() && changed.is_none() {
             continue;
         }

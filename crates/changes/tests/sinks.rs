@@ -382,6 +382,8 @@ fn what_is_told_of_a_host_is_not_what_its_start_page_is() {
     page(&archive, start, START_MS + 30 * DAY_MS, "<title>Here</title><p>another page</p>");
     sinks.once(None).unwrap();
     assert_eq!(server.number("SELECT count(*) FROM changes WHERE key LIKE '%/host'"), 3, "down, down, up");
+    let room = server.ask("SELECT array_to_string(reloptions, ' ') FROM pg_class WHERE relname = 'urls'");
+    assert_eq!(room, ["fillfactor=80"], "rows have room to become others");
     let rows = server.ask("SELECT url, state, status, title FROM urls ORDER BY url DESC");
     assert_eq!(rows, ["http://example.org/|well|200|Here", "http://deep.example/a/b|well|200|Here"]);
 }

@@ -14,12 +14,6 @@ fn told(events: &[(Cursor, Event)]) -> Vec<String> {
     events.iter().map(|(_, event)| name(event)).collect()
 }
 
-fn text(paragraphs: &[&str]) -> String {
-    let filler: String = (0..30).map(|n| format!("<p>{}</p>", words(n, 12))).collect();
-    let shown: String = paragraphs.iter().map(|text| format!("<p>{text}</p>")).collect();
-    format!("<!doctype html><title>A page</title>{filler}{shown}<footer>end</footer>")
-}
-
 #[test]
 fn a_life_is_told_in_classes() {
     let folder = tempfile::tempdir().unwrap();
@@ -112,16 +106,6 @@ fn two_captures_from_elsewhere_are_an_event_and_the_order_of_files_does_not_matt
     let last = events(&changes, &archive, &From::After(after[1].0.clone()));
     assert_eq!(told(&last), ["text.minor", ""]);
     assert_eq!(last[1].1.key, first[0].1.key);
-}
-
-/// What the log says in the end of each capture.
-fn outcome(changes: &Changes, archive: &Archive) -> BTreeMap<Position, Event> {
-    let mut last = BTreeMap::new();
-    for (_, event) in events(changes, archive, &From::Start) {
-        last.insert(event.key, event);
-    }
-    last.retain(|_, event| !event.classes.is_empty());
-    last
 }
 
 /// Pages of three hosts that change, move, fail and are checked, partly late and partly removed; a host whose pages get another footer, now and
@@ -570,10 +554,6 @@ fn a_page_that_is_there_between_failures_is_not_gone() {
     assert_eq!(lives(false), lives(true), "whenever it becomes known");
 }
 
-fn told_as(event: &Event) -> String {
-    event.details.classes.join(" ")
-}
-
 #[test]
 fn a_new_page_is_told_with_its_title_and_where_it_leads() {
     let folder = tempfile::tempdir().unwrap();
@@ -624,6 +604,113 @@ fn who_is_led_to_the_start_page_found_nothing() {
     assert_eq!(all[3].1.details.reason.as_deref(), Some("soft-404"));
 }
 
+/// For a day nobody reaches it, or gets an error, or is led home, or is told that nothing is there.
+#[test]
+fn a_site_that_vanishes_for_a_day_and_returns_makes_no_noise() {
+    let folder = tempfile::tempdir().unwrap();
+    let archive = open(folder.path());
+    let changes = Changes::new(TestChecks);
+    let at = |hours: i64| START_MS + hours * 3_600_000;
+    let url = |n: usize| format!("http://example.org/{n}");
+    let said = |n: usize| text(&[&format!("page {n} says something")]);
+    let pages = 8;
+    (0..pages).for_each(|n| page(&archive, &url(n), at(0), &said(n)));
+    for hour in 24..48 {
+        for n in 0..pages {
+            let (url, time_ms) = (url(n), at(hour) + n as i64);
+            match n % 4 {
+                0 => checks(&archive, "example.org:80", &[(&url, time_ms, "connect-refused")]),
+                1 => append(&archive, &url, vec![answer(&url, time_ms, 503, "", "<p>Back soon.</p>")]),
+                2 => append(&archive, &url, vec![answer(&url, time_ms, 301, "Location: /\r\n", "")]),
+                _ => append(&archive, &url, vec![answer(&url, time_ms, 404, "", "<p>Not found.</p>")]),
+            }
+        }
+        follow(&changes, &archive);
+    }
+    // The last of them is another page now.
+    for n in 0..pages {
+        let is = if n + 1 < pages { said(n) } else { text(&["it says something else altogether"]) };
+        page(&archive, &url(n), at(49) + n as i64, &is);
+    }
+    follow(&changes, &archive);
+    let mut loud = Vec::new();
+    let listen = |_: &Cursor, kept: &skep_changes::Kept<'_>| {
+        loud.push((kept.kind(), kept.url.to_owned(), kept.event().unwrap().details.window));
+        ControlFlow::Continue(())
+    };
+    changes.read(&archive, &From::Start, &Filter::default(), listen).unwrap();
+    let changed = loud.pop().unwrap();
+    assert_eq!(loud.iter().map(|(kind, ..)| *kind).collect::<Vec<_>>(), vec!["page.new"; pages]);
+    assert_eq!((changed.0, changed.1), ("page.changed", url(pages - 1)));
+    let day = |time_ms: i64| skep_warc::date::rfc3339(time_ms);
+    assert_eq!(changed.2, Some([day(at(0)), day(at(49) + 7)]), "it was last seen before the site vanished");
+    // Who wants to hear of everything hears once that something was wrong.
+    let walls = events(&changes, &archive, &From::Start);
+    let walls: Vec<&str> =
+        walls.iter().filter(|(_, event)| told_as(event) == "suspect").map(|(_, event)| &*event.url).collect();
+    assert_eq!(walls.len(), 4, "{walls:?}");
+    // Everything that came is there.
+    let known = |n: usize| archive.views().captures.exact(&skep_archive::Key::of(&url(n))).unwrap().count();
+    assert_eq!((known(0), known(1), known(2), known(3)), (2, 26, 26, 26));
+    let live = outcome(&changes, &archive);
+    archive.close().unwrap();
+    let archive = Archive::rebuild(folder.path(), options(), false).unwrap();
+    let changes = Changes::new(TestChecks);
+    follow(&changes, &archive);
+    assert_eq!(outcome(&changes, &archive), live);
+}
+
+#[test]
+fn a_clock_that_was_far_ahead_for_one_pass_makes_no_noise_and_hides_nothing() {
+    let folder = tempfile::tempdir().unwrap();
+    let archive = open(folder.path());
+    let changes = Changes::default();
+    let day = |n: i64| START_MS + n * DAY_MS;
+    let (changing, still, born) =
+        ("http://example.org/changing", "http://example.org/still", "http://example.org/born");
+    // Every edition has one more paragraph that was written anew.
+    let edition = |n: i64| -> String {
+        let paragraph =
+            |k: i64| format!("paragraph {k} of the first edition{}", if k <= n { ", but better" } else { "" });
+        let all: Vec<String> = (0..12).map(paragraph).collect();
+        text(&all.iter().map(String::as_str).collect::<Vec<_>>())
+    };
+    for n in 0..10 {
+        // On the fourth day it is ten years later.
+        let time_ms = if n == 3 { day(3_650) } else { day(n) };
+        page(&archive, changing, time_ms, &edition(n));
+        page(&archive, still, time_ms, &text(&["as ever"]));
+        if n >= 3 {
+            page(&archive, born, time_ms, &text(&["born in the future"]));
+        }
+        follow(&changes, &archive);
+    }
+    let told_of = |changes: &Changes, archive: &Archive, url: &str| -> Vec<(i64, String)> {
+        let of = outcome(changes, archive).into_values().filter(|event| event.url == url && !event.classes.is_silent());
+        let mut told: Vec<_> = of.map(|event| ((event.time_ms - START_MS) / DAY_MS, told_as(&event))).collect();
+        told.sort();
+        told
+    };
+    let told = told_of(&changes, &archive, changing);
+    assert_eq!(told.iter().map(|(day, _)| *day).collect::<Vec<_>>(), [0, 1, 2, 4, 5, 6, 7, 8, 9], "{told:?}");
+    assert!(told[1..].iter().all(|(_, class)| class.starts_with("text.")), "{told:?}");
+    assert_eq!(told_of(&changes, &archive, still), [(0, "new".into())]);
+    assert_eq!(told_of(&changes, &archive, born), [(4, "new".into())]);
+    // Soon after it is set right, nothing is told twice any more.
+    let newest = changes.newest(&archive).unwrap();
+    page(&archive, changing, day(11), &edition(11));
+    page(&archive, still, day(11), &text(&["as ever"]));
+    follow(&changes, &archive);
+    let later = events(&changes, &archive, &From::After(newest));
+    assert_eq!(later.iter().map(|(_, event)| &*event.url).collect::<Vec<_>>(), [changing]);
+    let live = outcome(&changes, &archive);
+    archive.close().unwrap();
+    let archive = Archive::rebuild(folder.path(), options(), false).unwrap();
+    let changes = Changes::default();
+    follow(&changes, &archive);
+    assert_eq!(outcome(&changes, &archive), live);
+}
+
 #[test]
 fn five_failures_are_five_of_any_kind() {
     let folder = tempfile::tempdir().unwrap();
@@ -645,57 +732,6 @@ fn five_failures_are_five_of_any_kind() {
 }
 
 #[test]
-fn what_a_number_leaves_is_not_new() {
-    let folder = tempfile::tempdir().unwrap();
-    let archive = open(folder.path());
-    let changes = Changes::default();
-    let url = "http://example.org/";
-    let day = |n: i64| START_MS + n * DAY_MS;
-    for n in 0..6 {
-        // Another part of it each time: one that always changes would be noise.
-        let parts: Vec<String> =
-            (0..6).map(|part| format!("part {part} {}", if part <= n { "new" } else { "old" })).collect();
-        page(&archive, url, day(3 * n), &text(&parts.iter().map(String::as_str).collect::<Vec<_>>()));
-        archive.settle().unwrap();
-        let known = archive.views().captures.exact(&skep_archive::Key::of(url)).unwrap();
-        let digest = known.map(Result::unwrap).last().unwrap().digest.unwrap();
-        append(&archive, url, vec![revisit(url, day(3 * n + 1), &digest)]);
-        append(&archive, url, vec![answer(url, day(3 * n + 2), 503, "", "busy")]);
-    }
-    follow(&changes, &archive);
-    let loud = || {
-        let mut loud = std::collections::BTreeSet::new();
-        let listen = |_: &Cursor, kept: &skep_changes::Kept<'_>| {
-            loud.insert((kept.kind(), kept.time_ms));
-            ControlFlow::Continue(())
-        };
-        changes.read(&archive, &From::Start, &Filter::default(), listen).unwrap();
-        loud
-    };
-    let told_before = loud();
-    let left = || -> Vec<i64> {
-        let known = archive.views().captures.exact(&skep_archive::Key::of(url)).unwrap();
-        known.map(|capture| (capture.unwrap().time_ms - START_MS) / DAY_MS).collect()
-    };
-    for (keep, kept) in [(3, vec![9, 12, 15, 16, 17]), (2, vec![12, 15, 16, 17])] {
-        let retention = skep_changes::Retention::read(&format!("version = 1\n[[rule]]\nkeep = {keep}")).unwrap();
-        changes.retain(&archive, &retention, day(30), false).unwrap();
-        assert_eq!(left(), kept, "versions count, looks do not; the newest of both stay");
-        follow(&changes, &archive);
-        assert!(loud().is_subset(&told_before), "what is left was told before as it is told now: {:?}", loud());
-        assert_eq!(changes.retain(&archive, &retention, day(30), false).unwrap().removed, 0, "twice is once");
-    }
-    let live = outcome(&changes, &archive);
-    archive.close().unwrap();
-    let archive = Archive::rebuild(folder.path(), options(), false).unwrap();
-    let changes = Changes::default();
-    follow(&changes, &archive);
-    assert_eq!(outcome(&changes, &archive), live);
-    let first = live.values().next().unwrap();
-    assert_eq!((told_as(first).as_str(), first.details.reason.as_deref()), ("bytes", Some("retention")));
-}
-
-#[test]
 fn rules_in_the_settings_count() {
     let folder = tempfile::tempdir().unwrap();
     let archive = open(folder.path());
@@ -713,54 +749,6 @@ fn rules_in_the_settings_count() {
     std::fs::write(&file, "version = 1\n[[site]]\nmatch = \"example.org\"\nkeep = [\"a:b\"]\n").unwrap();
     let error = changes.follow(&archive, 0, &mut |_| ()).unwrap_err();
     assert!(error.id() == "rules" && error.to_string().contains("a:b") && error.hint().is_some(), "{error}");
-}
-
-#[test]
-fn what_is_not_to_be_kept_goes_and_what_a_revisit_stands_for_stays() {
-    let folder = tempfile::tempdir().unwrap();
-    let archive = open(folder.path());
-    let changes = Changes::default();
-    let (url, copy) = ("http://example.org/", "http://example.org/copy");
-    let day = |n: i64| START_MS + n * DAY_MS;
-    // Text on days 0, 3, 6; in between only bytes.
-    for n in 0..9 {
-        page(&archive, url, day(n), &format!("{}<!-- {n} -->", text(&[&format!("edition {}", n / 3)])));
-    }
-    // Another page had the bytes of day 4 once, and is a revisit of them.
-    let of_day = |n: i64| {
-        let captures = archive.views().captures.exact(&skep_archive::Key::of(url)).unwrap();
-        captures.map(Result::unwrap).find(|capture| capture.time_ms == day(n)).unwrap()
-    };
-    append(&archive, copy, vec![revisit(copy, day(5), &of_day(4).digest.unwrap())]);
-    follow(&changes, &archive);
-    let retention = skep_changes::Retention::read("version = 1\n[[rule]]\nkeep = \"text\"").unwrap();
-    let loud = |changes: &Changes| {
-        let mut loud = Vec::new();
-        let listen = |_: &Cursor, kept: &skep_changes::Kept<'_>| {
-            loud.push((kept.kind(), kept.url.to_owned(), kept.time_ms));
-            ControlFlow::Continue(())
-        };
-        changes.read(&archive, &From::Start, &Filter::default(), listen).unwrap();
-        loud.sort();
-        loud.dedup();
-        loud
-    };
-    let before = loud(&changes);
-    let dry = changes.retain(&archive, &retention, day(10), true).unwrap();
-    assert_eq!((dry.urls, dry.captures, dry.removed), (2, 10, 4));
-    let done = changes.retain(&archive, &retention, day(10), false).unwrap();
-    assert_eq!(done, dry);
-    let left: Vec<i64> = archive
-        .views()
-        .captures
-        .exact(&skep_archive::Key::of(url))
-        .unwrap()
-        .map(|capture| (capture.unwrap().time_ms - START_MS) / DAY_MS)
-        .collect();
-    assert_eq!(left, [0, 3, 4, 6, 8], "texts, the newest, and what the copy needs");
-    follow(&changes, &archive);
-    assert_eq!(loud(&changes), before, "nobody hears of it");
-    assert_eq!(changes.retain(&archive, &retention, day(10), false).unwrap().removed, 0, "twice is once");
 }
 
 #[test]

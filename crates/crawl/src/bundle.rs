@@ -155,9 +155,7 @@ async fn through(
         }
         let is_allowed = |url: &Url| rules.as_ref().is_none_or(|rules| rules.decide(AGENT, url.as_str()).allowed);
         // What a page that died shows instead is known before one is looked at again.
-        let unasked = ask.due.is_some()
-            && theirs.is_none()
-            && parts.soft.is_unasked(crate::rules::origin(url.as_str()), parts.now_ms());
+        let unasked = ask.due.is_some() && theirs.is_none() && parts.soft.is_unasked(url, parts.now_ms());
         if let Some(nowhere) = unasked.then(|| soft::nowhere(url, parts)).flatten().filter(is_allowed) {
             match ask_nowhere(&nowhere, bundle, &mut session, report, parts).await {
                 Ok(None) => {}

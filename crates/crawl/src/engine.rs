@@ -220,8 +220,8 @@ impl<'t> Engine<'t> {
         self.pass_on();
         if self.spending.is_some() {
             let now = skep_schedule::revisit::Moment::from_ms(visited.time_ms);
-            for (url, date_ms) in &visited.hints {
-                self.ledger.told(self.crawl, url, *date_ms, now)?;
+            for (url, date_ms) in &visited.hints.dates {
+                self.ledger.told(self.crawl, url, visited.hints.by, *date_ms, now)?;
             }
         }
         if let Some(entry) = visited.entry {

@@ -6,6 +6,7 @@ use std::io::Read;
 
 use skep_fetch::{Exchange, Fault};
 use skep_page::{Input, Kind, LinkKind, Outlinks, Page};
+use skep_schedule::revisit::hint::Source;
 use skep_schedule::{pace, trap};
 use skep_url::Url;
 use skep_warc::coding::{self, Bounds};
@@ -20,6 +21,15 @@ use crate::remembered::Previous;
 
 /// A 304 becomes a record at most once in so long.
 pub const REVISIT_MS: i64 = 30 * 86_400_000;
+
+/// What a sitemap or a feed says about when pages changed.
+#[derive(Debug, Clone, Default)]
+pub struct Hints {
+    /// Which of both it is.
+    pub by: Source,
+    /// Addresses with dates, in milliseconds since 1970.
+    pub dates: Vec<(String, i64)>,
+}
 
 /// What an exchange means.
 #[derive(Debug)]
@@ -41,7 +51,7 @@ pub struct Judgement {
     /// What its text comes to; see [`crate::visit::Visited::text_digest`].
     pub text_digest: u64,
     /// Dates at which other pages changed, where this is a sitemap or a feed.
-    pub hints: Vec<(String, i64)>,
+    pub hints: Hints,
     /// Why the body was not read.
     pub unread: Option<&'static str>,
 }
@@ -57,7 +67,7 @@ impl Judgement {
             mime: String::new(),
             challenge: None,
             text_digest: 0,
-            hints: Vec::new(),
+            hints: Hints::default(),
             unread: None,
         }
     }
@@ -140,17 +150,18 @@ fn broke_off(exchange: &Exchange) -> bool {
     exchange.truncated == Some(Truncated::Disconnect) || exchange.fault == Some(Fault::TooSlow)
 }
 
-/// What a sitemap or a feed says about when pages changed.
-fn hints(kind: Kind, url: &Url, body: &[u8]) -> Vec<(String, i64)> {
+fn hints(kind: Kind, url: &Url, body: &[u8]) -> Hints {
     let dated = |url: String, date: Option<String>| Some((url, dates::parse_ms(&date?)?));
     match kind {
         Kind::Sitemap => {
             let entries = skep_page::sitemap(body).entries.into_iter();
-            entries.filter_map(|entry| dated(entry.url, entry.lastmod)).collect()
+            let dates = entries.filter_map(|entry| dated(entry.url, entry.lastmod)).collect();
+            Hints { by: Source::Sitemap, dates }
         }
         _ => {
             let entries = skep_page::feed(url, body).entries.into_iter();
-            entries.filter_map(|entry| dated(entry.url, entry.updated)).collect()
+            let dates = entries.filter_map(|entry| dated(entry.url, entry.updated)).collect();
+            Hints { by: Source::Feed, dates }
         }
     }
 }

@@ -57,15 +57,21 @@ pub async fn records(
     };
     let private = request.private || alone;
     let dedupes = !private && !unwanted && exchange.truncated.is_none() && exchange.body_bytes() > 0;
-    visited.claim = None;
+    (visited.claim, visited.referring) = (None, None);
     let known = match (visited.outcome, previous) {
         (Outcome(304), Some(previous)) => {
-            Some((Same::NotModified, previous.url.clone(), previous.time_ms, previous.digest))
+            visited.referring = parts.remembered.refer(previous);
+            // What has no digest stands for nothing that could go.
+            let is_there = visited.referring.is_some() || previous.digest.is_none();
+            is_there.then(|| (Same::NotModified, previous.url.clone(), previous.time_ms, previous.digest))
         }
         (Outcome(304), None) => None,
         _ if !dedupes => None,
         _ => match parts.remembered.original(&payload, &url.key()).await? {
-            Payload::Known(original) => Some((Same::Payload, original.url, original.time_ms, Some(payload))),
+            Payload::Known(original, referring) => {
+                visited.referring = Some(referring);
+                Some((Same::Payload, original.url, original.time_ms, Some(payload)))
+            }
             Payload::New(claim) => {
                 visited.claim = claim;
                 None

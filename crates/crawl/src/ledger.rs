@@ -22,6 +22,7 @@ use crate::finding::Finding;
 use crate::heard;
 use crate::hearing::{host_key, site_id};
 use crate::hops::Hops;
+use crate::judge::Hints;
 use crate::limits::JUDGED_AT_ONCE;
 use crate::links::Turnover;
 use crate::memo::{self, Memos, Spent};
@@ -466,9 +467,10 @@ impl Ledger {
             robots_line: 0,
             found: found(meta.found.as_deref(), answer),
             due: None,
-            hints: Vec::new(),
+            hints: Hints::default(),
             position: Some(position),
             claim: None,
+            referring: None,
         };
         let pass = self.pass_at(crawl, answer.time_ms)?;
         let visited = Visited { failures: self.failures_after(&visited, crawl)?, ..visited };

@@ -44,7 +44,11 @@ pub const ROBOTS_CACHED_HOSTS_MAX: usize = 20_000;
 pub const ROBOTS_CACHED_BYTES_MAX: usize = 16 << 20;
 /// Pages of one text, more than others between them, after which a host is asked for what cannot be there.
 pub const SOFT_ALIKE: u8 = 5;
-/// Hosts remembered in this respect, per run.
+/// Folders of a host in which it is asked.
+pub const SOFT_FOLDERS_MAX: usize = 8;
+/// Pages that were there and are all led to one place, after which whoever is led there found nothing.
+pub const SOFT_LED: usize = 5;
+/// Hosts that a run has at hand in this respect.
 pub const SOFT_HOSTS_MAX: usize = 20_000;
 
 /// A watch asks a host again for something that cannot be there after so many milliseconds.

@@ -5,7 +5,7 @@ use std::sync::Arc;
 
 use skep_archive::captures::{Match, Query};
 use skep_archive::runs::Direction;
-use skep_archive::{Archive, Capture, CaptureKind, Digest, Key, Position};
+use skep_archive::{Archive, Capture, CaptureKind, Digest, Key, Position, Referring};
 use skep_url::Url;
 use skep_warc::coding::{self, Bounds};
 use skep_warc::http::{Head, Parsed};
@@ -38,8 +38,8 @@ pub struct Original {
 /// What the archive has of a payload.
 #[derive(Debug)]
 pub enum Payload {
-    /// This capture has it.
-    Known(Original),
+    /// This capture has it, and it stays while somebody is about to refer to it.
+    Known(Original, Referring),
     /// None has; whoever holds the claim will.
     New(Option<Claim>),
 }
@@ -289,13 +289,24 @@ impl Remembered {
     pub async fn original(&self, digest: &Digest, key: &Key) -> Result<Payload> {
         let slice = sharing::slice_of(key.site_hash(), self.bits);
         let Digest::Sha1(bytes) = digest else { return Ok(Payload::New(None)) };
+        // One that is about to go is kept anew.
+        let Some(referring) = self.archive.referred().hold(*digest) else { return Ok(Payload::New(None)) };
         let is_there = |position| !self.archive.views().is_hidden(position);
         let (claim, before) = match self.payloads.whose((*bytes, slice), is_there).await {
-            Whose::Known(original) => return Ok(Payload::Known(original)),
+            Whose::Known(original) => return Ok(Payload::Known(original, referring)),
             Whose::Ours(claim, before) => (claim, before),
         };
         let found = if before == Before::Perhaps { self.original_in_archive(digest, slice)? } else { None };
-        Ok(found.map_or(Payload::New(Some(claim)), Payload::Known))
+        Ok(match found {
+            Some(original) => Payload::Known(original, referring),
+            None => Payload::New(Some(claim)),
+        })
+    }
+
+    /// Holds the body of a capture that is found as it was; nothing where it went meanwhile.
+    pub fn refer(&self, previous: &Previous) -> Option<Referring> {
+        let referring = self.archive.referred().hold(previous.digest?)?;
+        (!self.archive.views().is_hidden(previous.position)).then_some(referring)
     }
 
     /// The earliest capture with this payload that can still be read, whose payload others may see, and that is whole.
@@ -321,7 +332,7 @@ impl Remembered {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use skep_archive::{Append, Encoded, OpenOptions};
+    use skep_archive::{Append, Encoded, Note, OpenOptions};
     use skep_warc::write::{Compression, Encoder, Record, RecordId};
 
     fn page(url: &str) -> Append {
@@ -343,7 +354,7 @@ mod tests {
         let kept = archive.views().captures.exact(&Key::of(url)).unwrap().next().unwrap().unwrap();
         let digest = kept.digest.expect("a payload");
         let is_known = async |remembered: &Remembered, url: &str| {
-            matches!(remembered.original(&digest, &Key::of(url)).await.unwrap(), Payload::Known(_))
+            matches!(remembered.original(&digest, &Key::of(url)).await.unwrap(), Payload::Known(..))
         };
         let alone = Remembered::new(archive.clone());
         assert!(is_known(&alone, url).await && is_known(&alone, elsewhere).await);
@@ -352,5 +363,35 @@ mod tests {
         let shared = Remembered::new(archive);
         assert!(is_known(&shared, url).await);
         assert!(!is_known(&shared, elsewhere).await, "the copies of one slice stand for themselves");
+    }
+
+    #[tokio::test]
+    async fn nobody_refers_to_a_body_that_is_about_to_go() {
+        let folder = tempfile::tempdir().unwrap();
+        let archive = Arc::new(Archive::open(folder.path(), OpenOptions::create()).unwrap());
+        let (url, mut bytes) = ("http://a.test/", Vec::new());
+        let message = b"HTTP/1.1 200 OK\r\nContent-Type: text/html\r\nContent-Length: 4\r\n\r\nbody";
+        let id = RecordId::uuid([1; 16]);
+        let record = Record::response(&id, "2026-01-01T00:00:00Z", url, message.as_slice());
+        record.encode(&mut Encoder::new(Compression::GZIP), &mut bytes).unwrap();
+        let made = Encoded::describing(bytes).unwrap();
+        let Note::Capture(capture) = &made.note else { panic!("a capture") };
+        let digest = capture.digest.unwrap();
+        let append = Append { site_hash: Key::of(url).site_hash(), records: vec![made] };
+        archive.append(append).unwrap().wait().unwrap();
+        archive.settle().unwrap();
+        let remembered = Remembered::new(archive.clone());
+        let previous = remembered.previous(url, &Key::of(url)).unwrap().unwrap();
+        let known = remembered.original(&digest, &Key::of(url)).await.unwrap();
+        assert!(matches!(&known, Payload::Known(original, _) if original.url == url));
+        assert!(!archive.referred().going([digest]).contains(&digest), "somebody refers to it");
+        drop((known, remembered.refer(&previous).unwrap()));
+        let going = archive.referred().going([digest]);
+        assert!(going.contains(&digest));
+        assert!(matches!(remembered.original(&digest, &Key::of(url)).await.unwrap(), Payload::New(None)));
+        assert!(remembered.refer(&previous).is_none());
+        archive.remove(&skep_archive::Selector::Url(url.into()), "test").unwrap();
+        drop(going);
+        assert!(remembered.refer(&previous).is_none(), "it is gone");
     }
 }

@@ -19,7 +19,7 @@ use crate::clocks::NotNow;
 use crate::error::Result as Kept;
 use crate::finding::Finding;
 use crate::hops::Hops;
-use crate::judge;
+use crate::judge::{self, Hints};
 use crate::keep;
 use crate::limits::{ROBOTS_BYTES_MAX, ROBOTS_CACHED_BYTES_MAX, ROBOTS_CACHED_HOSTS_MAX, SITEMAPS_PER_HOST_MAX};
 use crate::network::{self, Seen};
@@ -365,9 +365,10 @@ async fn ask_once(
             robots_line: 0,
             found: Finding::First,
             due: None,
-            hints: Vec::new(),
+            hints: Hints::default(),
             position: None,
             claim: None,
+            referring: None,
         };
         let room = parts.room(visited.bytes).await;
         let records = keep::records(&mut visited, url, &exchange, &judged, None, parts).await;

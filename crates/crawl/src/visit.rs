@@ -6,7 +6,7 @@
 
 use std::net::IpAddr;
 
-use skep_archive::Position;
+use skep_archive::{Position, Referring};
 use skep_fetch::{Ask, Exchange, Session};
 use skep_page::Outlinks;
 use skep_schedule::revisit::Due;
@@ -16,7 +16,7 @@ use skep_url::Url;
 use crate::cookies;
 use crate::finding::Finding;
 use crate::hops::Hops;
-use crate::judge::{self, Judgement};
+use crate::judge::{self, Hints, Judgement};
 use crate::keep;
 use crate::links::Turnover;
 use crate::network::{self, Seen};
@@ -83,11 +83,13 @@ pub struct Visited {
     /// Why it was looked at again.
     pub due: Option<Due>,
     /// Dates at which pages changed, as a sitemap or a feed has them: URL, milliseconds since 1970.
-    pub hints: Vec<(String, i64)>,
+    pub hints: Hints,
     /// The last of its records.
     pub position: Option<Position>,
     /// Its record is the first with its payload: others may refer to it once it is synced.
     pub claim: Option<Claim>,
+    /// Its record stands for another's body, which must not go before it is synced.
+    pub referring: Option<Referring>,
 }
 
 impl Visited {
@@ -120,9 +122,10 @@ impl Visited {
             robots_line: 0,
             found: Finding::First,
             due: None,
-            hints: Vec::new(),
+            hints: Hints::default(),
             position: None,
             claim: None,
+            referring: None,
         }
     }
 }
@@ -269,5 +272,6 @@ fn visited(
         hints: std::mem::take(&mut judged.hints),
         position: None,
         claim: None,
+        referring: None,
     }
 }

@@ -13,7 +13,7 @@ use std::collections::HashMap;
 use std::collections::hash_map::Entry;
 
 use skep_schedule::limits::{AUDIT_PERCENT, BLOCK_URLS, CLOCK_DAYS_AHEAD, PRICE_SAMPLE};
-use skep_schedule::revisit::hint::{self, Trust};
+use skep_schedule::revisit::hint::{self, Source, Trusts};
 use skep_schedule::revisit::{Calendar, Due, Found, Memory, Moment, Policy, Pool, Revisits, importance};
 use skep_schedule::{SiteId, retry};
 
@@ -36,7 +36,7 @@ pub struct Watching {
     pub revisits: Revisits,
     calendar: Calendar,
     pools: HashMap<SiteId, Pool>,
-    trusts: HashMap<HostId, Trust>,
+    trusts: HashMap<HostId, Trusts>,
     places: HashMap<HostId, Place>,
     /// One bit for each block whose memories are counted, and the first that may not be.
     recalled: Vec<u64>,
@@ -339,7 +339,7 @@ impl Ledger {
         if live {
             watching.revisits.set_right(&mut memory, now, chance);
         }
-        let (known, told) = (memory.last().is_some(), memory.evidence() > 0.0);
+        let (known, hinted) = (memory.last().is_some(), Source::ALL.map(|source| (source, memory.said(source))));
         let said = said(visited, before);
         if known && memory.last() >= Some(now) {
             if !memory.is_out() {
@@ -359,8 +359,10 @@ impl Ledger {
                     if let Some(ratio) = visited.turnover.and_then(|turnover| turnover.ratio) {
                         watching.revisits.links_changed(&mut memory, ratio, now, chance);
                     }
-                    if live {
-                        self.believe(watching, host, told, found != Found::Same, now)?;
+                    for (source, told) in hinted.into_iter().filter(|_| live) {
+                        if let Some(told) = told {
+                            self.believe(watching, host, source, told, found != Found::Same, now)?;
+                        }
                     }
                 }
                 Said::Found(_) => {}
@@ -375,11 +377,20 @@ impl Ledger {
         Ok(())
     }
 
-    /// A look showed whether a hint was right. What that comes to stays with the host.
-    fn believe(&mut self, watching: &mut Watching, host: HostId, told: bool, changed: bool, now: Moment) -> Result<()> {
-        let trust = trust_of(&mut watching.trusts, &mut self.registry, host)?;
-        trust.observe(told, changed, now);
-        let kept = trust.encode();
+    /// A look showed whether a source of hints was right: it told of a change, or named the page and told of none. What that comes to
+    /// stays with the host.
+    fn believe(
+        &mut self,
+        watching: &mut Watching,
+        host: HostId,
+        source: Source,
+        told: bool,
+        changed: bool,
+        now: Moment,
+    ) -> Result<()> {
+        let trusts = trusts_of(&mut watching.trusts, &mut self.registry, host)?;
+        trusts.observe(source, told, changed, now);
+        let kept = trusts.encode();
         Ok(self.registry.update_host(host, |conduct| conduct.trust = kept)?)
     }
 
@@ -391,19 +402,21 @@ impl Ledger {
         Ok(watching.map(|watching| watching.revisits.why(&memory, now, watching.bundle_chance(entry, &memory))))
     }
 
-    /// A sitemap or a feed says when a page changed. Believed as far as what its host said was right before.
-    pub(crate) fn told(&mut self, crawl: u16, url: &str, date_ms: i64, now: Moment) -> Result<()> {
+    /// A sitemap or a feed says when a page changed. Believed as far as what its host said there was right before.
+    pub(crate) fn told(&mut self, crawl: u16, url: &str, by: Source, date_ms: i64, now: Moment) -> Result<()> {
         let Some(entry) = self.registry.known(crawl, &canonical(url))? else { return Ok(()) };
-        let mut memory = self.registry.memory(entry)?;
-        let Some(last) = memory.last() else { return Ok(()) };
-        if !hint::says_changed(Moment::from_ms(date_ms), last, now) {
-            return Ok(());
-        }
+        let before = self.registry.memory(entry)?;
+        let Some(last) = before.last() else { return Ok(()) };
+        let Some(changed) = hint::says_changed(Moment::from_ms(date_ms), last, now) else { return Ok(()) };
         let host = self.registry.host_of(entry)?;
         let Some(watching) = &mut self.watching else { return Ok(()) };
-        let expected = trust_of(&mut watching.trusts, &mut self.registry, host)?.expected_changes();
-        let chance = watching.bundle_chance(entry, &memory);
-        watching.revisits.told(&mut memory, expected, now, chance);
+        let trust = *trusts_of(&mut watching.trusts, &mut self.registry, host)?.of(by);
+        let chance = watching.bundle_chance(entry, &before);
+        let mut memory = before;
+        watching.revisits.told(&mut memory, by, &trust, changed, now, chance);
+        if memory == before {
+            return Ok(());
+        }
         self.registry.remember(entry, &memory)?;
         watching.calendar.sooner(block_of(entry), memory.due());
         Ok(())
@@ -581,7 +594,7 @@ impl Ledger {
         for memory in &sample {
             let days = memory.last().map_or(0.0, |last| now.days_since(last));
             let of = |(weight, change): (f32, f32)| weight * (-change * days).exp();
-            fresh += f64::from(memory.belief().rates().into_iter().map(of).sum::<f32>());
+            fresh += f64::from(memory.unheard().rates().into_iter().map(of).sum::<f32>());
         }
         Ok(Standing {
             pages: self.watching.as_ref().map_or(0, |watching| watching.revisits.pages()),
@@ -595,17 +608,17 @@ impl Ledger {
 }
 
 /// How far the hints of a host are believed; as it was, where somebody saw it before.
-fn trust_of<'t>(
-    trusts: &'t mut HashMap<HostId, Trust>,
+fn trusts_of<'t>(
+    trusts: &'t mut HashMap<HostId, Trusts>,
     registry: &mut Registry,
     host: HostId,
-) -> Result<&'t mut Trust> {
+) -> Result<&'t mut Trusts> {
     if trusts.len() >= WATCHED_SITES_MAX && !trusts.contains_key(&host) {
         trusts.clear();
     }
     match trusts.entry(host) {
         Entry::Occupied(known) => Ok(known.into_mut()),
-        Entry::Vacant(new) => Ok(new.insert(Trust::decode(registry.host(host)?.conduct.trust))),
+        Entry::Vacant(new) => Ok(new.insert(Trusts::decode(registry.host(host)?.conduct.trust))),
     }
 }
 

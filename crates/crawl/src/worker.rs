@@ -405,6 +405,7 @@ impl Parts {
         let mut visited = visited;
         self.hand_over(append, move |result| {
             drop(room);
+            visited.referring = None;
             let said = match result {
                 Ok(acknowledged) => {
                     let mut backwards = acknowledged.positions.iter().rev().copied();

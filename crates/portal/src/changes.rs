@@ -8,15 +8,18 @@
 //! Nothing is kept for a consumer but its place: a slow one slows nobody but itself.
 
 pub mod everywhere;
+mod pull;
 
 use crate::access::May;
 use crate::answer::{self, Answer};
 use crate::cdx::params::Params;
-use crate::find::Looking;
-use crate::limits::{CHANGES_RECENT_MAX, CHANGES_STEP_MAX, CHANGES_STILL_MS, CHANGES_TICK_MS, PIECE_BYTES, PIECE_MS};
+use crate::limits::{
+    CHANGES_RECENT_BYTES, CHANGES_RECENT_MAX, CHANGES_STEP_BYTES, CHANGES_STEP_MAX, CHANGES_STILL_MS, CHANGES_TICK_MS,
+    PIECE_BYTES, PIECE_MS,
+};
 use crate::metrics::Route;
 use crate::portal::{Portal, Scope};
-use crate::reply::{Pieces, Reply};
+use crate::reply::Pieces;
 use crate::routes::{counted, look};
 use crate::trouble::Trouble;
 use crate::visit::Visit;
@@ -58,6 +61,7 @@ struct Recent {
     /// In the order of the log, as many together as were seen at once.
     parts: VecDeque<Arc<Vec<Frame>>>,
     events: usize,
+    bytes: usize,
 }
 
 /// An event as all who stay get it: read and written once, however many they are.
@@ -98,6 +102,11 @@ impl Frame {
         }
     }
 
+    /// About so many.
+    fn bytes(&self) -> usize {
+        self.text.len() + self.value.len() + self.details.len()
+    }
+
     fn kept(&self) -> Kept<'_> {
         Kept {
             key: self.key,
@@ -109,6 +118,27 @@ impl Frame {
             details: &self.details,
             value: &self.value,
         }
+    }
+}
+
+/// Events that are handed on together.
+#[derive(Default)]
+struct Part {
+    frames: Vec<Frame>,
+    bytes: usize,
+}
+
+impl Part {
+    /// Another one. Says whether there is room for more.
+    fn add(&mut self, cursor: &Cursor, kept: &Kept<'_>) -> ControlFlow<()> {
+        let frame = Frame::of(cursor, kept);
+        self.bytes += frame.bytes();
+        self.frames.push(frame);
+        if self.is_full() { ControlFlow::Break(()) } else { ControlFlow::Continue(()) }
+    }
+
+    fn is_full(&self) -> bool {
+        self.frames.len() >= CHANGES_STEP_MAX || self.bytes >= CHANGES_STEP_BYTES
     }
 }
 
@@ -164,15 +194,12 @@ impl Hub {
         drop(recent);
         let from = From::After(Cursor { number: known, ..newest });
         let all = Filter { classes: Some(Classes(u32::MAX)), ..Filter::default() };
-        let mut part = Vec::new();
+        let mut part = Part::default();
         let mut more = true;
         let mut from = from;
         while more {
-            let reached = self.changes.read(&portal.archive, &from, &all, |cursor, kept| {
-                part.push(Frame::of(cursor, kept));
-                if part.len() < CHANGES_STEP_MAX { ControlFlow::Continue(()) } else { ControlFlow::Break(()) }
-            });
-            more = part.len() == CHANGES_STEP_MAX;
+            let reached = self.changes.read(&portal.archive, &from, &all, |cursor, kept| part.add(cursor, kept));
+            more = part.is_full();
             let reached = reached.map_err(trouble)?;
             let number = reached.number;
             from = From::After(reached);
@@ -182,16 +209,18 @@ impl Hub {
         Ok(())
     }
 
-    fn remember(&self, part: Vec<Frame>) {
-        if part.is_empty() {
+    fn remember(&self, part: Part) {
+        if part.frames.is_empty() {
             return;
         }
         let mut recent = self.recent.lock().unwrap_or_else(PoisonError::into_inner);
-        recent.events += part.len();
-        recent.parts.push_back(Arc::new(part));
-        while recent.events > CHANGES_RECENT_MAX {
+        recent.events += part.frames.len();
+        recent.bytes += part.bytes;
+        recent.parts.push_back(Arc::new(part.frames));
+        while recent.events > CHANGES_RECENT_MAX || recent.bytes > CHANGES_RECENT_BYTES {
             let Some(old) = recent.parts.pop_front() else { return };
             recent.events -= old.len();
+            recent.bytes -= old.iter().map(Frame::bytes).sum::<usize>();
             recent.since = old.last().map_or(recent.since, |frame| frame.number);
         }
     }
@@ -331,9 +360,16 @@ pub async fn stream(State(portal): State<Arc<Portal>>, request: Request<Body>) -
             refused(&Trouble::bad("nodes=all is asked for once more, not stayed for: a stream is that of one node"))
         }
         true => stay(portal, asked, visit.may).await,
-        false => {
-            look(&portal, Scope::Everything, visit, move |look, visit, reply| lines(look, &asked, visit, reply)).await
+        false if asked.all_nodes && portal.elsewhere.is_some() && !visit.head_only => {
+            look(&portal, Scope::Everything, visit, move |look, visit, reply| {
+                let query = visit.target.split_once('?').map_or("", |(_, query)| query);
+                if let Some(others) = look.others() {
+                    everywhere::lines(look, &asked, query, others, reply);
+                }
+            })
+            .await
         }
+        false => pull::pull(portal, asked, visit.may, visit.head_only).await,
     };
     counted(answer, Route::Api)
 }
@@ -370,56 +406,6 @@ pub fn may_see(portal: &Portal, may: May, now_ms: i64, event: &Kept<'_>) -> bool
     portal.access.shows(&capture, may, now_ms)
 }
 
-/// What is there, one event a line.
-fn lines(look: &Looking<'_>, asked: &Asked, visit: &Visit, reply: Reply) {
-    let (portal, changes) = (look.portal, &look.portal.hub.changes);
-    if let Some(others) = look.others().filter(|_| asked.all_nodes && !visit.head_only) {
-        let query = visit.target.split_once('?').map_or("", |(_, query)| query);
-        return everywhere::lines(look, asked, query, others, reply);
-    }
-    let ready = changes
-        .follow(&portal.archive, look.now_ms, &mut |_| ())
-        .and_then(|_| changes.check(&portal.archive, &asked.from));
-    if let Err(error) = ready {
-        let trouble = trouble(error);
-        portal.note(&trouble);
-        return reply.send(refused(&trouble));
-    }
-    if visit.head_only {
-        return reply.send(head(LINES));
-    }
-    let settings = match texts(portal, asked) {
-        Ok(settings) => settings,
-        Err(trouble) => {
-            portal.note(&trouble);
-            return reply.send(refused(&trouble));
-        }
-    };
-    let mut sink = reply.begin(head(LINES));
-    let (mut line, mut left) = (String::new(), asked.limit);
-    let read = changes.read(&portal.archive, &asked.from, &asked.filter, |cursor, event| {
-        if left == 0 {
-            return ControlFlow::Break(());
-        }
-        if !may_see(portal, look.may, look.now_ms, event) {
-            return if sink.is_gone() { ControlFlow::Break(()) } else { ControlFlow::Continue(()) };
-        }
-        left -= 1;
-        line.clear();
-        put(portal, settings.as_ref(), cursor, event, &mut line);
-        line.push('\n');
-        if sink.write(line.as_bytes()).is_ok() { ControlFlow::Continue(()) } else { ControlFlow::Break(()) }
-    });
-    match read {
-        Ok(_) => drop(sink.end()),
-        Err(error) => {
-            let trouble = trouble(error);
-            portal.note(&trouble);
-            sink.cut(std::io::Error::other("the log cannot be read"));
-        }
-    }
-}
-
 /// The rules by which texts are read, if texts are asked for.
 fn texts(portal: &Portal, asked: &Asked) -> Result<Option<Settings>, Trouble> {
     match asked.delta {
@@ -435,33 +421,35 @@ fn put(portal: &Portal, texts: Option<&Settings>, cursor: &Cursor, event: &Kept<
     event.json_with(cursor, delta.as_ref(), out);
 }
 
-/// What is there and what comes, as server-sent events.
-async fn stay(portal: Arc<Portal>, asked: Asked, may: May) -> Answer {
+/// Where whoever asks begins, once the log is up to date, and the newest event there is; and by which rules texts are read.
+async fn begin(portal: &Arc<Portal>, asked: &Asked) -> Result<(Cursor, u64, Option<Settings>), Trouble> {
     let shared = portal.clone();
     let (from, filter) = (asked.from.clone(), asked.filter.clone());
     let begun = tokio::task::spawn_blocking(move || {
         let changes = &shared.hub.changes;
         changes.follow(&shared.archive, shared.now_ms(), &mut |_| ())?;
-        changes.first(&shared.archive, &from, &filter)
+        Ok((changes.first(&shared.archive, &from, &filter)?, changes.newest(&shared.archive)?.number))
     });
-    let cursor = match begun.await {
-        Ok(Ok(cursor)) => cursor,
-        Ok(Err(error)) => {
-            let trouble = trouble(error);
-            portal.note(&trouble);
-            return refused(&trouble);
-        }
-        Err(_) => return answer::text(StatusCode::INTERNAL_SERVER_ERROR, "no answer"),
+    let texts = texts(portal, asked);
+    let begun = match begun.await {
+        Ok(begun) => begun.map_err(trouble).and_then(|(cursor, newest)| Ok((cursor, newest, texts?))),
+        Err(panicked) => Err(Trouble {
+            status: StatusCode::INTERNAL_SERVER_ERROR,
+            told: "no answer".into(),
+            log: Some(panicked.to_string()),
+        }),
+    };
+    begun.inspect_err(|trouble| portal.note(trouble))
+}
+
+/// What is there and what comes, as server-sent events.
+async fn stay(portal: Arc<Portal>, asked: Asked, may: May) -> Answer {
+    let (cursor, _, texts) = match begin(&portal, &asked).await {
+        Ok(begun) => begun,
+        Err(trouble) => return refused(&trouble),
     };
     let (pieces, coming) = mpsc::channel(1);
     let newest = portal.hub.join(&portal);
-    let texts = match texts(&portal, &asked) {
-        Ok(texts) => texts,
-        Err(trouble) => {
-            portal.note(&trouble);
-            return refused(&trouble);
-        }
-    };
     tokio::spawn(Consumer { portal, asked, may, texts, cursor, pieces, newest }.run());
     head(EVENTS).map(|_| Body::new(Pieces(coming)))
 }
@@ -531,14 +519,11 @@ impl Consumer {
     async fn behind(&self) -> Option<Arc<Vec<Frame>>> {
         let (portal, from) = (self.portal.clone(), From::After(self.cursor.clone()));
         let read = tokio::task::spawn_blocking(move || {
-            let mut some = Vec::new();
+            let mut some = Part::default();
             let all = Filter { classes: Some(Classes(u32::MAX)), ..Filter::default() };
-            let read = portal.hub.changes.read(&portal.archive, &from, &all, |cursor, kept| {
-                some.push(Frame::of(cursor, kept));
-                if some.len() >= CHANGES_STEP_MAX { ControlFlow::Break(()) } else { ControlFlow::Continue(()) }
-            });
+            let read = portal.hub.changes.read(&portal.archive, &from, &all, |cursor, kept| some.add(cursor, kept));
             match read {
-                Ok(_) => Some(Arc::new(some)),
+                Ok(_) => Some(Arc::new(some.frames)),
                 Err(error) => {
                     portal.note(&trouble(error));
                     None

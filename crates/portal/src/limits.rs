@@ -40,6 +40,8 @@ pub const WHOLE_BODY_BYTES_MAX: usize = 256 << 10;
 pub const PIECE_BYTES: usize = 64 << 10;
 /// Pieces of one answer that wait for a slow client.
 pub const PIECES_WAITING: usize = 4;
+/// Whoever writes for a client that takes nothing for so long does something else meanwhile.
+pub const STALL_MS: u64 = 100;
 /// A client that does not take the next piece within this time is let go.
 pub const PIECE_MS: u64 = 30_000;
 /// The head of a stored message.
@@ -120,8 +122,12 @@ pub const CHANGES_STILL_MS: u64 = 15_000;
 pub const CHANGES_RECENT_MAX: usize = 16_384;
 /// Events that a node tells at once of what it holds, where all nodes are asked.
 pub const CHANGES_EVERYWHERE_MAX: usize = 10_000;
+/// Bytes of these; events of pages with many links are large.
+pub const CHANGES_RECENT_BYTES: usize = 64 << 20;
 /// Events handed to one client at a time.
 pub const CHANGES_STEP_MAX: usize = 1_024;
+/// Bytes from which on a client gets no more of them at a time.
+pub const CHANGES_STEP_BYTES: usize = 1 << 20;
 
 // --- pages ----------------------------------------------------------------------------------------------------------
 

@@ -128,6 +128,18 @@ impl Turns {
         Turns(Arc::new(Semaphore::new(at_once)))
     }
 
+    /// Does blocking work on a thread for it, when it is its turn; nothing comes of it if that does not come.
+    pub async fn some<T: Send + 'static>(&self, work: impl FnOnce() -> T + Send + 'static) -> Option<T> {
+        let turn = tokio::time::timeout(Duration::from_millis(TURN_MS), self.0.clone().acquire_owned()).await;
+        let turn = turn.ok()?.ok()?;
+        let done = tokio::task::spawn_blocking(move || {
+            let done = work();
+            drop(turn);
+            done
+        });
+        done.await.ok()
+    }
+
     /// Does blocking work on a thread for it, when it is its turn, and gives the answer as soon as its head is there.
     pub async fn take(&self, work: impl FnOnce(Reply) + Send + 'static) -> Answer {
         let turn = tokio::time::timeout(Duration::from_millis(TURN_MS), self.0.clone().acquire_owned()).await;

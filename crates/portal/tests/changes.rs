@@ -187,3 +187,72 @@ fn a_client_that_is_killed_a_hundred_times_sees_every_key_in_order() {
     writer.join().unwrap();
     assert_eq!(keys.len(), CAPTURES, "every capture is an event");
 }
+
+/// Clients that read the head of the answer and then nothing, more than may read at once, with far more to come than anybody should hold for them.
+#[test]
+fn clients_that_stop_reading_hold_little_keep_nobody_waiting_and_go_on_where_they_were() {
+    const EVENTS: usize = 300;
+    const STALLED: usize = 264;
+    let site = Site::with(&[], |settings| Settings { requests_per_second: Some(0), ..settings });
+    let site_hash = Key::of("http://example.org/").site_hash();
+    let append = |from: usize, count: usize| {
+        let records = (from..from + count).map(|number| {
+            // Each event names fifty links of seven hundred bytes.
+            let link = |n: usize| format!("<a href=\"/{number}/{n}/{}\">{n}</a>", "x".repeat(700));
+            let body = format!("<title>{number}</title><p>A page.</p>{}", (0..50).map(link).collect::<String>());
+            let time = skep_warc::date::rfc3339(1_767_225_600_000 + number as i64 * 1_000);
+            let url = format!("http://example.org/{number}");
+            Encoded::describing(Warc::new().page(&url, &time, "text/html", body.as_bytes()).bytes).unwrap()
+        });
+        site.archive.append(Append { site_hash, records: records.collect() }).unwrap().wait().unwrap();
+    };
+    append(0, EVENTS);
+    let memory_bytes = || {
+        let told = std::fs::read_to_string("/proc/self/statm").unwrap();
+        told.split(' ').nth(1).unwrap().parse::<u64>().unwrap() * 4_096
+    };
+    let begin = |accept: &str, since: Option<&str>| {
+        let mut stream = TcpStream::connect(site.serving.address()).unwrap();
+        let since = since.map_or(String::new(), |cursor| format!("?since={cursor}"));
+        let request =
+            format!("GET /changes{since} HTTP/1.1\r\nHost: localhost\r\nAccept: {accept}\r\nConnection: close\r\n\r\n");
+        stream.write_all(request.as_bytes()).unwrap();
+        let mut reader = BufReader::with_capacity(1, stream);
+        let mut line = String::new();
+        reader.read_line(&mut line).unwrap();
+        assert_eq!(line, "HTTP/1.1 200 OK\r\n");
+        reader
+    };
+    assert_eq!(events(&site.get("/changes").is(200)).len(), EVENTS);
+    let before = memory_bytes();
+    let (lines, staying) = ("application/x-ndjson", "text/event-stream");
+    let mut stalled: Vec<_> = (0..STALLED).map(|n| begin(if n % 8 == 0 { staying } else { lines }, None)).collect();
+    let held = memory_bytes().saturating_sub(before);
+    assert!(held < 600 << 20, "{held} bytes for {STALLED} clients, each with ten million bytes to come");
+    // Others get what they ask for, and hear of what comes.
+    let all = events(&site.get("/changes").is(200));
+    let newest = all.last().unwrap()["cursor"].as_str().unwrap();
+    let mut live = Staying::begin(&site, &format!("Last-Event-ID: {newest}\r\n"));
+    append(EVENTS, 1);
+    assert_eq!(live.next().1["subject"], format!("http://example.org/{EVENTS}"));
+    // Whoever reads again has missed nothing; one that was let go meanwhile asks from where it is.
+    for (at, accept) in [(0, staying), (1, lines)] {
+        let mut reader = BufReader::new(stalled[at].get_ref().try_clone().unwrap());
+        let (mut seen, mut cursor) = (Vec::new(), None::<String>);
+        while seen.len() < EVENTS {
+            let mut line = String::new();
+            if !matches!(reader.read_line(&mut line), Ok(1..)) {
+                reader = BufReader::new(begin(accept, cursor.as_deref()).into_inner());
+                continue;
+            }
+            let event = line.trim_end().strip_prefix("data: ").unwrap_or(line.trim_end());
+            if let Some(event) = serde_json::from_str::<Value>(event).ok().filter(Value::is_object) {
+                cursor = event["cursor"].as_str().map(str::to_owned);
+                seen.push(event["subject"].as_str().unwrap().to_owned());
+            }
+        }
+        let wanted: Vec<String> = (0..EVENTS).map(|number| format!("http://example.org/{number}")).collect();
+        assert_eq!(seen, wanted, "{accept}");
+    }
+    stalled.clear();
+}

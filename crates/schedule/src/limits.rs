@@ -313,6 +313,12 @@ pub const AUDIT_PERCENT: u32 = 2;
 /// Days after which half of what is known of a host's hints is forgotten.
 pub const TRUST_FADE_DAYS: f32 = 90.0;
 
+/// Changes that hints are held to have left out before anything is known.
+pub const UNTOLD_BEFORE: f32 = 2.0;
+
+/// The silence of a source is worth no more than this, however much it tells: a page of which it tells nothing is taken to change a fourth as often.
+pub const SILENCE_MAX: f32 = 1.386;
+
 /// The price of a visit on the first day, times visits per page and day.
 pub const PRICE_GUESS: f32 = 0.05;
 

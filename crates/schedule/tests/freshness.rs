@@ -3,6 +3,7 @@
 
 mod watching;
 
+use skep_schedule::revisit::hint::{Source, Trust};
 use skep_schedule::revisit::{Budget, Found, Memory, Moment, Policy, Pool, Revisits};
 use skep_testweb::changing::{Changing, Freshness, Model};
 use watching::Watch;
@@ -77,11 +78,39 @@ fn a_hint_brings_a_page_forward_as_far_as_it_is_believed() {
     revisits.visited(&mut page, &mut site, Found::Changed(None), Moment(20 * 86_400), 0.5);
     let before = revisits.due(&page, 0.5);
     let mut doubted = page;
-    doubted.told(0.05);
-    page.told(1.0);
+    doubted.told(Source::Sitemap, 0.05);
+    page.told(Source::Sitemap, 1.0);
     assert!(revisits.due(&page, 0.5) < revisits.due(&doubted, 0.5) && revisits.due(&doubted, 0.5) < before);
     revisits.visited(&mut page, &mut site, Found::Changed(None), Moment(21 * 86_400), 0.5);
     assert_eq!(page.evidence(), 0.0, "a visit answers what was told");
+}
+
+#[test]
+fn silence_lets_a_page_wait_only_where_changes_were_told() {
+    let day = |day: u32| Moment(day * 86_400);
+    let (mut honest, mut mute) = (Trust::default(), Trust::default());
+    for n in 0..40 {
+        honest.observe(n % 2 == 0, n % 2 == 0, day(n));
+        mute.observe(false, n % 2 == 0, day(n));
+    }
+    for policy in [Policy::Harmonic, Policy::Fresh] {
+        let mut revisits = Revisits::new(policy, Budget::PerDay(0.2), Moment(0));
+        let page = revisits.first(1.0, &Pool::default(), Moment(0), 0.5);
+        revisits.end_epoch(&[page], 1.0, 0, Moment(0));
+        let due = |trust: &Trust, changed: bool| {
+            let mut page = page;
+            revisits.told(&mut page, Source::Feed, trust, changed, day(1), 0.5);
+            revisits.due(&page, 0.5)
+        };
+        let alone = revisits.due(&page, 0.5);
+        assert_eq!(due(&mute, false), alone, "what never told of changes replaces no visit");
+        let (silent, told) = (due(&honest, false), due(&honest, true));
+        assert!(silent > alone && told < alone, "{policy:?}: {told:?} {alone:?} {silent:?}");
+        let mut every = Revisits::new(policy, Budget::EveryDays(2.0), Moment(0));
+        let mut page = every.first(1.0, &Pool::default(), Moment(0), 0.5);
+        every.told(&mut page, Source::Feed, &honest, false, day(1), 0.5);
+        assert_eq!(every.due(&page, 0.5), day(2), "whoever wants every page after so long gets it");
+    }
 }
 
 #[test]

@@ -1,11 +1,12 @@
 //! An archive whose captures are typed in by the tests.
 #![allow(dead_code, missing_docs)]
 
+use std::collections::BTreeMap;
 use std::ops::ControlFlow;
 use std::path::Path;
 use std::sync::Arc;
 
-use skep_archive::{Append, Archive, Bytes, CHECKS, Encoded, Key, OpenOptions};
+use skep_archive::{Append, Archive, Bytes, CHECKS, Encoded, Key, OpenOptions, Position};
 use skep_changes::{Changes, Check, Checked, Checks, Cursor, Event, Filter, Fingerprint, From, Said};
 use skep_page::compare::Classes;
 use skep_warc::date::rfc3339;
@@ -140,6 +141,28 @@ pub fn events(changes: &Changes, archive: &Archive, from: &From) -> Vec<(Cursor,
     };
     take(&all()).unwrap();
     events
+}
+
+/// A page of many paragraphs, these among them.
+pub fn text(paragraphs: &[&str]) -> String {
+    let filler: String = (0..30).map(|n| format!("<p>{}</p>", words(n, 12))).collect();
+    let shown: String = paragraphs.iter().map(|text| format!("<p>{text}</p>")).collect();
+    format!("<!doctype html><title>A page</title>{filler}{shown}<footer>end</footer>")
+}
+
+/// What the log says in the end of each capture.
+pub fn outcome(changes: &Changes, archive: &Archive) -> BTreeMap<Position, Event> {
+    let mut last = BTreeMap::new();
+    for (_, event) in events(changes, archive, &From::Start) {
+        last.insert(event.key, event);
+    }
+    last.retain(|_, event| !event.classes.is_empty());
+    last
+}
+
+/// What an event is told as.
+pub fn told_as(event: &Event) -> String {
+    event.details.classes.join(" ")
 }
 
 pub fn words(seed: u64, count: usize) -> String {

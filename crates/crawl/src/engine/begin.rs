@@ -58,7 +58,7 @@ impl<'t> Engine<'t> {
             remembered: crate::remembered::Remembered::new(archive.clone()),
             robots: crate::robots::Robots::open(&folder)?,
             clocks: crate::clocks::Clocks::default(),
-            soft: crate::soft::Soft::default(),
+            soft: crate::soft::Soft::new(archive.clone()),
             network: crate::network::Network::new(run.patience.scale_permille),
             settings: std::sync::Mutex::new(settings.clone()),
             fetch,

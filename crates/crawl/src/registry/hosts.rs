@@ -2,11 +2,12 @@
 //!
 //! ```text
 //!   hosts   | crawl 2 | flags 1, trust 1 | failures 2 | last error 2 | pace 4 | crawl delay 4 | parked until 6 | last visit 6 |
-//!           | retry due 6 | name: offset 6, length 2, 0 2 | waiting 4 | visited 4 | failed 4 | refused 4 | pages 4 | bytes 8 |
+//!           | retry due 6 | name: offset 6, length 2 | trust 2 | waiting 4 | visited 4 | failed 4 | refused 4 | pages 4 | bytes 8 |
 //!           | queue 16 × 4 | slowest 4 | queue of what is looked at again 16 | trust 4 |                       25 to a page
 //!   names   | key: length varint, bytes | site: length varint, bytes | checksum 4 |
 //!
-//!   trust   how often what its sitemaps say was right, as the schedule writes it: all zero at first
+//!   trust   how often what its sitemaps and feeds say was right, as the schedule writes it: all zero at first; the first byte, the four at the end, the two
+//!           behind the name
 //!   flags   bit 0 paused, bit 1 dropped.  Times are milliseconds since 1970; of pace and delay FFFFFFFF is none
 //! ```
 //! A host is looked up by the fingerprint of its crawl and key, in a seen-set of its own.
@@ -17,7 +18,7 @@ use super::error::{Error, Result};
 use super::pages::{CONTENT_BYTES, In, Pages};
 use super::queues::Queue;
 use super::states::{Class, Outcome};
-use skep_schedule::revisit::hint::Trust;
+use skep_schedule::revisit::hint::Trusts;
 use xxhash_rust::xxh3::xxh3_64;
 
 const RECORD_BYTES: usize = 160;
@@ -33,7 +34,7 @@ const REFUSED_AT: usize = 56;
 const QUEUES_AT: usize = 72;
 const SLOWEST_AT: usize = 136;
 const AGAIN_AT: usize = 140;
-const TRUST_AT: [usize; Trust::BYTES] = [3, 156, 157, 158, 159];
+const TRUST_AT: [usize; Trusts::BYTES] = [3, 156, 157, 158, 159, 42, 43];
 const NO_MS: u64 = u32::MAX as u64;
 const TIME_MS_MAX: i64 = (1 << 48) - 1;
 
@@ -98,7 +99,7 @@ pub struct Conduct {
     /// Its slowest answer, in milliseconds.
     pub slowest_ms: u32,
     /// How often what its sitemaps and feeds say was right.
-    pub trust: [u8; Trust::BYTES],
+    pub trust: [u8; Trusts::BYTES],
 }
 
 /// The file of host records, seen through the cache of pages, and the log of names.

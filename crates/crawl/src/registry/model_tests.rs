@@ -257,7 +257,7 @@ impl World {
                 conduct.bytes += u64::from(pages) << 33;
                 conduct.paused = pages.is_multiple_of(2);
                 conduct.crawl_delay_ms = Some(pages);
-                conduct.trust = [pages as u8; 5];
+                conduct.trust = [pages as u8; 7];
                 conduct.parked_until_ms = 1_700_000_000_000 + i64::from(pages);
             };
             self.registry.update_host(id, change).unwrap();

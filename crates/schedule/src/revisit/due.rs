@@ -70,6 +70,7 @@ impl Revisits {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::revisit::hint::{Source, Trust};
     use crate::revisit::{Policy, Pool};
 
     #[test]
@@ -82,7 +83,7 @@ mod tests {
         assert!(late.every_s > 0 && late.changes_per_day_millionths > 0);
         assert_eq!(revisits.why(&page, Moment(1), 0.5).why, Reason::Audit);
         let mut told = page;
-        revisits.told(&mut told, 1.0, day(1), 0.5);
+        revisits.told(&mut told, Source::Sitemap, &Trust::default(), true, day(1), 0.5);
         assert_eq!(revisits.why(&told, day(1), 0.5).why, Reason::Signal);
         let mut missing = page;
         revisits.failed(&mut missing, day(1));

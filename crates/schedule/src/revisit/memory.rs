@@ -8,13 +8,15 @@
 //!                all three fade, so that a page may become another
 //!   rate         the logarithm of changes per day, in 1/1024;  spread: how uncertain it is, in 1/32
 //!   importance   the logarithm to base two, in eighths around 128
-//!   evidence     what others say since: expected changes, in 1/64
+//!   evidence     what others say since: expected changes, in 1/64; where they tell of none, by how much fewer there are, a logarithm in 1/64
 //!   flags        bit 0: visited;  bit 1: out, waiting to be fetched;  bit 2: counted in its site's prior
+//!                what a sitemap says since, bit 3: something;  bit 4: that it changed;  bits 5, 6: the same of a feed
 //!   ratio        how much of its links the last visit found changed, in 1/255
 //!   failures     visits in a row that brought no page
 //! ```
 
 use super::belief::{Belief, Prior};
+use super::hint::Source;
 use crate::limits;
 
 /// Seconds between 1970 and 2020, from which a [`Moment`] counts.
@@ -81,6 +83,12 @@ pub struct Memory {
 const VISITED: u8 = 1;
 const OUT: u8 = 2;
 const COUNTED: u8 = 4;
+const NAMED: u8 = 8;
+const TOLD: u8 = 16;
+/// From what sitemaps say to what feeds say.
+const FEED_SHIFT: u8 = 2;
+const TOLD_BY_ANY: u8 = TOLD | TOLD << FEED_SHIFT;
+const SAID: u8 = (NAMED | TOLD) | (NAMED | TOLD) << FEED_SHIFT;
 const RATE_STEPS: f32 = 1_024.0;
 const SPREAD_STEPS: f32 = 32.0;
 const IMPORTANCE_STEPS: f32 = 8.0;
@@ -134,15 +142,30 @@ impl Memory {
         }
         self.last = now;
         self.ratio = if found == Found::Same { 0 } else { u8::MAX };
-        self.flags = self.flags & !OUT | VISITED;
+        self.flags = self.flags & !(OUT | SAID) | VISITED;
         (self.evidence, self.failures) = (0, 0);
     }
 
     /// Somebody says that the page changed: so many changes are expected beyond those that time brings. The same said twice, as
     /// sitemaps do, is said once.
-    pub fn told(&mut self, expected: f32) {
-        let steps = (expected.max(0.0) * EVIDENCE_STEPS).round().min(255.0) as u8;
-        self.evidence = self.evidence.max(steps);
+    pub fn told(&mut self, by: Source, expected: f32) {
+        let before = if self.flags & TOLD_BY_ANY != 0 { self.evidence } else { 0 };
+        self.evidence = before.max(steps(expected));
+        self.flags |= (NAMED | TOLD) << shift(by);
+    }
+
+    /// Somebody who would have told of a change, as far as this is worth, tells of none. Whoever tells of one is heard before.
+    pub fn untold(&mut self, by: Source, silence: f32) {
+        self.flags |= NAMED << shift(by);
+        if self.flags & TOLD_BY_ANY == 0 {
+            self.evidence = self.evidence.max(steps(silence));
+        }
+    }
+
+    /// What somebody says of the page since the last visit: that it changed, that it did not; nothing where it is not named.
+    pub fn said(&self, by: Source) -> Option<bool> {
+        let said = self.flags >> shift(by);
+        (said & NAMED != 0).then_some(said & TOLD != 0)
     }
 
     /// A visit that brought nothing: the URL waits again.
@@ -232,7 +255,14 @@ impl Memory {
 
     /// Changes expected on top of those that time brings, by what others say.
     pub fn evidence(&self) -> f32 {
-        f32::from(self.evidence) / EVIDENCE_STEPS
+        if self.flags & TOLD_BY_ANY != 0 { f32::from(self.evidence) / EVIDENCE_STEPS } else { 0.0 }
+    }
+
+    /// What is believed of its changes that nobody told of: all of them, where nobody would.
+    pub fn unheard(&self) -> Belief {
+        let silence = if self.flags & TOLD_BY_ANY != 0 { 0.0 } else { f32::from(self.evidence) / EVIDENCE_STEPS };
+        let belief = self.belief();
+        Belief { rate_ln: belief.rate_ln - silence, ..belief }
     }
 
     /// As it is kept on disk.
@@ -260,6 +290,8 @@ impl Memory {
             let number = f32::from_le_bytes(four(at));
             if number.is_finite() && number >= 0.0 { number } else { 0.0 }
         };
+        // Before it was kept who said something, it was taken for the sitemap.
+        let unnamed = bytes[24] > 0 && bytes[25] & SAID == 0;
         Memory {
             last: Moment(u32::from_le_bytes(four(0))),
             due: Moment(u32::from_le_bytes(four(4))),
@@ -270,11 +302,22 @@ impl Memory {
             spread: bytes[22],
             importance: bytes[23],
             evidence: bytes[24],
-            flags: bytes[25],
+            flags: bytes[25] | if unnamed { NAMED | TOLD } else { 0 },
             ratio: bytes[26],
             failures: bytes[27],
         }
     }
+}
+
+fn shift(by: Source) -> u8 {
+    match by {
+        Source::Sitemap => 0,
+        Source::Feed => FEED_SHIFT,
+    }
+}
+
+fn steps(evidence: f32) -> u8 {
+    (evidence.max(0.0) * EVIDENCE_STEPS).round().min(255.0) as u8
 }
 
 const _: () = assert!(size_of::<Memory>() <= 32 && Memory::BYTES <= 32);
@@ -294,7 +337,7 @@ mod tests {
         let mut memory = Memory::first(Moment(1_000), 3.0, &Prior::default());
         memory.observe(Found::Changed(None), Moment(90_000));
         memory.observe(Found::Same, Moment(200_000));
-        memory.told(1.5);
+        memory.told(Source::Feed, 1.5);
         memory.failed();
         memory.set_out();
         memory.due = Moment(500_000);
@@ -302,6 +345,27 @@ mod tests {
         let broken = Memory::decode(&[255; Memory::BYTES]);
         assert_eq!((broken.same_days, broken.changes()), (0.0, (0.0, 0.0)));
         assert_eq!(Memory::decode(&[0; Memory::BYTES]), Memory::UNKNOWN, "what was never written is not known");
+    }
+
+    #[test]
+    fn who_tells_of_a_change_is_heard_before_who_tells_of_none() {
+        let first = Memory::first(Moment(1_000), 3.0, &Prior::default());
+        let (mut memory, rate) = (first, first.belief().rate());
+        memory.untold(Source::Sitemap, 1.0);
+        assert_eq!((memory.said(Source::Sitemap), memory.said(Source::Feed)), (Some(false), None));
+        assert!((memory.unheard().rate() / rate - (-1.0f32).exp()).abs() < 0.01 && memory.evidence() == 0.0);
+        memory.told(Source::Feed, 0.5);
+        memory.untold(Source::Sitemap, 1.0);
+        assert_eq!((memory.said(Source::Sitemap), memory.said(Source::Feed)), (Some(false), Some(true)));
+        assert_eq!((memory.evidence(), memory.unheard()), (0.5, memory.belief()));
+        assert_eq!(Memory::decode(&memory.encode()), memory);
+        memory.observe(Found::Same, Moment(90_000));
+        assert_eq!((memory.said(Source::Feed), memory.evidence()), (None, 0.0));
+        // As it was kept before.
+        let mut before = first.encode();
+        before[24] = 64;
+        let before = Memory::decode(&before);
+        assert_eq!((before.said(Source::Sitemap), before.evidence()), (Some(true), 1.0));
     }
 
     #[test]

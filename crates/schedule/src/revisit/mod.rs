@@ -35,6 +35,7 @@ use serde::{Deserialize, Serialize};
 pub use belief::{Belief, Pool, Prior};
 pub use calendar::Calendar;
 pub use due::{Due, Reason};
+use hint::{Source, Trust};
 pub use memory::{Found, Memory, Moment, importance};
 pub use policy::Policy;
 pub use price::Price;
@@ -168,9 +169,12 @@ impl Revisits {
         may
     }
 
-    /// Somebody says that the page changed, and is worth so many changes: it may be due sooner.
-    pub fn told(&self, memory: &mut Memory, expected: f32, now: Moment, chance: f32) {
-        memory.told(expected);
+    /// Somebody says that the page changed, or that it did not, and is believed so far: it may be due sooner, or later.
+    pub fn told(&self, memory: &mut Memory, by: Source, trust: &Trust, changed: bool, now: Moment, chance: f32) {
+        match changed {
+            true => memory.told(by, trust.expected_changes()),
+            false => memory.untold(by, trust.silence()),
+        }
         if !memory.is_out() {
             self.plan(memory, now, chance);
         }

@@ -18,6 +18,7 @@ use std::str::FromStr;
 
 use serde::{Deserialize, Serialize};
 
+use super::belief::Belief;
 use super::memory::Memory;
 use crate::limits;
 
@@ -89,8 +90,13 @@ impl Policy {
     pub fn rate(self, memory: &Memory, price: f32) -> f32 {
         let worth = price / memory.importance();
         match self {
-            Policy::Harmonic => harmonic(memory.belief().rate(), worth),
-            Policy::Fresh => fresh(&memory.belief().rates(), worth).map_or(0.0, |days| 1.0 / days),
+            Policy::Harmonic => harmonic(memory.unheard().rate(), worth),
+            Policy::Fresh => {
+                let rate = |belief: &Belief| fresh(&belief.rates(), worth).map_or(0.0, |days| 1.0 / days);
+                let (all, unheard) = (memory.belief(), memory.unheard());
+                // Fewer changes are easier to follow, and may be worth more looks; silence is no reason for them.
+                if all == unheard { rate(&all) } else { rate(&all).min(rate(&unheard)) }
+            }
             Policy::Uniform => 1.0 / price,
             Policy::Daily => 1.0,
             Policy::Anansi => memory.change_ratio().max(limits::CHANGE_RATIO_LEAST) / worth,
@@ -183,7 +189,6 @@ pub fn freshness(memory: &Memory, visits_per_day: f32) -> f32 {
 
 #[cfg(test)]
 mod tests {
-    use super::super::belief::Belief;
     use super::super::memory::{Found, Moment};
     use super::*;
 

@@ -86,10 +86,14 @@ impl Postgres {
 }
 
 async fn write(transaction: &Transaction<'_>, rows: &Rows) -> Result<(), tokio_postgres::Error> {
-    write_changes(transaction, &rows.changes).await?;
-    copy(transaction, schema::COPY_URLS, &rows.urls).await?;
-    if transaction.execute(schema::PUT_URLS, &[]).await? < rows.url_count {
-        transaction.execute(schema::PUT_EARLIER, &[]).await?;
+    if !rows.changes.is_empty() {
+        write_changes(transaction, &rows.changes).await?;
+    }
+    if !rows.urls.is_empty() {
+        copy(transaction, schema::COPY_URLS, &rows.urls).await?;
+        if transaction.execute(schema::PUT_URLS, &[]).await? < rows.url_count {
+            transaction.execute(schema::PUT_EARLIER, &[]).await?;
+        }
     }
     if !rows.links.is_empty() {
         copy(transaction, schema::COPY_LINKS, &rows.links).await?;
