@@ -85,16 +85,23 @@ pub fn collapse(spec: &str) -> Result<Collapse, Trouble> {
 
 /// A key to go on from, as this server writes it: `urlkey timestamp position!`; without a position, everything of that second has been told.
 fn resume(text: &str) -> Result<Resume, Trouble> {
-    let wrong = || Trouble::bad("The resumeKey is not one that was given here");
-    // Some clients escape the key once more.
-    let text = percent_encoding::percent_decode_str(&text.replace('+', " ")).decode_utf8_lossy().into_owned();
-    let mut parts = text.strip_suffix('!').ok_or_else(wrong)?.split(' ');
-    let (Some(key), Some(digits)) = (parts.next(), parts.next()) else { return Err(wrong()) };
+    // Some clients escape the key once more; one that makes sense as it is may have signs in its URL that look like that.
+    let again = || percent_encoding::percent_decode_str(&text.replace('+', " ")).decode_utf8_lossy().into_owned();
+    let read = read_resume(text).or_else(|| read_resume(&again()));
+    read.ok_or_else(|| Trouble::bad("The resumeKey is not one that was given here"))
+}
+
+fn read_resume(text: &str) -> Option<Resume> {
+    let mut parts = text.strip_suffix('!')?.split(' ');
+    let (key, digits) = (parts.next()?, parts.next()?);
     if digits.len() != 14 || !digits.bytes().all(|b| b.is_ascii_digit()) || key.is_empty() {
-        return Err(wrong());
+        return None;
     }
-    let position = parts.next().map(|text| text.parse::<Position>().map_err(|_| wrong())).transpose()?;
-    Ok(Resume { key: Key::of_surt(key), digits: digits.to_owned(), position })
+    let position = match parts.next() {
+        Some(text) => Some(text.parse::<Position>().ok()?),
+        None => None,
+    };
+    Some(Resume { key: Key::of_surt(key), digits: digits.to_owned(), position })
 }
 
 /// Escaped as forms are.
@@ -246,13 +253,13 @@ mod tests {
 
     #[test]
     fn resume_keys_come_back() {
-        let key = Key::of("http://www.example.org/a?b=c&d");
+        let keys = ["http://www.example.org/a?b=c&d", "http://www.example.org/a%252Bb+c?d=%2B+e"].map(Key::of);
         let position = Some("c41f22ab:1:17".parse().unwrap());
-        for position in [None, position] {
+        for (key, position) in [(&keys[0], None), (&keys[0], position), (&keys[1], None), (&keys[1], position)] {
             let resume_from = Resume { key: key.clone(), digits: "20140126200624".into(), position };
             let text = resume_key(&resume_from);
             assert!(text.bytes().all(|b| b.is_ascii_graphic()), "{text}");
-            assert_eq!(resume(&text).unwrap(), resume_from);
+            assert_eq!(resume(&text).unwrap(), resume_from, "escaped once more");
             let once = percent_encoding::percent_decode_str(&text.replace('+', " ")).decode_utf8_lossy().into_owned();
             assert_eq!(resume(&once).unwrap(), resume_from);
         }
