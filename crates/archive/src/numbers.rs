@@ -70,7 +70,8 @@ mod tests {
         let dir = tempfile::tempdir().unwrap();
         let (mut numbers, next) = Numbers::open(dir.path(), 1).unwrap();
         assert_eq!(next, 1);
-        assert!(!dir.path().join(FILE).exists(), "nothing was used yet");
+        assert!(Numbers::are_kept(dir.path()), "also before one is used");
+        assert_eq!(Numbers::open(dir.path(), 1).unwrap().1, 1, "nothing was used yet");
         (1..=3).for_each(|number| numbers.give_out(number).unwrap());
         let (mut numbers, next) = Numbers::open(dir.path(), 1).unwrap();
         assert!(next > 3, "the segments are gone, their numbers are not free");

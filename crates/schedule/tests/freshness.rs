@@ -105,7 +105,9 @@ fn silence_lets_a_page_wait_only_where_changes_were_told() {
         let alone = revisits.due(&page, 0.5);
         assert_eq!(due(&mute, false), alone, "what never told of changes replaces no visit");
         let (silent, told) = (due(&honest, false), due(&honest, true));
-        assert!(silent > alone && told < alone, "{policy:?}: {told:?} {alone:?} {silent:?}");
+        // Freshness is best served by pages that change seldom: there, silence would rather bring a visit forward, and is not let to.
+        let waits = if policy == Policy::Fresh { silent >= alone } else { silent > alone };
+        assert!(waits && told < alone, "{policy:?}: {told:?} {alone:?} {silent:?}");
         let mut every = Revisits::new(policy, Budget::EveryDays(2.0), Moment(0));
         let mut page = every.first(1.0, &Pool::default(), Moment(0), 0.5);
         every.told(&mut page, Source::Feed, &honest, false, day(1), 0.5);

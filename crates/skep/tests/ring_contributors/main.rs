@@ -20,6 +20,8 @@ const NODES: usize = 3;
 const CONTRIBUTORS: usize = 6;
 /// A site is with a contributor for no longer than its node leads the slice for certain.
 const LEASE: &str = "lease=150s";
+/// Long enough for all to hear of the crawl before anybody leads for somebody else: each node is to lead some of it.
+const RANK: &str = "rank=10s";
 /// Longer than a lease takes to run out.
 const RECOVER: &str = "recover=200s";
 
@@ -65,7 +67,7 @@ fn lines(ring: &Ring, beginning: &str) -> usize {
 
 /// A ring whose nodes hand out all that they lead, and machines for volunteers.
 fn handing_out(volunteers: usize, public: bool) -> (Ring, Vec<usize>) {
-    let times = ring::TIMES.replace("lease=6s", LEASE).replace("recover=15s", RECOVER);
+    let times = ring::TIMES.replace("lease=6s", LEASE).replace("recover=15s", RECOVER).replace("rank=0.5s", RANK);
     let mut ring = Ring::timed(PAGES, &times).grown(NODES);
     let key = rcgen::KeyPair::generate().expect("a key");
     let names: Vec<String> = (0..NODES).map(|node| ring.net.of(node).to_string()).collect();
