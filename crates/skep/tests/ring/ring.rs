@@ -254,7 +254,14 @@ impl Ring {
             if expected.is_subset(&union) {
                 return;
             }
-            assert!(since.elapsed() < PATIENCE, "missing: {:?}", expected.difference(&union).collect::<Vec<_>>());
+            if since.elapsed() > PATIENCE {
+                let missing: Vec<_> = expected.difference(&union).collect();
+                for node in self.up() {
+                    self.tell(node);
+                    eprintln!("{}", self.skep(node, &["why", &missing[0].0]).text());
+                }
+                panic!("missing: {missing:?}");
+            }
         }
     }
 
