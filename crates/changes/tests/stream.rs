@@ -555,6 +555,29 @@ fn a_page_that_is_there_between_failures_is_not_gone() {
 }
 
 #[test]
+fn a_page_that_moved_and_fails_now_and_then_has_moved_once_and_returns() {
+    let folder = tempfile::tempdir().unwrap();
+    let archive = open(folder.path());
+    let changes = Changes::new(TestChecks);
+    let url = "http://example.org/a";
+    let day = |n: i64| START_MS + n * DAY_MS;
+    let leads = "Location: /b\r\n";
+    page(&archive, url, day(0), &text(&["here"]));
+    for (n, status, fields) in
+        [(1, 301, leads), (2, 404, ""), (3, 301, leads), (4, 404, ""), (5, 503, ""), (7, 404, ""), (8, 301, leads)]
+    {
+        append(&archive, url, vec![answer(url, day(n), status, fields, "")]);
+        follow(&changes, &archive);
+    }
+    // A check at which it was as before is no capture by which it could be told to be back.
+    append(&archive, url, vec![answer(url, day(9), 404, "", "")]);
+    checks(&archive, "example.org:80", &[(url, day(10), "same")]);
+    page(&archive, url, day(11), &text(&["here"]));
+    follow(&changes, &archive);
+    assert_eq!(told(&events(&changes, &archive, &From::Start)), ["new", "moved", "returned"]);
+}
+
+#[test]
 fn a_new_page_is_told_with_its_title_and_where_it_leads() {
     let folder = tempfile::tempdir().unwrap();
     let archive = open(folder.path());
