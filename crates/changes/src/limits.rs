@@ -30,6 +30,9 @@ pub const TEXTS_REMEMBERED: usize = 8;
 /// Captures of a URL that are judged again when one of an earlier time becomes known; of a URL with more, the newest.
 pub const REFOLDED_CAPTURES_MAX: usize = 4_096;
 
+/// Of these, so many are only looked at for what the others are compared with: which parts always change is learned from fewer.
+pub const REFOLDED_BEFORE: usize = 2 * TEXTS_REMEMBERED;
+
 /// What is dated so many milliseconds after something that was kept later was dated by a clock that was wrong, or the other was.
 pub const CLOCK_OFF_MS: i64 = 86_400_000;
 

@@ -578,6 +578,34 @@ fn a_page_that_moved_and_fails_now_and_then_has_moved_once_and_returns() {
 }
 
 #[test]
+fn what_has_very_many_captures_is_not_new_again_when_one_becomes_known_late() {
+    let folder = tempfile::tempdir().unwrap();
+    let archive = open(folder.path());
+    let changes = Changes::new(TestChecks);
+    let url = "http://example.org/";
+    let count = skep_changes::limits::REFOLDED_CAPTURES_MAX as i64 + 20;
+    let minute = |n: i64| START_MS + n * 60_000;
+    // Another part each time: one that always changes would be noise.
+    let edition = |n: i64| -> String {
+        let part = |part: i64| format!("<p>{}</p>", words((n - (n - part).rem_euclid(12)).max(0) as u64, 20));
+        (0..12).map(part).collect()
+    };
+    for from in (0..count).step_by(500) {
+        let some = (from..count.min(from + 500)).map(|n| answer(url, minute(n), 200, "", &edition(n)));
+        append(&archive, url, some.collect());
+    }
+    follow(&changes, &archive);
+    let before: BTreeMap<Position, String> =
+        outcome(&changes, &archive).iter().map(|(key, event)| (*key, told_as(event))).collect();
+    assert_eq!(before.values().filter(|told| *told == "new").count(), 1);
+    checks(&archive, "example.org:80", &[(url, minute(0) + 1, "same")]);
+    follow(&changes, &archive);
+    let after: BTreeMap<Position, String> =
+        outcome(&changes, &archive).iter().map(|(key, event)| (*key, told_as(event))).collect();
+    assert_eq!(after, before);
+}
+
+#[test]
 fn a_new_page_is_told_with_its_title_and_where_it_leads() {
     let folder = tempfile::tempdir().unwrap();
     let archive = open(folder.path());
