@@ -375,6 +375,38 @@ fn deltas_lead_from_text_to_text_for_who_follows() {
 }
 
 #[test]
+fn noise_and_walls_change_no_text_of_who_wants_to_hear_of_them() {
+    let folder = tempfile::tempdir().unwrap();
+    let archive = open(folder.path());
+    let changes = Changes::default();
+    let settings = skep_changes::Settings::of(&archive).unwrap();
+    let url = "http://example.org/";
+    let bodies = [
+        text(&["first"]),
+        format!("<!-- x -->{}", text(&["first"])),
+        "<title>A page</title><p>Please wait.</p>".to_owned(),
+        text(&["second"]),
+    ];
+    for (n, body) in bodies.iter().enumerate() {
+        page(&archive, url, START_MS + n as i64 * DAY_MS, body);
+    }
+    follow(&changes, &archive);
+    let (mut shown, mut heard) = (String::new(), Vec::new());
+    changes
+        .read(&archive, &From::Start, &all(), |_, kept| {
+            let delta = skep_changes::Delta::of(&archive, &settings, kept).unwrap();
+            heard.push((kept.classes.first().map_or("", |class| class.name()), delta.is_some()));
+            if let Some(delta) = delta {
+                shown = delta.apply(&shown).expect("it begins with what was told before");
+            }
+            ControlFlow::Continue(())
+        })
+        .unwrap();
+    assert_eq!(heard, [("new", true), ("bytes", false), ("suspect", false), ("text.minor", true)]);
+    assert!(shown.contains("second") && !shown.contains("first"), "{shown}");
+}
+
+#[test]
 fn a_consumer_that_is_killed_again_and_again_sees_every_key_in_order() {
     let folder = tempfile::tempdir().unwrap();
     let archive = open(folder.path());
