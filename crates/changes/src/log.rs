@@ -102,6 +102,29 @@ impl Changes {
         Ok(cursor)
     }
 
+    /// Shows the last events up to a cursor of this log, as they were told, whatever became of their captures since.
+    pub(crate) fn up_to(
+        &self,
+        archive: &Archive,
+        cursor: &Cursor,
+        most: u64,
+        mut each: impl FnMut(u64, &Kept<'_>),
+    ) -> Result<()> {
+        if cursor.node != node(archive)? {
+            return Ok(());
+        }
+        let from = cursor.number.saturating_sub(most).saturating_add(1);
+        let events = archive.views().keyspace(EVENTS)?;
+        for item in events.range(from.to_be_bytes()..=cursor.number.max(from).to_be_bytes()) {
+            let (key, value) = item.into_inner().map_err(skep_archive::Error::from)?;
+            let number = key.as_ref().try_into().map(u64::from_be_bytes).map_err(|_| damaged("a key"))?;
+            if number <= cursor.number {
+                each(number, &Kept::decode(&value).ok_or_else(|| damaged("an event"))?);
+            }
+        }
+        Ok(())
+    }
+
     /// Where reading would begin, or why it cannot.
     pub fn check(&self, archive: &Archive, from: &From) -> Result<Cursor> {
         self.place(archive, from)
