@@ -66,7 +66,7 @@ impl Changes {
     /// Judges what is there and was not judged yet. `now_ms` is when a log that has none begins; `progress` is told now and then.
     pub fn follow(&self, archive: &Archive, now_ms: i64, progress: &mut dyn FnMut(Followed)) -> Result<Followed> {
         let mut quiet = self.following.lock().unwrap_or_else(PoisonError::into_inner);
-        let settings = Settings::of(archive)?;
+        let settings = self.settings.of(archive)?;
         archive.settle()?;
         log::begin(archive, now_ms)?;
         let views = archive.views();

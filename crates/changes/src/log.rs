@@ -24,6 +24,7 @@ use crate::cursor::Cursor;
 use crate::error::{Error, Result};
 use crate::event::{Event, Kept};
 use crate::filter::Filter;
+use crate::settings::SettingsAtHand;
 
 pub(crate) const EVENTS: &str = "changes";
 pub(crate) const KEYS: &str = "changes-keys";
@@ -42,6 +43,7 @@ pub struct Changes {
     pub(crate) following: Mutex<Option<u64>>,
     /// Who reads check lines.
     pub(crate) checks: Box<dyn Checks>,
+    pub(crate) settings: SettingsAtHand,
 }
 
 impl Default for Changes {
@@ -70,7 +72,7 @@ pub enum From {
 impl Changes {
     /// The view of an archive whose check lines are read so.
     pub fn new(checks: impl Checks + 'static) -> Changes {
-        Changes { following: Mutex::new(None), checks: Box::new(checks) }
+        Changes { following: Mutex::new(None), checks: Box::new(checks), settings: SettingsAtHand::default() }
     }
 
     /// The cursor of the newest event; of the place before the first, if there is none.
