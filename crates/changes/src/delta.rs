@@ -8,7 +8,7 @@
 
 use serde_json::Value;
 use skep_archive::{Archive, Position};
-use skep_page::compare::show_lines;
+use skep_page::compare::{Class, show_lines};
 use skep_page::version::Nature;
 use skep_url::Url;
 use xxhash_rust::xxh3::xxh3_64;
@@ -17,6 +17,7 @@ use crate::bodies::Bodies;
 use crate::error::Result;
 use crate::event::Kept;
 use crate::limits::DELTA_LINES_MAX;
+use crate::retain;
 use crate::settings::Settings;
 
 /// One step from the old text to the new one.
@@ -155,7 +156,10 @@ impl Delta {
             let version = body.version(&url, settings);
             Ok(matches!(version.nature, Nature::Page | Nature::Text).then_some(version.text))
         };
-        if !matches!(event.details.http.status, 0 | 200..=299) {
+        // Noise and walls leave whoever follows with the text that was told before them.
+        let tells = |class: Class| !class.is_silent() || class == Class::Template;
+        let told = event.classes.iter().any(tells) || event.details.reason.as_deref() == Some(retain::REASON);
+        if !told || !matches!(event.details.http.status, 0 | 200..=299) {
             return Ok(None);
         }
         let place = &event.details.archive;

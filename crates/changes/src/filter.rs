@@ -52,7 +52,8 @@ impl Filter {
             && (event.share >= self.share_min || event.classes.meets(whole) || of_host)
             && self.mime.as_deref().is_none_or(|mime| is_type(event.mime, mime))
             && self.since_ms.is_none_or(|since_ms| event.time_ms >= since_ms)
-            && self.watch.as_deref().is_none_or(|watch| event.watch() == Some(watch))
+            // What takes another event back does not say for whom that one was.
+            && self.watch.as_deref().is_none_or(|watch| event.classes.is_empty() || event.watch() == Some(watch))
             && self.prefix.as_deref().is_none_or(|prefix| begins(event.url, prefix))
             && self.host.as_deref().is_none_or(|wanted| match host {
                 Some(host) => is_host(host, wanted),
@@ -105,7 +106,9 @@ mod tests {
         assert!(!Filter::default().admits(&Kept { classes: Classes::of(Class::Volatile), ..event }));
         let back = Kept { classes: Classes::default(), ..event };
         assert!(!Filter::default().admits(&back));
-        assert!(Filter { classes: Classes::from_name("all"), ..Filter::default() }.admits(&back));
+        let everything = Filter { classes: Classes::from_name("all"), ..Filter::default() };
+        assert!(everything.admits(&back));
+        assert!(Filter { watch: Some("news".into()), ..everything }.admits(&Kept { details: "{}", ..back }));
         for (host, wanted) in
             [("www.example.org", true), ("example.org", false), ("*.example.org", true), ("*.ample.org", false)]
         {

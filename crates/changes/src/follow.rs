@@ -20,7 +20,7 @@ use crate::error::Result;
 use crate::event::{Details, Event, Kept};
 use crate::hosts::{self, Hosts};
 use crate::judge::{Judge, Told, is_judged};
-use crate::limits::{BATCH_CAPTURES_MAX, BATCH_LINES_MAX, CLOCK_OFF_MS, REFOLDED_CAPTURES_MAX};
+use crate::limits::{BATCH_CAPTURES_MAX, BATCH_LINES_MAX, CLOCK_OFF_MS, REFOLDED_BEFORE, REFOLDED_CAPTURES_MAX};
 use crate::log::{self, AGAIN, Changes, MARKS, THINNED, Telling, URLS, told};
 use crate::retain;
 use crate::settings::Settings;
@@ -66,7 +66,7 @@ impl Changes {
     /// Judges what is there and was not judged yet. `now_ms` is when a log that has none begins; `progress` is told now and then.
     pub fn follow(&self, archive: &Archive, now_ms: i64, progress: &mut dyn FnMut(Followed)) -> Result<Followed> {
         let mut quiet = self.following.lock().unwrap_or_else(PoisonError::into_inner);
-        let settings = Settings::of(archive)?;
+        let settings = self.settings.of(archive)?;
         archive.settle()?;
         log::begin(archive, now_ms)?;
         let views = archive.views();
@@ -436,9 +436,11 @@ impl Judging<'_> {
         let mut state = views.get(URLS, &key)?.and_then(|value| State::decode(&value)).unwrap_or_default();
         let late = named.is_some()
             || state.newest.is_some_and(|newest| captures.first().is_some_and(|first| order(first) <= newest));
+        let mut before = 0;
         if late {
             let named = named.or_else(|| captures.first().map(|first| (first.key.clone(), first.url.clone())));
-            (state, captures) = (State::default(), self.all(captures, named)?);
+            state = State::default();
+            (captures, before) = self.all(captures, named)?;
             captures.retain(|capture| !views.is_hidden(capture.position));
         }
         // Only what has nothing before it asks.
@@ -470,7 +472,12 @@ impl Judging<'_> {
                 Some(good) => checks::last_same(self.archive, &judged.names, good.same_ms, capture.time_ms)?,
                 None => None,
             };
-            match judge.visit(&mut judged.state, capture, checked_ms)? {
+            let told = judge.visit(&mut judged.state, capture, checked_ms)?;
+            if before > 0 {
+                before -= 1;
+                continue;
+            }
+            match told {
                 Some(told) => judged.told.push(told),
                 None if late => judged.silent.push(capture.position),
                 None => {}
@@ -480,9 +487,10 @@ impl Judging<'_> {
         Ok(judged)
     }
 
-    /// All captures of a URL, these among them, in the order of time.
-    fn all(&self, some: Vec<Capture>, named: Option<Named>) -> Result<Vec<Capture>> {
-        let Some((key, url)) = named else { return Ok(some) };
+    /// All captures of a URL, these among them, in the order of time. Of very many the newest; those with which they begin only show what was
+    /// there before the others, and are as they were told.
+    fn all(&self, some: Vec<Capture>, named: Option<Named>) -> Result<(Vec<Capture>, usize)> {
+        let Some((key, url)) = named else { return Ok((some, 0)) };
         let mut all = some;
         for capture in self.archive.views().captures.exact(&key)? {
             let capture = capture?;
@@ -493,7 +501,7 @@ impl Judging<'_> {
         all.sort_by_key(order);
         all.dedup_by_key(|capture| capture.position);
         let skipped = all.len().saturating_sub(REFOLDED_CAPTURES_MAX);
-        Ok(all.split_off(skipped))
+        Ok((all.split_off(skipped), if skipped > 0 { REFOLDED_BEFORE } else { 0 }))
     }
 }
 

@@ -74,7 +74,7 @@ impl Judge<'_> {
             // It was there since it was not: what fails now begins to fail. One that is gone or moved is told to be back by a capture.
             let since = state.newest.is_none_or(|(newest_ms, _)| checked_ms > newest_ms);
             if since && matches!(state.health, Health::Failing { .. } | Health::Suspect { .. }) {
-                state.health = Health::Well;
+                state.health = state.health.moved().map_or(Health::Well, |target| Health::Moved { target });
             }
         }
         let before = state.clone();
@@ -289,7 +289,7 @@ impl Judge<'_> {
             return Ok(self.suspect(state, capture, SOFT_MISSING, 0));
         }
         let hash = xxh3_64(target.as_deref().unwrap_or_default().as_bytes());
-        let known = state.health == Health::Moved { target: hash };
+        let known = state.health.moved() == Some(hash);
         state.health = Health::Moved { target: hash };
         let Some(good) = state.good.as_ref().filter(|_| !known) else { return Ok(None) };
         let mut event = self.titled(self.event(capture, Classes::of(Class::Moved), Some(good)), good)?;
@@ -301,7 +301,7 @@ impl Judge<'_> {
         let Some(good) = &state.good else { return Ok(None) };
         let (since_ms, count) = match state.health {
             Health::Gone => return Ok(None),
-            Health::Failing { since_ms, count } => (since_ms, count.saturating_add(1)),
+            Health::Failing { since_ms, count, .. } => (since_ms, count.saturating_add(1)),
             _ => (capture.time_ms, 1),
         };
         let dead = match self.settings.death {
@@ -310,7 +310,8 @@ impl Judge<'_> {
             Death::Confirmed if capture.status == 410 => count >= 2,
             Death::Confirmed => count >= GONE_FAILURES && capture.time_ms.saturating_sub(since_ms) >= GONE_MS,
         };
-        state.health = if dead { Health::Gone } else { Health::Failing { since_ms, count } };
+        let moved = state.health.moved();
+        state.health = if dead { Health::Gone } else { Health::Failing { since_ms, count, moved } };
         dead.then(|| self.titled(self.event(capture, Classes::of(Class::Gone), Some(good)), good)).transpose()
     }
 
@@ -320,7 +321,8 @@ impl Judge<'_> {
         let count = match state.health {
             Health::Suspect { count, text: before } if text == before => count.saturating_add(1),
             // Whether it is gone or moved is not known from a wall in front of it.
-            Health::Gone | Health::Moved { .. } => return None,
+            Health::Gone => return None,
+            health if health.moved().is_some() => return None,
             _ => 1,
         };
         let told = matches!(state.health, Health::Suspect { .. });
@@ -394,7 +396,7 @@ fn about_host(event: &mut Event, url: &Url) {
 
 /// A page came. Was it away?
 fn returned(state: &mut State) -> bool {
-    let away = matches!(state.health, Health::Gone | Health::Moved { .. });
+    let away = state.health == Health::Gone || state.health.moved().is_some();
     state.health = Health::Well;
     away && state.good.is_some()
 }

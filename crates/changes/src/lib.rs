@@ -49,4 +49,4 @@ pub use filter::Filter;
 pub use follow::Followed;
 pub use log::{Changes, From};
 pub use retain::{Retained, Retention};
-pub use settings::{Death, Settings, SiteRules};
+pub use settings::{Death, Settings, SettingsAtHand, SiteRules};

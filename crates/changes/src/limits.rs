@@ -30,6 +30,9 @@ pub const TEXTS_REMEMBERED: usize = 8;
 /// Captures of a URL that are judged again when one of an earlier time becomes known; of a URL with more, the newest.
 pub const REFOLDED_CAPTURES_MAX: usize = 4_096;
 
+/// Of these, so many are only looked at for what the others are compared with: which parts always change is learned from fewer.
+pub const REFOLDED_BEFORE: usize = 2 * TEXTS_REMEMBERED;
+
 /// What is dated so many milliseconds after something that was kept later was dated by a clock that was wrong, or the other was.
 pub const CLOCK_OFF_MS: i64 = 86_400_000;
 
@@ -126,6 +129,9 @@ pub const SINK_CURSOR_EVENTS_MAX: u64 = 10_000;
 /// … or milliseconds.
 pub const SINK_CURSOR_MS_MAX: i64 = 2_000;
 
+/// Events that are looked at for the time of the one that a cursor names, which may be taken back.
+pub const SINK_CURSOR_LOOKED_MAX: usize = 1_024;
+
 /// When the log was built again, a sink goes on by time, this long before the latest event it had.
 pub const SINK_OVERLAP_MS: i64 = 3_600_000;
 
@@ -146,6 +152,9 @@ pub const WEBHOOK_BATCH_BYTES: usize = 512 << 10;
 
 /// A webhook that does not answer by then has failed.
 pub const WEBHOOK_MS_MAX: u64 = 30_000;
+
+/// How long it is listened to what a webhook has to say about its status.
+pub const WEBHOOK_SAID_MS_MAX: u64 = 1_000;
 
 /// Bytes of an answer that are read.
 pub const WEBHOOK_ANSWER_BYTES_MAX: usize = 64 << 10;

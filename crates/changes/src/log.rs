@@ -24,6 +24,7 @@ use crate::cursor::Cursor;
 use crate::error::{Error, Result};
 use crate::event::{Event, Kept};
 use crate::filter::Filter;
+use crate::settings::SettingsAtHand;
 
 pub(crate) const EVENTS: &str = "changes";
 pub(crate) const KEYS: &str = "changes-keys";
@@ -42,6 +43,7 @@ pub struct Changes {
     pub(crate) following: Mutex<Option<u64>>,
     /// Who reads check lines.
     pub(crate) checks: Box<dyn Checks>,
+    pub(crate) settings: SettingsAtHand,
 }
 
 impl Default for Changes {
@@ -70,7 +72,7 @@ pub enum From {
 impl Changes {
     /// The view of an archive whose check lines are read so.
     pub fn new(checks: impl Checks + 'static) -> Changes {
-        Changes { following: Mutex::new(None), checks: Box::new(checks) }
+        Changes { following: Mutex::new(None), checks: Box::new(checks), settings: SettingsAtHand::default() }
     }
 
     /// The cursor of the newest event; of the place before the first, if there is none.
@@ -100,6 +102,29 @@ impl Changes {
             }
         }
         Ok(cursor)
+    }
+
+    /// Shows the last events up to a cursor of this log, as they were told, whatever became of their captures since.
+    pub(crate) fn up_to(
+        &self,
+        archive: &Archive,
+        cursor: &Cursor,
+        most: u64,
+        mut each: impl FnMut(u64, &Kept<'_>),
+    ) -> Result<()> {
+        if cursor.node != node(archive)? {
+            return Ok(());
+        }
+        let from = cursor.number.saturating_sub(most).saturating_add(1);
+        let events = archive.views().keyspace(EVENTS)?;
+        for item in events.range(from.to_be_bytes()..=cursor.number.max(from).to_be_bytes()) {
+            let (key, value) = item.into_inner().map_err(skep_archive::Error::from)?;
+            let number = key.as_ref().try_into().map(u64::from_be_bytes).map_err(|_| damaged("a key"))?;
+            if number <= cursor.number {
+                each(number, &Kept::decode(&value).ok_or_else(|| damaged("an event"))?);
+            }
+        }
+        Ok(())
     }
 
     /// Where reading would begin, or why it cannot.

@@ -297,10 +297,17 @@ impl Changes {
                 continue;
             }
             let mut versions = Vec::with_capacity(captures.len());
+            let mut page: Option<Option<Digest>> = None;
             for capture in &captures {
                 let told = self.last_of(archive, capture.position)?;
                 let classes = told.as_deref().and_then(Kept::decode).map_or_else(Classes::default, |kept| kept.classes);
-                let good = matches!(capture.status, 0 | 200..=299 | 304) && !classes.contains(Class::Suspect);
+                let came = matches!(capture.status, 0 | 200..=299 | 304) && !classes.contains(Class::Suspect);
+                // Of walls that follow each other only the first is told; a page of which nothing is told is the one before.
+                let same = page.is_none_or(|page| capture.digest.is_none() || capture.digest == page);
+                let good = came && (same || !classes.is_empty());
+                if good && !classes.is_empty() {
+                    page = Some(capture.digest);
+                }
                 versions.push(Version {
                     position: capture.position,
                     time_ms: capture.time_ms,

@@ -12,7 +12,10 @@
 //! ignore-text = ['Visitor \d+']        # nor does text like this
 //! ```
 
+use std::collections::HashMap;
+use std::os::unix::fs::MetadataExt;
 use std::path::Path;
+use std::sync::{Arc, Mutex, PoisonError};
 
 use serde::{Deserialize, Serialize};
 use skep_archive::Archive;
@@ -50,6 +53,28 @@ pub enum Death {
     AtOnce,
 }
 
+/// Settings at hand: a file that is as it was is not read again, for patterns of many sites take long to be.
+#[derive(Debug, Default)]
+pub struct SettingsAtHand(Mutex<Option<(Stamp, Arc<Settings>)>>);
+
+/// What tells a file from what it was: which it is, its length, when it was written; nothing where there is none.
+type Stamp = Option<(u64, u64, i64, i64)>;
+
+impl SettingsAtHand {
+    /// What was decided for this archive, which is always the same one.
+    pub fn of(&self, archive: &Archive) -> Result<Arc<Settings>> {
+        let facts = archive.layout().settings().join(FILE).metadata().ok();
+        let stamp = facts.map(|facts| (facts.ino(), facts.len(), facts.mtime(), facts.mtime_nsec()));
+        let mut known = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+        if let Some((_, settings)) = known.as_ref().filter(|(of, _)| *of == stamp) {
+            return Ok(settings.clone());
+        }
+        let settings = Arc::new(Settings::of(archive)?);
+        *known = Some((stamp, settings.clone()));
+        Ok(settings)
+    }
+}
+
 #[derive(Debug, Clone)]
 struct Site {
     said: SiteRules,
@@ -68,6 +93,12 @@ struct Typed {
     host_down_days: Option<u16>,
     #[serde(default)]
     site: Vec<SiteRules>,
+}
+
+/// Rules that are written behind others.
+#[derive(Serialize)]
+struct More<'m> {
+    site: &'m [SiteRules],
 }
 
 /// The rules of a site, as people said them.
@@ -150,17 +181,39 @@ impl Settings {
 
     /// Adds rules to those of the archive whose settings are in this folder. What is said there already stays.
     pub fn add(folder: &Path, rules: &[SiteRules]) -> Result<()> {
+        // Who adds at the same time adds to what this one wrote.
+        static ADDING: Mutex<()> = Mutex::new(());
+        let _alone = ADDING.lock().unwrap_or_else(PoisonError::into_inner);
         let path = folder.join(FILE);
         let mut file: toml::Table = skep_archive::settings::load(&path, decided::VERSION)?.unwrap_or_default();
         let version = toml::Value::Integer(decided::VERSION.into());
         file.entry("version").or_insert(version);
         let known = file.get("site").cloned().map_or(Ok(Vec::new()), Vec::<SiteRules>::deserialize);
         let mut known = known.map_err(|error| Error::Rules(error.to_string()))?;
+        let (before, mut joined) = (known.len(), false);
+        let mut places: HashMap<String, usize> = HashMap::new();
+        for (place, one) in known.iter().enumerate() {
+            places.entry(one.about.clone()).or_insert(place);
+        }
         for said in rules {
             said.rules()?;
-            match known.iter_mut().find(|one| one.about == said.about) {
-                Some(one) => one.join(said),
-                None => known.push(said.clone()),
+            match places.get(&said.about) {
+                Some(place) => {
+                    joined |= *place < before;
+                    known[*place].join(said);
+                }
+                None => {
+                    places.insert(said.about.clone(), known.len());
+                    known.push(said.clone());
+                }
+            }
+        }
+        // What somebody wrote stays as it was written, remarks included, where there is only more of it.
+        if !joined && let Some(text) = skep_archive::settings::read(&path, decided::VERSION)? {
+            let more = toml::to_string(&More { site: &known[before..] });
+            let whole = format!("{}\n\n{}", text.trim_end(), more.map_err(|error| Error::Rules(error.to_string()))?);
+            if Settings::read(&whole).is_ok() {
+                return Ok(skep_archive::settings::replace(&path, whole.as_bytes(), 0o600)?);
             }
         }
         let sites = toml::Value::try_from(&known).map_err(|error| Error::Rules(error.to_string()))?;
@@ -202,8 +255,11 @@ mod tests {
             ignore: vec![ignore.into()],
             ..SiteRules::default()
         };
-        std::fs::write(folder.path().join(FILE), "version = 1\ndeath = \"at-once\"\n").unwrap();
+        let written = "version = 1\n# ours\ndeath = \"at-once\" # they never err\n";
+        std::fs::write(folder.path().join(FILE), written).unwrap();
         Settings::add(folder.path(), &[said("example.org", "#clock"), said("http://a.test/", ".ad")]).unwrap();
+        let text = std::fs::read_to_string(folder.path().join(FILE)).unwrap();
+        assert!(text.starts_with(written), "what was written stays: {text}");
         Settings::add(folder.path(), &[said("example.org", ".ad"), said("example.org", "#clock")]).unwrap();
         assert_eq!(Settings::add(folder.path(), &[said("b.test", "a > b")]).unwrap_err().id(), "rules");
         let read = Settings::read(&std::fs::read_to_string(folder.path().join(FILE)).unwrap()).unwrap();
@@ -216,6 +272,25 @@ mod tests {
                 ("example.org", &["#clock".to_owned(), ".ad".to_owned()][..])
             ]
         );
+    }
+
+    #[test]
+    fn rules_are_read_once_and_again_when_they_are_others() {
+        let folder = tempfile::tempdir().unwrap();
+        let options = skep_archive::OpenOptions { disk_reserve_bytes: 0, ..skep_archive::OpenOptions::create() };
+        let archive = Archive::open(folder.path(), options).unwrap();
+        let path = archive.layout().settings().join(FILE);
+        let at_hand = SettingsAtHand::default();
+        let none = at_hand.of(&archive).unwrap();
+        assert_eq!(none.said().count(), 0);
+        std::fs::write(&path, "version = 1\n[[site]]\nmatch = \"a.test\"\nkeep = [\"main\"]\n").unwrap();
+        let first = at_hand.of(&archive).unwrap();
+        assert_eq!(first.said().count(), 1);
+        assert!(Arc::ptr_eq(&first, &at_hand.of(&archive).unwrap()));
+        std::fs::write(&path, "version = 1\n[[site]]\nmatch = \"a.test\"\nkeep = [\"a > b\"]\n").unwrap();
+        assert_eq!(at_hand.of(&archive).unwrap_err().id(), "rules");
+        std::fs::remove_file(&path).unwrap();
+        assert_eq!(at_hand.of(&archive).unwrap().said().count(), 0);
     }
 
     #[test]

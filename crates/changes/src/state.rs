@@ -41,8 +41,8 @@ pub enum Health {
     /// Well.
     #[default]
     Well,
-    /// Not found, so many times since then.
-    Failing { since_ms: i64, count: u32 },
+    /// Not found, so many times since then; where it led for good before, or nothing.
+    Failing { since_ms: i64, count: u32, moved: Option<u64> },
     /// That was confirmed.
     Gone,
     /// It leads elsewhere for good; what that comes to.
@@ -69,6 +69,15 @@ pub struct Good {
 }
 
 impl Health {
+    /// Where it leads for good, as far as was told: a failure since then does not bring it back.
+    pub fn moved(self) -> Option<u64> {
+        match self {
+            Health::Moved { target } => Some(target),
+            Health::Failing { moved, .. } => moved,
+            _ => None,
+        }
+    }
+
     /// A page that lost nearly all of its text, and came like that again and again, is what it is.
     pub fn believes(self, reason: &str, came: u64) -> bool {
         let stays = matches!(self, Health::Suspect { count, text } if text == came && count + 1 >= EMPTY_BELIEVED);
@@ -93,7 +102,8 @@ impl State {
         put_position(position, &mut out);
         let (number, since, count, hash) = match self.health {
             Health::Well => (0, 0, 0, 0),
-            Health::Failing { since_ms, count } => (1, since_ms, count, 0),
+            Health::Failing { since_ms, count, moved: None } => (1, since_ms, count, 0),
+            Health::Failing { since_ms, count, moved: Some(target) } => (5, since_ms, count, target),
             Health::Gone => (2, 0, 0, 0),
             Health::Moved { target } => (3, 0, 0, target),
             Health::Suspect { count, text } => (4, 0, count, text),
@@ -130,10 +140,11 @@ impl State {
         let (number, since_ms, count, hash) = (from.byte()?, from.time()?, from.four()?, from.eight()?);
         let health = match number {
             0 => Health::Well,
-            1 => Health::Failing { since_ms, count },
+            1 => Health::Failing { since_ms, count, moved: None },
             2 => Health::Gone,
             3 => Health::Moved { target: hash },
             4 => Health::Suspect { count, text: hash },
+            5 => Health::Failing { since_ms, count, moved: Some(hash) },
             _ => return None,
         };
         let good = if from.byte()? == 1 { Some(Good::decode(&mut from)?) } else { None };
@@ -264,7 +275,8 @@ mod tests {
         for mut state in [State::default(), full, bare] {
             for health in [
                 Health::Well,
-                Health::Failing { since_ms: 9, count: 2 },
+                Health::Failing { since_ms: 9, count: 2, moved: None },
+                Health::Failing { since_ms: 9, count: 2, moved: Some(77) },
                 Health::Gone,
                 Health::Moved { target: 77 },
                 Health::Suspect { count: 3, text: 1 },

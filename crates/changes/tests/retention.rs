@@ -60,6 +60,32 @@ fn what_a_number_leaves_is_not_new() {
 }
 
 #[test]
+fn the_newest_good_version_stays_behind_however_many_walls() {
+    let folder = tempfile::tempdir().unwrap();
+    let archive = open(folder.path());
+    let changes = Changes::default();
+    let url = "http://example.org/";
+    let day = |n: i64| START_MS + n * DAY_MS;
+    page(&archive, url, day(0), &text(&["first"]));
+    page(&archive, url, day(1), &text(&["second"]));
+    // It answers, but never again with the page.
+    (2..6).for_each(|n| page(&archive, url, day(n), &format!("<title>A page</title><p>Please wait. {n}</p>")));
+    follow(&changes, &archive);
+    let told: Vec<String> = outcome(&changes, &archive).values().map(told_as).collect();
+    assert_eq!(told, ["new", "text.minor", "suspect"]);
+    let rules = "version = 1\n[[rule]]\nkeep = \"all\"\nthin = [{ after = \"1d\", every = \"1y\" }]";
+    changes.retain(&archive, &skep_changes::Retention::read(rules).unwrap(), day(60), false).unwrap();
+    let left: Vec<i64> = archive
+        .views()
+        .captures
+        .exact(&skep_archive::Key::of(url))
+        .unwrap()
+        .map(|capture| (capture.unwrap().time_ms - START_MS) / DAY_MS)
+        .collect();
+    assert_eq!(left, [0, 1, 5], "the first, the newest good one, and the newest of any kind");
+}
+
+#[test]
 fn what_is_not_to_be_kept_goes_and_what_a_revisit_stands_for_stays() {
     let folder = tempfile::tempdir().unwrap();
     let archive = open(folder.path());

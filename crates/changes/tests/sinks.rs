@@ -431,6 +431,143 @@ fn a_cursor_that_cannot_be_read_is_not_a_beginning() {
 }
 
 #[test]
+fn a_sink_that_is_sent_nowhere_works_on() {
+    let receiver = Receiver::start(|_, _| Answer::Status(204, ""));
+    let house = House::new();
+    house.add("hook", webhook(receiver.url("/")));
+    let _running = house.sinks.begin().unwrap();
+    house.round(10);
+    house.wait("hook", is_done);
+    let foreign = Since::Cursor("abc:3".parse().unwrap());
+    assert_eq!(house.sinks.replay("hook", &foreign).unwrap_err().id(), "foreign-cursor");
+    house.round(10);
+    house.wait("hook", |standing| standing.at_work && is_done(standing));
+    assert_eq!(receiver.keys().len(), 20);
+}
+
+#[test]
+fn a_sink_that_wants_what_comes_gets_nothing_else_though_the_log_is_built_again() {
+    let receiver = Receiver::start(|_, _| Answer::Status(204, ""));
+    let house = House::new();
+    house.round(10);
+    let hook = Definition::new(webhook(receiver.url("/")), Wanted::default());
+    house.sinks.add("hook", &hook, &Since::Now).unwrap();
+    house.sinks.add("later", &hook, &Since::Time(START_MS + 2 * DAY_MS)).unwrap();
+    let House { folder, archive, changes, sinks, .. } = house;
+    drop((sinks, changes));
+    Arc::try_unwrap(archive).ok().expect("nobody else has it").close().unwrap();
+    Archive::rebuild(folder.path(), options(), false).unwrap().close().unwrap();
+    let house = House::at(folder);
+    house.sinks.once(None).unwrap();
+    assert!(receiver.keys().is_empty(), "{:?}", receiver.keys());
+    house.rounds.store(1, Ordering::SeqCst);
+    house.round(10);
+    house.sinks.once(None).unwrap();
+    assert_eq!(receiver.keys().len(), 20, "what came since, for both");
+}
+
+#[test]
+fn a_sink_without_a_place_to_begin_is_none_and_one_that_makes_no_sense_can_go() {
+    let house = House::new();
+    let folder = house.folder.path().join("settings/sinks");
+    // Where the cursor should be, something is in the way.
+    std::fs::create_dir_all(folder.join("hook.cursor")).unwrap();
+    let hook = Definition::new(webhook("http://127.0.0.1:1/".into()), Wanted::default());
+    house.sinks.add("hook", &hook, &Since::Now).unwrap_err();
+    assert!(house.sinks.standings().unwrap().is_empty());
+    std::fs::write(folder.join("odd.toml"), "version = 1\nkind = \"fax\"\n").unwrap();
+    house.sinks.standings().unwrap_err();
+    house.sinks.remove("odd").unwrap();
+    assert!(house.sinks.standings().unwrap().is_empty());
+    assert_eq!(house.sinks.remove("odd").unwrap_err().id(), "sink");
+}
+
+#[test]
+fn what_can_never_be_reached_is_no_sink() {
+    let house = House::new();
+    let mail = |url: &str, to: &str| Kind::Smtp {
+        url: url.into(),
+        from: "skep@example.org".into(),
+        to: vec![to.into()],
+        every_ms: 1_000,
+    };
+    let (stream, subject) = ("SKEP".to_owned(), "skep.changes".to_owned());
+    for wrong in [
+        webhook("http:///hook".into()),
+        webhook("https://b\u{fc}cher.example/".into()),
+        mail("smtp://mail.example.org", "somebody"),
+        mail("smtp://mail.example.org:port", "me@example.org"),
+        Kind::Nats { url: "nats://".into(), stream, subject, token: None, nkey: None },
+        postgres("postgresql://me:SECRET@db:port/skep".into()),
+    ] {
+        let target = wrong.target();
+        let added = house.sinks.add("sink", &Definition::new(wrong, Wanted::default()), &Since::Now);
+        let error = added.expect_err(&target);
+        assert!(error.id() == "sink" && error.hint().is_some() && !error.to_string().contains("SECRET"), "{error}");
+    }
+    house.add("mail", mail("smtps://me:p%2Fw@mail.example.org:465", "Me <me@example.org>"));
+    assert_eq!(house.sinks.standings().unwrap().len(), 1);
+}
+
+#[test]
+fn what_stood_in_front_of_a_page_is_not_brought_back_for_it() {
+    let server = Postgres::start(&["fsync=off"]);
+    let house = House::new();
+    house.add("db", postgres(server.url()));
+    let url = "http://example.org/a";
+    page(&house.archive, url, START_MS, &text(&["a page"]));
+    page(&house.archive, url, START_MS + DAY_MS, "<title>A page</title><p>Please wait.</p>");
+    page(&house.archive, "http://example.org/b", START_MS, &text(&["another"]));
+    house.sinks.once(None).unwrap();
+    assert_eq!(server.ask("SELECT state FROM urls ORDER BY url"), ["suspect", "well"]);
+    let known = house.archive.views().captures.exact(&skep_archive::Key::of(url)).unwrap().next().unwrap().unwrap();
+    let mut back = Vec::new();
+    skep_changes::sink::read_back(&server.url(), None, |known| back.push(known)).unwrap();
+    assert_eq!(back.len(), 2);
+    assert_eq!((back[0].last_seen_ms, back[0].status), (Some(START_MS), 200));
+    assert_eq!((&back[0].digest, known.time_ms), (&known.digest.map(|digest| digest.to_string()), START_MS));
+    assert!(back[1].digest.is_some() && back[1].last_seen_ms == Some(START_MS));
+}
+
+#[test]
+fn what_is_taken_back_reaches_nats_also_from_a_process_that_did_not_tell_it() {
+    let server = Nats::start();
+    let house = House::new();
+    let (stream, subject) = ("SKEP".to_owned(), "skep.changes".to_owned());
+    house.add("nats", Kind::Nats { url: server.url(), stream, subject, token: None, nkey: None });
+    house.round(3);
+    house.sinks.once(None).unwrap();
+    house.archive.remove(&skep_archive::Selector::Url("http://example.org/1".into()), "asked").unwrap();
+    // Whoever works now has sent nothing yet.
+    house.sinks.once(None).unwrap();
+    assert!(is_done(&house.standing("nats")), "{:?}", house.standing("nats"));
+    let messages = stream_of(&server.url());
+    let types: Vec<&str> = messages.iter().filter_map(|(_, _, event)| event["type"].as_str()).collect();
+    assert_eq!(types, ["page.new", "page.new", "page.new", "page.withdrawn"]);
+    assert_eq!(messages[3].2["key"], messages[1].2["key"]);
+}
+
+#[test]
+fn a_mail_from_the_future_keeps_no_other_waiting() {
+    let Some(server) = Mail::start() else { return };
+    let house = House::new();
+    let kind = Kind::Smtp {
+        url: server.url(),
+        from: "skep@example.org".into(),
+        to: vec!["me@example.org".into()],
+        every_ms: 1_000,
+    };
+    house.add("mail", kind);
+    let file = house.folder.path().join("settings/sinks/mail.cursor");
+    let future_ms = skep_archive::system_clock() + 365 * DAY_MS;
+    let kept = std::fs::read_to_string(&file).unwrap();
+    std::fs::write(&file, format!("delivered-ms = {future_ms}\n{kept}")).unwrap();
+    let _running = house.sinks.begin().unwrap();
+    house.round(5);
+    house.wait("mail", |standing| standing.state.delivered > 0);
+}
+
+#[test]
 fn a_message_that_nats_can_never_take_is_put_aside() {
     let server = Nats::start();
     let house = House::new();

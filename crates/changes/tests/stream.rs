@@ -375,6 +375,38 @@ fn deltas_lead_from_text_to_text_for_who_follows() {
 }
 
 #[test]
+fn noise_and_walls_change_no_text_of_who_wants_to_hear_of_them() {
+    let folder = tempfile::tempdir().unwrap();
+    let archive = open(folder.path());
+    let changes = Changes::default();
+    let settings = skep_changes::Settings::of(&archive).unwrap();
+    let url = "http://example.org/";
+    let bodies = [
+        text(&["first"]),
+        format!("<!-- x -->{}", text(&["first"])),
+        "<title>A page</title><p>Please wait.</p>".to_owned(),
+        text(&["second"]),
+    ];
+    for (n, body) in bodies.iter().enumerate() {
+        page(&archive, url, START_MS + n as i64 * DAY_MS, body);
+    }
+    follow(&changes, &archive);
+    let (mut shown, mut heard) = (String::new(), Vec::new());
+    changes
+        .read(&archive, &From::Start, &all(), |_, kept| {
+            let delta = skep_changes::Delta::of(&archive, &settings, kept).unwrap();
+            heard.push((kept.classes.first().map_or("", |class| class.name()), delta.is_some()));
+            if let Some(delta) = delta {
+                shown = delta.apply(&shown).expect("it begins with what was told before");
+            }
+            ControlFlow::Continue(())
+        })
+        .unwrap();
+    assert_eq!(heard, [("new", true), ("bytes", false), ("suspect", false), ("text.minor", true)]);
+    assert!(shown.contains("second") && !shown.contains("first"), "{shown}");
+}
+
+#[test]
 fn a_consumer_that_is_killed_again_and_again_sees_every_key_in_order() {
     let folder = tempfile::tempdir().unwrap();
     let archive = open(folder.path());
@@ -552,6 +584,57 @@ fn a_page_that_is_there_between_failures_is_not_gone() {
         last.time_ms
     };
     assert_eq!(lives(false), lives(true), "whenever it becomes known");
+}
+
+#[test]
+fn a_page_that_moved_and_fails_now_and_then_has_moved_once_and_returns() {
+    let folder = tempfile::tempdir().unwrap();
+    let archive = open(folder.path());
+    let changes = Changes::new(TestChecks);
+    let url = "http://example.org/a";
+    let day = |n: i64| START_MS + n * DAY_MS;
+    let leads = "Location: /b\r\n";
+    page(&archive, url, day(0), &text(&["here"]));
+    for (n, status, fields) in
+        [(1, 301, leads), (2, 404, ""), (3, 301, leads), (4, 404, ""), (5, 503, ""), (7, 404, ""), (8, 301, leads)]
+    {
+        append(&archive, url, vec![answer(url, day(n), status, fields, "")]);
+        follow(&changes, &archive);
+    }
+    // A check at which it was as before is no capture by which it could be told to be back.
+    append(&archive, url, vec![answer(url, day(9), 404, "", "")]);
+    checks(&archive, "example.org:80", &[(url, day(10), "same")]);
+    page(&archive, url, day(11), &text(&["here"]));
+    follow(&changes, &archive);
+    assert_eq!(told(&events(&changes, &archive, &From::Start)), ["new", "moved", "returned"]);
+}
+
+#[test]
+fn what_has_very_many_captures_is_not_new_again_when_one_becomes_known_late() {
+    let folder = tempfile::tempdir().unwrap();
+    let archive = open(folder.path());
+    let changes = Changes::new(TestChecks);
+    let url = "http://example.org/";
+    let count = skep_changes::limits::REFOLDED_CAPTURES_MAX as i64 + 20;
+    let minute = |n: i64| START_MS + n * 60_000;
+    // Another part each time: one that always changes would be noise.
+    let edition = |n: i64| -> String {
+        let part = |part: i64| format!("<p>{}</p>", words((n - (n - part).rem_euclid(12)).max(0) as u64, 20));
+        (0..12).map(part).collect()
+    };
+    for from in (0..count).step_by(500) {
+        let some = (from..count.min(from + 500)).map(|n| answer(url, minute(n), 200, "", &edition(n)));
+        append(&archive, url, some.collect());
+    }
+    follow(&changes, &archive);
+    let before: BTreeMap<Position, String> =
+        outcome(&changes, &archive).iter().map(|(key, event)| (*key, told_as(event))).collect();
+    assert_eq!(before.values().filter(|told| *told == "new").count(), 1);
+    checks(&archive, "example.org:80", &[(url, minute(0) + 1, "same")]);
+    follow(&changes, &archive);
+    let after: BTreeMap<Position, String> =
+        outcome(&changes, &archive).iter().map(|(key, event)| (*key, told_as(event))).collect();
+    assert_eq!(after, before);
 }
 
 #[test]

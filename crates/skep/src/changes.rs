@@ -9,6 +9,7 @@ use serde::{Deserialize, Serialize};
 use serde_json::{Value, json};
 use skep_changes::{Cursor, Delta, Filter, From, Settings};
 use skep_page::compare::{Class, Classes};
+use skep_url::Url;
 use std::io::Write;
 use std::ops::ControlFlow;
 use std::sync::Arc;
@@ -122,7 +123,7 @@ impl Typed {
             after,
             since_ms,
             follow: self.follow,
-            host: self.host.map(|host| host.to_ascii_lowercase()),
+            host: self.host.as_deref().map(host).transpose()?,
             prefix: self.prefix,
             classes,
             share_min: self.min_change.as_deref().map(share).transpose()?.unwrap_or(0),
@@ -130,6 +131,24 @@ impl Typed {
             watch: self.watch,
             delta: self.delta,
         })
+    }
+}
+
+/// A host as typed, as the stream has it; `*.` before it stays.
+pub fn host(text: &str) -> Result<String> {
+    let (all, name) = text.strip_prefix("*.").map_or(("", text), |name| ("*.", name));
+    let wrong = |why: &str| {
+        Failure::new(format!("{text:?} is no host")).because(why).hint(
+            "a host looks like example.org or *.example.org; --prefix http://example.org:8080/ chooses by the address",
+        )
+    };
+    if name.contains(['/', '?', '#', '@']) {
+        return Err(wrong("it is more than a name"));
+    }
+    let url = Url::parse(&format!("http://{name}/")).map_err(|error| wrong(&error.to_string()))?;
+    match url.port() == 80 && !name.ends_with(":80") {
+        true => Ok(format!("{all}{}", url.host_name())),
+        false => Err(wrong("hosts are chosen by name, whatever their port")),
     }
 }
 
@@ -253,6 +272,23 @@ fn row(event: &Value) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn hosts_as_typed() {
+        for (typed, meant) in [
+            ("Example.ORG", "example.org"),
+            ("*.example.org", "*.example.org"),
+            ("b\u{fc}cher.example", "xn--bcher-kva.example"),
+            ("*.b\u{fc}cher.example", "*.xn--bcher-kva.example"),
+            ("localhost", "localhost"),
+            ("[::1]", "[::1]"),
+        ] {
+            assert_eq!(host(typed).unwrap(), meant, "{typed}");
+        }
+        for wrong in ["", "example.org:8080", "example.org:80", "https://example.org/", "example.org/a", "a b"] {
+            assert!(host(wrong).unwrap_err().hint.is_some(), "{wrong}");
+        }
+    }
 
     #[test]
     fn shares_as_typed() {

@@ -124,7 +124,7 @@ pub fn watch(owned: &Owned, job: &Job, tell: &mut dyn Tell) -> Result<Exit> {
 
 fn work(owned: &Owned, job: &Job, watch: bool, tell: &mut dyn Tell) -> Result<Exit> {
     let name = &job.settings.name;
-    let mut run = Run { watch, judges: Some(Arc::new(Judged(owned.archive.clone()))), ..job.run()? };
+    let mut run = Run { watch, judges: Some(Arc::new(Judged::new(owned.archive.clone()))), ..job.run()? };
     run.fetch.own_addresses = owned.listening.clone();
     if job.hands.contributors {
         run.others = Some(crate::contributors::others(owned, job.hands.only)?);

@@ -14,13 +14,14 @@ use skep_archive::{Archive, Capture, CaptureKind, Key};
 use skep_changes::{Settings, text_of};
 use skep_page::compare::{Mask, Piece, Row, Shown, compare, show};
 use skep_warc::date;
+use std::collections::BTreeSet;
 use std::io::{IsTerminal, Write};
 use std::path::PathBuf;
 
 /// Show what two captures of a URL have apart, word by word
 #[derive(Args)]
 #[command(after_help = "\
-Without times, the newest version and the one before it. What is compared is the text that a reader sees; rules for a site in the
+Without times, the newest version and the one before it that reads otherwise. What is compared is the text that a reader sees; rules for a site in the
 archive's settings/changes.toml count here too.
 Examples:
   skep diff https://example.org/terms
@@ -39,6 +40,9 @@ pub struct Typed {
     #[arg(long, value_name = "FILE")]
     html: Option<PathBuf>,
 }
+
+/// Older captures that are read to find one whose text is another: pages differ by more than their text at every look.
+const LOOKED_MAX: usize = 64;
 
 /// As meant.
 #[derive(Serialize, Deserialize)]
@@ -91,7 +95,7 @@ pub fn run(typed: Typed, place: &Place) -> Result<Exit> {
 pub fn perform(archive: &Archive, job: &Job, tell: &mut dyn Tell) -> Result<Exit> {
     archive.settle()?;
     let settings = Settings::of(archive)?;
-    let Some((old, new)) = chosen(archive, job)? else { return Ok(Exit::No) };
+    let Some((old, new)) = chosen(archive, &settings, job)? else { return Ok(Exit::No) };
     let (Some(was), Some(is)) = (text_of(archive, &old, &settings)?, text_of(archive, &new, &settings)?) else {
         return Err(Failure::new(format!("a capture of {} cannot be read", job.url))
             .hint("`skep check` says what is wrong with the archive"));
@@ -114,11 +118,12 @@ pub fn perform(archive: &Archive, job: &Job, tell: &mut dyn Tell) -> Result<Exit
     Ok(if was.text == is.text { Exit::No } else { Exit::Done })
 }
 
-/// The captures that are meant; without times, the newest version and the one before.
-fn chosen(archive: &Archive, job: &Job) -> Result<Option<(Capture, Capture)>> {
+/// The captures that are meant; without times, the newest version and the one before that reads otherwise.
+fn chosen(archive: &Archive, settings: &Settings, job: &Job) -> Result<Option<(Capture, Capture)>> {
     let view = &archive.views().captures;
     let fits = |c: &Capture| {
-        !c.is_private() && (matches!(c.status, 0 | 200..=299) || c.kind == CaptureKind::Revisit) && is_page(c)
+        let readable = c.kind != CaptureKind::Revisit || c.digest.is_some();
+        !c.is_private() && matches!(c.status, 0 | 200..=299 | 304) && readable && is_page(c)
     };
     let nearest = |at_ms: i64| -> Result<Option<Capture>> {
         for capture in view.closest(&Key::of(&job.url), at_ms)? {
@@ -129,29 +134,50 @@ fn chosen(archive: &Archive, job: &Job) -> Result<Option<(Capture, Capture)>> {
         }
         Ok(None)
     };
-    let before = |limit: Option<&Capture>| -> Result<Option<Capture>> {
+    let newest_first = |to_ms: Option<i64>| {
         let mut query = Query::new(match_of(&job.url, Matching::Exact));
         query.direction = skep_archive::runs::Direction::Backward;
-        query.to_ms = limit.map(|capture| capture.time_ms);
-        for capture in view.query(&query)? {
+        query.to_ms = to_ms;
+        view.query(&query)
+    };
+    let newest = || -> Result<Option<Capture>> {
+        for capture in newest_first(None)? {
             let capture = capture?;
-            let other = limit.is_none_or(|limit| {
-                capture.position != limit.position && (capture.digest.is_none() || capture.digest != limit.digest)
-            });
-            if fits(&capture) && other {
+            if fits(&capture) {
                 return Ok(Some(capture));
             }
         }
         Ok(None)
     };
+    // The last one that has another text; where none has, the last with other bytes.
+    let before = |new: &Capture| -> Result<Option<Capture>> {
+        let text = |capture: &Capture| text_of(archive, capture, settings).map(|version| version.map(|read| read.text));
+        let (is, mut known, mut last, mut looked) = (text(new)?, BTreeSet::from([new.digest]), None, 0);
+        for capture in newest_first(Some(new.time_ms))? {
+            let capture = capture?;
+            let other = capture.position != new.position && (capture.digest.is_none() || known.insert(capture.digest));
+            if !fits(&capture) || !other {
+                continue;
+            }
+            if text(&capture)?.is_some_and(|was| Some(was) != is) {
+                return Ok(Some(capture));
+            }
+            last.get_or_insert(capture);
+            looked += 1;
+            if looked == LOOKED_MAX {
+                break;
+            }
+        }
+        Ok(last)
+    };
     let new = match job.to_ms {
         Some(at_ms) => nearest(at_ms)?,
-        None => before(None)?,
+        None => newest()?,
     };
     let Some(new) = new else { return Ok(None) };
     let old = match job.from_ms {
         Some(at_ms) => nearest(at_ms)?,
-        None => before(Some(&new))?,
+        None => before(&new)?,
     };
     Ok(old.filter(|old| old.position != new.position).map(|old| (old, new)))
 }

@@ -327,7 +327,7 @@ impl Add {
         };
         let Common { name, host, prefix, classes, min_change, mime, watch, .. } = common;
         let wanted = Wanted {
-            host: host.map(|host| host.to_ascii_lowercase()),
+            host: host.as_deref().map(crate::changes::host).transpose()?,
             prefix,
             class: classes,
             min_change: min_change.as_deref().map(share).transpose()?.unwrap_or(0),

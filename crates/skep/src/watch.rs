@@ -271,13 +271,29 @@ fn change(owned: &Owned, job: &Job, tell: &mut dyn Tell) -> Result<Exit> {
 /// Keeps the stream of changes near the records, and of each page the versions that are to be kept.
 fn follow(owned: &Owned, ending: &Ending) {
     let mut retained: Option<Instant> = None;
+    let (mut judging, mut keeping) = (Said::default(), Said::default());
     while !ending.within(FOLLOW) {
-        // What cannot be judged is told to whoever asks for it; what cannot be removed now, to whoever asks `skep retain`.
-        let told = owned.changes.follow(&owned.archive, skep_archive::system_clock(), &mut |_| ());
-        if told.is_ok() && retained.is_none_or(|at| at.elapsed() >= RETAIN) {
+        let followed = owned.changes.follow(&owned.archive, skep_archive::system_clock(), &mut |_| ());
+        let wrong = followed.as_ref().err().map(|error| format!("no change is told until this is mended: {error}"));
+        judging.news(wrong).iter().for_each(|text| say(text));
+        if followed.is_ok() && retained.is_none_or(|at| at.elapsed() >= RETAIN) {
             retained = Some(Instant::now());
-            let _told_elsewhere = retain(owned);
+            let wrong = retain(owned).err();
+            let wrong = wrong.map(|failure| format!("all versions are kept until this is mended: {}", failure.what));
+            keeping.news(wrong).iter().for_each(|text| say(text));
         }
+    }
+}
+
+/// What is wrong, said when it begins and not again while it lasts.
+#[derive(Default)]
+struct Said(Option<String>);
+
+impl Said {
+    /// What is to be said.
+    fn news(&mut self, wrong: Option<String>) -> Option<String> {
+        let before = std::mem::replace(&mut self.0, wrong);
+        self.0.clone().filter(|wrong| before.as_ref() != Some(wrong))
     }
 }
 
@@ -303,5 +319,21 @@ impl Ending {
     fn within(&self, wait: Duration) -> bool {
         let over = self.over.lock().unwrap_or_else(PoisonError::into_inner);
         *self.changed.wait_timeout_while(over, wait, |over| !*over).unwrap_or_else(PoisonError::into_inner).0
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::Said;
+
+    #[test]
+    fn what_is_wrong_is_said_once_while_it_lasts() {
+        let mut said = Said::default();
+        let told = [None, Some("a"), Some("a"), Some("b"), None, None, Some("b")];
+        let heard: Vec<Option<String>> = told.map(|wrong| said.news(wrong.map(str::to_owned))).into();
+        assert_eq!(
+            heard.iter().map(Option::as_deref).collect::<Vec<_>>(),
+            [None, Some("a"), None, Some("b"), None, None, Some("b")]
+        );
     }
 }

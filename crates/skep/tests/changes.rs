@@ -40,6 +40,7 @@ fn filled() -> Site {
 #[test]
 fn changes_are_told_filtered_and_gone_on_from() {
     let site = filled();
+    site.skep(&["changes", "--host", "example.org:8080"]).fails("example.org:8080").hints("--prefix");
     let all = site.skep(&["changes", "--json"]).exits(0);
     let types: Vec<String> = all.each("type");
     assert_eq!(types, ["page.new", "page.new", "page.changed"]);
@@ -126,4 +127,21 @@ fn differences_are_marked_word_by_word() {
     assert!(html.contains("You may keep <ins>seven</ins> cats &amp; one dog."), "{html}");
     assert!(site.skep(&["diff", "http://other.example/"]).exits(1).talk.contains("not two versions"));
     site.skep(&["diff", PAGE, "--from", "long ago"]).fails("long ago");
+}
+
+#[test]
+fn a_difference_is_one_that_a_reader_sees_where_there_is_any() {
+    let site = Site::new();
+    let noisy = |n: u32| body(&["You may keep seven cats.", &format!("<!-- build {n} -->")]);
+    let mut warc = Warc::gzip().info().page(PAGE, "2024-01-01T00:00:00Z", &body(&["You may keep three cats."]));
+    for n in 2..9 {
+        warc = warc.page(PAGE, &format!("2024-0{n}-01T00:00:00Z"), &noisy(n));
+    }
+    site.write("terms.warc.gz", warc.bytes);
+    site.skep(&["add", "terms.warc.gz"]).exits(0);
+    let text = site.skep(&["diff", PAGE]).exits(0).text();
+    assert!(text.starts_with("--- 2024-01-01T00:00:00Z\n+++ 2024-08-01T00:00:00Z\n"), "{text}");
+    assert!(text.contains("[-three-]") && text.contains("{+seven+}"), "{text}");
+    let text = site.skep(&["diff", PAGE, "--from", "2024-07-01", "--to", "2024-08-01"]).exits(1).text();
+    assert!(text.starts_with("--- 2024-07-01T00:00:00Z\n"), "who names both gets both: {text}");
 }

@@ -110,6 +110,9 @@ fn what_makes_no_sense_is_told() {
     add(&["webhook", "http://h/", "--since", "abc:3"]).fails("abc:3").hints("by time");
     add(&["smtp", "mail.example", "--from", "a@b", "--to", "c@d"]).fails("mail.example").hints("smtp://");
     add(&["smtp", "smtp://h", "--from", "a@b", "--to", "c@d", "--every", "soon"]).fails("soon");
+    add(&["smtp", "smtp://h", "--from", "a@b.test", "--to", "somebody"]).fails("somebody").hints("smtp://");
+    add(&["webhook", "https://", "--host", "a.test:8080"]).fails("a.test:8080").hints("--prefix");
+    add(&["webhook", "https://"]).fails("webhook").hints("https://");
     add(&["nats", "nats://h", "--subject", "a.*"]).fails("a.*");
     add(&["postgres", "mysql://h/x"]).fails("no address of a database").hints("postgresql://");
     site.write("password", "s3cret\n");
@@ -127,6 +130,8 @@ fn what_makes_no_sense_is_told() {
     site.write("archive/settings/sinks/odd.toml", "version = 1\nkind = \"fax\"\n");
     site.skep(&["sink", "list"]).fails("odd.toml");
     site.skep(&["captures", "http://example.org/1"]).exits(0);
+    site.skep(&["sink", "remove", "odd"]).exits(0);
+    site.skep(&["sink", "list"]).exits(0);
 }
 
 #[test]

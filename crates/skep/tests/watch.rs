@@ -180,16 +180,18 @@ fn watches_of_others_are_taken_over_and_what_cannot_be_is_said() {
             "1": {"url": "https://example.org/", "tag": "news", "include_filters": ["main"], "subtractive_selectors": [".ad"],
                   "time_between_check": {"hours": 2}},
             "2": {"url": "https://example.org/x", "include_filters": ["a > b"], "browser_steps": [{"operation": "Click"}]},
-            "3": {"url": "ftp://example.org/"}}}"#,
+            "3": {"url": "ftp://example.org/"},
+            "4": {"url": "https://me:secret@example.org/in"}}}"#,
     );
     let ran = site.skep(&["watch", "--import", "url-watches.json", "--json"]).exits(3);
     let told = ran.json();
     let left: Vec<&str> = told.iter().filter_map(|line| line["what"].as_str()).collect();
-    assert_eq!(left.len(), 3, "a selector, steps in a browser, a scheme: {left:?}");
+    assert_eq!(left.len(), 4, "a selector, steps in a browser, a scheme, a password: {left:?}");
+    assert!(!ran.text().contains("secret"), "{}", ran.text());
     let last = told.last().expect("a line");
     assert_eq!(
         (last["name"].as_str(), last["watches"].as_u64(), last["rules"].as_u64()),
-        (Some("imported"), Some(2), Some(1))
+        (Some("imported"), Some(3), Some(1))
     );
     let rules = std::fs::read_to_string(site.archive().join("settings/changes.toml")).expect("rules");
     assert!(rules.contains("match = \"https://example.org/$\"") && rules.contains("keep = [\"main\"]"), "{rules}");
@@ -204,6 +206,19 @@ fn watches_of_others_are_taken_over_and_what_cannot_be_is_said() {
         crawl.contains("https://example.net/") && crawl.contains("https://example.org/x"),
         "both are there: {crawl}"
     );
+    assert!(crawl.contains("\"more\"") && crawl.contains("\"news\""), "both tags, too: {crawl}");
+    let many: Vec<String> =
+        (0..70).map(|n| format!("{{\"url\": \"https://example.org/{n}\", \"tag\": \"tag {n:02}\"}}")).collect();
+    site.write("many.json", format!("[{}]", many.join(",")));
+    let ran = site.skep(&["watch", "--import", "many.json", "--name", "many", "--json"]).exits(3);
+    assert_eq!(
+        ran.json().iter().filter(|line| line["what"].as_str().is_some_and(|what| what.contains("tag"))).count(),
+        6
+    );
+    site.write("commands.yaml", "name: uptime.example\ncommand: uptime\n---\nurl: https://example.net/\n");
+    let ran = site.skep(&["watch", "--import", "commands.yaml", "--name", "commands", "--json"]).exits(3);
+    let left: Vec<String> = ran.json().iter().filter_map(|line| line["url"].as_str().map(str::to_owned)).collect();
+    assert_eq!(left, ["uptime.example"; 2], "what it is, and that it names no URL");
     for (wrong, text) in [("a.json", "{}"), ("b.yaml", "a: ["), ("c.json", "{"), ("d.yaml", "- 1")] {
         site.write(wrong, text);
         let ran = site.skep(&["watch", "--import", wrong]).exits(2);

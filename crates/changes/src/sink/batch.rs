@@ -178,12 +178,14 @@ fn place(archive: &Archive, changes: &Changes, state: &mut State, idempotent: bo
         Ok(cursor) => Ok(cursor),
         // Nothing had been told when the sink was made.
         Err(Error::ForeignCursor { .. }) if cursor.number == 0 && state.seen_ms.is_none() => {
+            state.since_until = if state.since_ms.is_some() { newest.number } else { 0 };
             state.cursor = Some(start.to_string());
             Ok(start)
         }
         Err(Error::ForeignCursor { .. } | Error::CursorAhead { .. }) => {
             // The log was built again. Where an event that comes again does no harm all of them do; elsewhere one goes on by time.
-            state.since_ms = state.seen_ms.filter(|_| !idempotent).map(|seen| seen.saturating_sub(SINK_OVERLAP_MS));
+            let had_ms = state.seen_ms.or(state.from_ms).filter(|_| !idempotent);
+            state.since_ms = had_ms.map(|had_ms| had_ms.saturating_sub(SINK_OVERLAP_MS));
             state.since_until = newest.number;
             state.cursor = Some(start.to_string());
             Ok(start)

@@ -1,14 +1,18 @@
 //! What all kinds of sinks have in common: a batch goes out, or it is said why not.
 
+use skep_archive::Position;
+
 use super::batch::{Batch, Portion, Told};
 use super::definition::{Definition, Kind};
 use super::nats::Nats;
 use super::postgres::Postgres;
 use super::smtp::Smtp;
 use super::webhook::Webhook;
+use super::{http, nats, postgres, smtp};
+use crate::error::Error;
 use crate::limits::{
-    MAIL_BYTES_MAX, MAIL_EVENTS_MAX, NATS_BATCH_BYTES, NATS_BATCH_EVENTS, POSTGRES_BATCH_BYTES, POSTGRES_BATCH_EVENTS,
-    WEBHOOK_BATCH_BYTES, WEBHOOK_BATCH_EVENTS,
+    MAIL_BYTES_MAX, MAIL_EVENTS_MAX, NATS_BATCH_BYTES, NATS_BATCH_EVENTS, NATS_KEYS_MAX, POSTGRES_BATCH_BYTES,
+    POSTGRES_BATCH_EVENTS, WEBHOOK_BATCH_BYTES, WEBHOOK_BATCH_EVENTS,
 };
 
 /// Why a batch was not acknowledged; which is what becomes of it.
@@ -28,6 +32,20 @@ impl Trouble {
     pub fn later(why: impl std::fmt::Display) -> Trouble {
         Trouble::Later { why: why.to_string(), asked_ms: None }
     }
+}
+
+/// Says what can be known to be wrong with where events are to go before any does.
+pub fn check(kind: &Kind) -> Result<(), Error> {
+    let (checked, like) = match kind {
+        Kind::Webhook { url, .. } => (http::check(url), "https://example.org/hook"),
+        Kind::Smtp { url, from, to, .. } => (smtp::check(url, from, to), "smtp://mail.example.org:587?tls=required"),
+        Kind::Nats { url, .. } => (nats::check(url), "nats://localhost:4222"),
+        Kind::Postgres { url, .. } => (postgres::check(url), "postgresql://user@host/database"),
+    };
+    checked.map_err(|why| Error::Sink {
+        what: format!("nothing can ever be carried to this {}: {why}", kind.name()),
+        hint: format!("an address looks like {like}"),
+    })
 }
 
 /// A connection to where events go, made when it is needed.
@@ -71,6 +89,18 @@ impl Carrier {
         match self {
             Carrier::Postgres(to) => Some(to.archive().to_owned()),
             _ => None,
+        }
+    }
+
+    /// How many events it wants to hear of that were sent before, if it has a use for them.
+    pub fn remembers(&self) -> Option<usize> {
+        matches!(self, Carrier::Nats(_)).then_some(NATS_KEYS_MAX)
+    }
+
+    /// An event was sent before, under this number.
+    pub fn remember(&mut self, key: Position, number: u64) {
+        if let Carrier::Nats(to) = self {
+            to.remember(key, number);
         }
     }
 

@@ -160,6 +160,11 @@ impl Kind {
 
 fn without_secrets(url: &str, cut_path: bool) -> String {
     let Some((scheme, rest)) = url.split_once("://") else { return "(not a URL)".to_owned() };
+    let rest = match rest.rsplit_once('@') {
+        // PostgreSQL takes any sign in a password, also those that end it elsewhere.
+        Some((user, host)) if !cut_path => format!("{}@{host}", user.split(':').next().unwrap_or_default()),
+        _ => rest.to_owned(),
+    };
     let rest = rest.split(['?', '#']).next().unwrap_or_default();
     let (authority, path) = rest.find('/').map_or((rest, ""), |slash| rest.split_at(slash));
     let authority = match authority.rsplit_once('@') {
@@ -205,6 +210,12 @@ impl Definition {
     pub fn load(archive: &Archive, name: &str) -> Result<Option<Definition>> {
         check_name(name)?;
         Ok(settings::load(&Definition::path(&folder(archive), name), VERSION)?)
+    }
+
+    /// Whether there is one of this name, whatever it says.
+    pub(super) fn is_there(archive: &Archive, name: &str) -> Result<bool> {
+        check_name(name)?;
+        Ok(Definition::path(&folder(archive), name).is_file())
     }
 
     /// Every sink, by name.
@@ -302,6 +313,10 @@ mod tests {
             assert!(!made.kind.target().contains("SECRET"), "{}", made.kind.target());
         }
         assert_eq!(without_secrets("postgresql://me:x@db/skep", false), "postgresql://me@db/skep");
+        for secret in ["p/w", "p?w", "p#w", "p@w"] {
+            let shown = without_secrets(&format!("postgresql://me:{secret}@db/skep?sslmode=require"), false);
+            assert_eq!(shown, "postgresql://me@db/skep", "{secret}");
+        }
     }
 
     #[test]

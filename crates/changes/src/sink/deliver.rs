@@ -1,9 +1,9 @@
 //! The life of one sink, from one batch to the next. Everything interesting is one call down.
 
 use std::sync::Arc;
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
-use skep_archive::{Archive, system_clock};
+use skep_archive::{Archive, Position, system_clock};
 use tokio::sync::watch;
 
 use super::backoff;
@@ -75,7 +75,10 @@ impl Delivery {
     fn begin(&self) -> Result<AtWork> {
         let mut state = State::load(&self.archive, &self.name)?;
         state.next_ms = None;
-        let carrier = Carrier::new(&self.definition, self.archive.writer().to_string());
+        let mut carrier = Carrier::new(&self.definition, self.archive.writer().to_string());
+        if let Some(sent_max) = carrier.remembers() {
+            self.sent_before(&state, sent_max, |key, number| carrier.remember(key, number))?;
+        }
         Ok(AtWork {
             kept: state.clone(),
             kept_ms: system_clock(),
@@ -83,7 +86,20 @@ impl Delivery {
             carrier,
             pending: None,
             ahead: None,
+            resting: None,
             gathering_since: None,
+        })
+    }
+
+    /// Shows the last of what was sent before, by whichever process.
+    fn sent_before(&self, state: &State, sent_max: usize, mut each: impl FnMut(Position, u64)) -> Result<()> {
+        let cursor = state.cursor.as_deref().and_then(|text| text.parse::<Cursor>().ok());
+        let Some(cursor) = cursor else { return Ok(()) };
+        let filter = self.definition.filter()?;
+        self.changes.up_to(&self.archive, &cursor, sent_max as u64, |number, kept| {
+            if filter.admits(kept) {
+                each(kept.key, number);
+            }
         })
     }
 
@@ -102,8 +118,10 @@ struct AtWork {
     pending: Option<Batch>,
     /// What comes next, read while the other side is busy with what came before.
     ahead: Option<Ahead>,
+    /// Until when nothing is tried: a clock that is set back makes no wait longer.
+    resting: Option<Instant>,
     /// Since when there is something for the next mail.
-    gathering_since: Option<i64>,
+    gathering_since: Option<Instant>,
 }
 
 impl AtWork {
@@ -113,8 +131,9 @@ impl AtWork {
         if self.state.paused {
             return Ok(Some(SINK_LOOK_MS));
         }
-        if let Some(next_ms) = self.state.next_ms.filter(|next_ms| *next_ms > now_ms) {
-            return Ok(Some((next_ms - now_ms) as u64));
+        let left = self.resting.map(|until| until.saturating_duration_since(Instant::now()));
+        if let Some(left) = left.filter(|left| !left.is_zero()) {
+            return Ok(Some(left.as_millis() as u64 + 1));
         }
         let batch = match self.pending.take() {
             Some(batch) => batch,
@@ -179,12 +198,14 @@ impl AtWork {
         if delivery.is_last() || self.state.failures > 0 {
             return None;
         }
-        let since = *self.gathering_since.get_or_insert(now_ms);
-        let gathered = since.saturating_add(every_ms.min(MAIL_GATHER_MS_MAX) as i64);
-        let next = self.state.delivered_ms.map_or(0, |last| last.saturating_add(every_ms as i64));
-        let wait_ms = gathered.max(next) - now_ms;
+        let since = *self.gathering_since.get_or_insert_with(Instant::now);
+        let gathering = Duration::from_millis(every_ms.min(MAIL_GATHER_MS_MAX)).saturating_sub(since.elapsed());
+        // A mail that was sent in the future was so by a clock that was wrong.
+        let last_ms = self.state.delivered_ms.filter(|last_ms| *last_ms <= now_ms);
+        let next_ms = last_ms.map_or(0, |last_ms| last_ms.saturating_add_unsigned(every_ms).saturating_sub(now_ms));
+        let wait_ms = (gathering.as_millis() as u64).max(next_ms.max(0) as u64);
         if wait_ms > 0 {
-            return Some(wait_ms as u64);
+            return Some(wait_ms);
         }
         self.gathering_since = None;
         None
@@ -255,6 +276,7 @@ impl AtWork {
             let upto = if whole && outcome.trouble.is_none() { batch.upto } else { carried[carried.len() - 1].number };
             self.state.moved(&batch.node, upto);
         }
+        self.resting = None;
         match outcome.trouble {
             None => {}
             Some(Trouble::Over { why }) => {
@@ -263,15 +285,19 @@ impl AtWork {
             }
             Some(Trouble::Later { why, asked_ms }) => {
                 self.carrier.let_go();
-                let wait_ms = backoff::wait_ms(self.state.failures + 1, asked_ms, chance());
-                self.state.failed(short(&why), now_ms, wait_ms);
+                self.rest(&why, asked_ms, now_ms);
                 self.pending = (outcome.upto == 0).then_some(batch);
             }
-            Some(Trouble::Refused { why } | Trouble::Unfit { why }) => {
-                self.state.failed(short(&why), now_ms, backoff::wait_ms(self.state.failures + 1, None, chance()));
-            }
+            Some(Trouble::Refused { why } | Trouble::Unfit { why }) => self.rest(&why, None, now_ms),
         }
         self.keep(delivery)
+    }
+
+    /// Nothing is tried for a while.
+    fn rest(&mut self, why: &str, asked_ms: Option<u64>, now_ms: i64) {
+        let wait_ms = backoff::wait_ms(self.state.failures + 1, asked_ms, chance());
+        self.state.failed(short(why), now_ms, wait_ms);
+        self.resting = Some(Instant::now() + Duration::from_millis(wait_ms));
     }
 
     fn keep(&mut self, delivery: &Delivery) -> Result<()> {

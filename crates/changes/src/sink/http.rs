@@ -15,7 +15,7 @@ use tokio::net::TcpStream;
 use tokio_rustls::TlsConnector;
 
 use super::tls;
-use crate::limits::{WEBHOOK_ANSWER_BYTES_MAX, WEBHOOK_MS_MAX};
+use crate::limits::{WEBHOOK_ANSWER_BYTES_MAX, WEBHOOK_MS_MAX, WEBHOOK_SAID_MS_MAX};
 
 /// What is sent.
 pub struct Sent {
@@ -37,6 +37,23 @@ pub struct Answered {
     pub text: String,
 }
 
+/// Says what is wrong with an address, if something is.
+pub fn check(url: &str) -> Result<(), String> {
+    place(url).map(drop)
+}
+
+/// The address, whether it is to be encrypted, and the host.
+fn place(url: &str) -> Result<(Uri, bool, String), String> {
+    let uri: Uri = url.parse().map_err(|error| format!("{error}"))?;
+    let secure = match uri.scheme_str() {
+        Some("https") => true,
+        Some("http") => false,
+        _ => return Err("the address is neither http nor https".to_owned()),
+    };
+    let host = uri.host().filter(|host| !host.is_empty()).ok_or("the address names no host")?.to_owned();
+    Ok((uri, secure, host))
+}
+
 /// Sends, and reads the answer.
 pub async fn send(sent: Sent, now_ms: i64) -> Result<Answered, String> {
     let limit = Duration::from_millis(WEBHOOK_MS_MAX);
@@ -45,13 +62,7 @@ pub async fn send(sent: Sent, now_ms: i64) -> Result<Answered, String> {
 }
 
 async fn exchange(sent: Sent, now_ms: i64) -> Result<Answered, String> {
-    let uri: Uri = sent.url.parse().map_err(|error| format!("{error}"))?;
-    let secure = match uri.scheme_str() {
-        Some("https") => true,
-        Some("http") => false,
-        _ => return Err("the address is neither http nor https".to_owned()),
-    };
-    let host = uri.host().ok_or("the address names no host")?.to_owned();
+    let (uri, secure, host) = place(&sent.url)?;
     let port = uri.port_u16().unwrap_or(if secure { 443 } else { 80 });
     let bare = host.trim_start_matches('[').trim_end_matches(']').to_owned();
     let stream = TcpStream::connect((bare.as_str(), port)).await.map_err(|error| format!("{host}:{port}: {error}"))?;
@@ -95,10 +106,14 @@ where
         let status = answer.status().as_u16();
         let after = answer.headers().get(RETRY_AFTER).and_then(|value| value.to_str().ok());
         let retry_after_ms = after.and_then(|text| asked_ms(text, now_ms));
-        // The status has decided; what else is said is for people.
-        let body = Limited::new(answer.into_body(), WEBHOOK_ANSWER_BYTES_MAX).collect().await;
-        let text = body.map(|body| String::from_utf8_lossy(&body.to_bytes()).into_owned()).unwrap_or_default();
-        Ok(Answered { status, retry_after_ms, text })
+        // The status has decided; what else is said is for people, who need it only where something is wrong.
+        let said = Limited::new(answer.into_body(), WEBHOOK_ANSWER_BYTES_MAX).collect();
+        let said = match status {
+            200..=299 => None,
+            _ => tokio::time::timeout(Duration::from_millis(WEBHOOK_SAID_MS_MAX), said).await.ok(),
+        };
+        let text = said.and_then(Result::ok).map(|said| String::from_utf8_lossy(&said.to_bytes()).into_owned());
+        Ok(Answered { status, retry_after_ms, text: text.unwrap_or_default() })
     };
     let answered = answered.await;
     driver.abort();
@@ -126,6 +141,37 @@ fn http_date_ms(text: &str) -> Option<i64> {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    /// An answer whose end never comes has said all that matters.
+    #[test]
+    fn who_never_stops_talking_has_answered() {
+        let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build().unwrap();
+        for (status, retry_after_ms) in [(200, None), (503, Some(9_000))] {
+            let listener = std::net::TcpListener::bind("127.0.0.1:0").unwrap();
+            let url = format!("http://{}/", listener.local_addr().unwrap());
+            let (over, ended) = std::sync::mpsc::channel::<()>();
+            let receiver = std::thread::spawn(move || {
+                use std::io::{Read, Write};
+                let (mut stream, _) = listener.accept().unwrap();
+                let _some_of_it = stream.read(&mut [0; 4_096]).unwrap();
+                let after = if status == 503 { "Retry-After: 9\r\n" } else { "" };
+                write!(stream, "HTTP/1.1 {status} X\r\n{after}Content-Length: 1000\r\n\r\nand").unwrap();
+                let _nothing_is_said = ended.recv();
+            });
+            let sent = Sent {
+                method: Method::POST,
+                url,
+                content_type: "application/json",
+                token: None,
+                headers: Vec::new(),
+                body: b"[]".to_vec(),
+            };
+            let answered = runtime.block_on(send(sent, 0)).unwrap();
+            assert_eq!((answered.status, answered.retry_after_ms), (status, retry_after_ms));
+            drop(over);
+            receiver.join().unwrap();
+        }
+    }
 
     #[test]
     fn what_is_asked_for_is_understood() {

@@ -29,6 +29,11 @@ pub fn public_nkey(seed: &str) -> Result<String> {
     }
 }
 
+/// Says what is wrong with an address, if something is.
+pub fn check(url: &str) -> std::result::Result<(), String> {
+    url.parse::<async_nats::ServerAddr>().map(drop).map_err(|error| error.to_string())
+}
+
 pub struct Nats {
     url: String,
     stream: String,
@@ -47,6 +52,11 @@ impl Nats {
 
     pub fn let_go(&mut self) {
         self.context = None;
+    }
+
+    /// An event was sent before, perhaps by another process: the server may remember its name.
+    pub fn remember(&mut self, key: Position, number: u64) {
+        self.sent.number_of(key, number);
     }
 
     async fn context(&mut self) -> std::result::Result<Context, Trouble> {
@@ -114,20 +124,25 @@ struct Sent {
 
 impl Sent {
     fn id(&mut self, event: &Told) -> String {
-        match self.numbers.get(&event.key) {
-            Some(number) if *number != event.number => format!("{}@{}", event.key_text(), event.number),
-            Some(_) => event.key_text(),
-            None => {
-                self.numbers.insert(event.key, event.number);
-                self.order.push_back(event.key);
-                if self.order.len() > NATS_KEYS_MAX
-                    && let Some(oldest) = self.order.pop_front()
-                {
-                    self.numbers.remove(&oldest);
-                }
-                event.key_text()
-            }
+        match self.number_of(event.key, event.number) == event.number {
+            true => event.key_text(),
+            false => format!("{}@{}", event.key_text(), event.number),
         }
+    }
+
+    /// The number under which an event of this key was sent first; this one, if none was.
+    fn number_of(&mut self, key: Position, number: u64) -> u64 {
+        if let Some(first) = self.numbers.get(&key) {
+            return *first;
+        }
+        self.numbers.insert(key, number);
+        self.order.push_back(key);
+        if self.order.len() > NATS_KEYS_MAX
+            && let Some(oldest) = self.order.pop_front()
+        {
+            self.numbers.remove(&oldest);
+        }
+        number
     }
 }
 

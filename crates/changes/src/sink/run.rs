@@ -1,20 +1,26 @@
 //! Starts and ends the sinks of an archive, in the process that owns it.
 
 use std::collections::BTreeMap;
+use std::ops::ControlFlow;
 use std::sync::mpsc::{RecvTimeoutError, Sender, channel};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::thread::JoinHandle;
 use std::time::{Duration, Instant};
 
-use skep_archive::{Archive, system_clock};
+use skep_archive::{Archive, settings, system_clock};
+use skep_page::compare::Classes;
 use tokio::sync::watch;
 
-use super::definition::{Definition, check_name};
+use super::carrier;
+use super::definition::{Definition, check_name, folder};
 use super::deliver::{Delivery, Wish, deliver};
 use super::state::State;
 use crate::cursor::Cursor;
 use crate::error::{Error, Result};
-use crate::limits::{SINK_ARCHIVE_MS, SINK_FINISH_MS_MAX, SINK_FOLLOW_MS, SINKS_MAX};
+use crate::filter::Filter;
+use crate::limits::{
+    SINK_ARCHIVE_MS, SINK_CURSOR_LOOKED_MAX, SINK_FINISH_MS_MAX, SINK_FOLLOW_MS, SINK_OVERLAP_MS, SINKS_MAX,
+};
 use crate::log::{Changes, From};
 
 /// How often it is looked whether a sink has ended.
@@ -125,6 +131,7 @@ impl Sinks {
     pub fn add(&self, name: &str, definition: &Definition, from: &Since) -> Result<()> {
         check_name(name)?;
         definition.wanted.filter()?;
+        carrier::check(&definition.kind)?;
         let mut inner = self.lock();
         let all = Definition::all(&self.archive)?;
         if all.iter().any(|(known, _)| known == name) {
@@ -141,8 +148,10 @@ impl Sinks {
         }
         let mut state = State::default();
         self.set(&mut state, from)?;
-        definition.store(&self.archive, name)?;
+        // A sink without a cursor would begin with the first event: the cursor is there before the sink is.
+        settings::create_folder(&folder(&self.archive))?;
         state.store(&self.archive, name)?;
+        definition.store(&self.archive, name)?;
         if inner.users > 0 {
             self.start(&mut inner, name.to_owned(), definition.clone())?;
         }
@@ -151,7 +160,10 @@ impl Sinks {
 
     /// Forgets a sink and its cursor. What was delivered stays where it is.
     pub fn remove(&self, name: &str) -> Result<()> {
-        self.known(name)?;
+        // One that makes no sense can be done without all the same.
+        if !Definition::is_there(&self.archive, name)? {
+            return Err(unknown(name));
+        }
         let mut inner = self.lock();
         end(inner.at_work.remove(name));
         Definition::remove(&self.archive, name)?;
@@ -163,6 +175,15 @@ impl Sinks {
         let definition = self.known(name)?;
         let mut inner = self.lock();
         end(inner.at_work.remove(name));
+        let sent = self.send_back(name, from);
+        // One that stays where it is works on, too.
+        if inner.users > 0 {
+            self.start(&mut inner, name.to_owned(), definition)?;
+        }
+        sent
+    }
+
+    fn send_back(&self, name: &str, from: &Since) -> Result<()> {
         // Where it begins is said now: that it cannot be read where it was does not matter any more.
         let mut state = match State::load(&self.archive, name) {
             Err(error) if !matches!(error, Error::Archive(skep_archive::Error::Newer { .. })) => State::default(),
@@ -170,11 +191,7 @@ impl Sinks {
         };
         self.set(&mut state, from)?;
         (state.paused, state.failures, state.error, state.next_ms) = (false, 0, None, None);
-        state.store(&self.archive, name)?;
-        if inner.users > 0 {
-            self.start(&mut inner, name.to_owned(), definition)?;
-        }
-        Ok(())
+        state.store(&self.archive, name)
     }
 
     /// How all of them stand.
@@ -197,10 +214,7 @@ impl Sinks {
     }
 
     fn known(&self, name: &str) -> Result<Definition> {
-        Definition::load(&self.archive, name)?.ok_or_else(|| Error::Sink {
-            what: format!("there is no sink {name}"),
-            hint: "`skep sink list` tells which there are".into(),
-        })
+        Definition::load(&self.archive, name)?.ok_or_else(|| unknown(name))
     }
 
     fn set(&self, state: &mut State, from: &Since) -> Result<()> {
@@ -208,17 +222,37 @@ impl Sinks {
         let newest = self.changes.newest(&self.archive)?;
         let start = Cursor { number: 0, ..newest.clone() };
         (state.since_ms, state.since_until) = (None, 0);
+        (state.seen_ms, state.from_ms) = (None, None);
         let cursor = match from {
             Since::Start => start,
-            Since::Now => newest,
-            Since::Cursor(cursor) => self.changes.check(&self.archive, &From::After(cursor.clone()))?,
+            Since::Now => {
+                state.from_ms = Some(system_clock());
+                newest
+            }
+            Since::Cursor(cursor) => {
+                let cursor = self.changes.check(&self.archive, &From::After(cursor.clone()))?;
+                state.from_ms = self.time_of(&cursor)?;
+                cursor
+            }
             Since::Time(time_ms) => {
                 (state.since_ms, state.since_until) = (Some(*time_ms), newest.number);
+                state.from_ms = Some(time_ms.saturating_add(SINK_OVERLAP_MS));
                 start
             }
         };
         state.cursor = Some(cursor.to_string());
         Ok(())
+    }
+
+    /// When the event of a cursor was seen, or one not long before it; nothing before the first.
+    fn time_of(&self, cursor: &Cursor) -> Result<Option<i64>> {
+        let everything = Filter { classes: Classes::from_name("all"), ..Filter::default() };
+        let (behind, mut time_ms) = (Some(cursor.number.saturating_add(1)), None);
+        self.changes.newest_first(&self.archive, behind, SINK_CURSOR_LOOKED_MAX, &everything, |_, kept| {
+            time_ms = Some(kept.time_ms);
+            ControlFlow::Break(())
+        })?;
+        Ok(time_ms)
     }
 
     fn start(&self, inner: &mut Inner, name: String, definition: Definition) -> Result<()> {
@@ -314,6 +348,10 @@ fn end(at_work: Option<AtWork>) {
         wish.send_replace(Wish::Stop);
         let _its_state_tells = thread.join();
     }
+}
+
+fn unknown(name: &str) -> Error {
+    Error::Sink { what: format!("there is no sink {name}"), hint: "`skep sink list` tells which there are".into() }
 }
 
 fn no_thread(error: std::io::Error) -> Error {

@@ -23,6 +23,12 @@ pub struct Smtp {
     transport: Option<Transport>,
 }
 
+/// Says what is wrong with a server or with addresses, if something is.
+pub fn check(url: &str, from: &str, to: &[String]) -> Result<(), String> {
+    Transport::from_url(url).map_err(|error| said(&error))?;
+    std::iter::once(from).chain(to.iter().map(String::as_str)).try_for_each(|text| mailbox(text).map(drop))
+}
+
 impl Smtp {
     pub fn new(url: &str, from: &str, to: &[String]) -> Smtp {
         Smtp { url: url.to_owned(), from: from.to_owned(), to: to.to_vec(), transport: None }
@@ -73,8 +79,11 @@ fn said(error: &lettre::transport::smtp::Error) -> String {
     }
 }
 
+fn mailbox(text: &str) -> Result<Mailbox, String> {
+    text.parse::<Mailbox>().map_err(|error| format!("{text}: {error}"))
+}
+
 fn mail(from: &str, to: &[String], id: String, events: &[Told]) -> Result<Message, String> {
-    let mailbox = |text: &str| text.parse::<Mailbox>().map_err(|error| format!("{text}: {error}"));
     let mut builder = Message::builder().from(mailbox(from)?).subject(subject(events)).message_id(Some(id));
     for to in to {
         builder = builder.to(mailbox(to)?);

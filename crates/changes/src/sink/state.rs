@@ -28,6 +28,9 @@ pub struct State {
     /// The latest time of an event that was acknowledged.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub seen_ms: Option<i64>,
+    /// Where it begins, as a time: what it goes by if the log is built again before anything was acknowledged.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub from_ms: Option<i64>,
     /// Events acknowledged so far.
     pub delivered: u64,
     /// When that was last.
@@ -64,6 +67,7 @@ impl Default for State {
             since_ms: None,
             since_until: 0,
             seen_ms: None,
+            from_ms: None,
             delivered: 0,
             delivered_ms: None,
             rejected: 0,

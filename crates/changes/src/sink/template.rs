@@ -131,8 +131,8 @@ pub(super) fn line(event: &Told, escape: impl Fn(&str) -> String) -> String {
     let said = details.http.redirect.or(details.reason).or(details.text.map(|text| text.snippet)).unwrap_or_default();
     let said: String = said.split_whitespace().collect::<Vec<_>>().join(" ").chars().take(120).collect();
     let said = if said.is_empty() { said } else { format!(" – {}", escape(&said)) };
-    // A URL is whole or it is another one; its own form has no blanks, and none of the signs that chats take for markup but these.
-    let url = event.url.replace('<', "%3C").replace('>', "%3E");
+    // A URL is whole or it is another one; its own form has no blanks, and none of the signs that chats take for a link but these.
+    let url = event.url.replace('<', "%3C").replace('>', "%3E").replace("](", "%5D(");
     format!("{}{share} {url}{said}", names(event))
 }
 
@@ -218,5 +218,7 @@ mod tests {
             assert_eq!(Template::from_name(template.name()), Some(template));
         }
         assert_eq!(title(&events[..1]), "text.minor: http://example.org/0");
+        let named = Told { url: "http://[::1]/[x](http://evil)".into(), ..told(0, "") };
+        assert_eq!(line(&named, str::to_owned), "text.minor 1.2% http://[::1]/[x%5D(http://evil)");
     }
 }

@@ -100,7 +100,7 @@ fn run(owned: &Owned, node: &Node, crawl: &Crawl, fetch: &Fetch, hands: Hands) -
         (settings.number, settings.pass) = (known.number, known.pass);
     }
     let job = Job { settings, fetch: fetch.clone(), each: false, text: false, hands, network: true };
-    let judges = Some(Arc::new(Judged(owned.archive.clone())) as Arc<dyn skep_crawl::Judges>);
+    let judges = Some(Arc::new(Judged::new(owned.archive.clone())) as Arc<dyn skep_crawl::Judges>);
     // What this node leads it hands out; what comes back is kept here, where the slice is led.
     let others = hands.contributors.then(|| crate::contributors::others(owned, hands.only)).transpose()?;
     let mut run = Run { judges, others, share: Some(node.glue.share()), ..job.run()? };

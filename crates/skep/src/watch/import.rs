@@ -13,9 +13,11 @@ use crate::{seeds, show};
 use serde::{Deserialize, Serialize};
 use serde_json::{Value, json};
 use skep_changes::SiteRules;
+use skep_crawl::limits::TAGS_MAX;
 use skep_crawl::{Settings, Watch};
+use skep_page::limits::SITE_RULES_MAX;
 use skep_page::version::Rules;
-use std::collections::BTreeSet;
+use std::collections::{BTreeSet, HashSet};
 use std::io::Read;
 use std::path::Path;
 
@@ -29,6 +31,7 @@ const NAME: &str = "imported";
 /// One watch, as another program has it.
 #[derive(Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Foreign {
+    /// Empty where it is about something else.
     pub url: String,
     pub title: Option<String>,
     pub tags: Vec<String>,
@@ -46,6 +49,12 @@ pub struct Job {
     name: String,
     watches: Vec<Foreign>,
     change: Change,
+}
+
+/// A pattern for all of a line in which this is found: what others ignore, they ignore line by line.
+fn whole_line(flags: &str, expression: &str) -> String {
+    let flags = if flags.is_empty() { String::new() } else { format!("(?{flags})") };
+    format!("{flags}.*(?:{expression}).*")
 }
 
 pub fn run(file: &Path, name: Option<String>, change: Change, place: &Place) -> Result<Exit> {
@@ -83,7 +92,7 @@ fn read(path: &Path) -> Result<Vec<Foreign>> {
             .because(why)
             .hint("changedetection.io keeps them in url-watches.json (in its backups), urlwatch in urls.yaml")
     })?;
-    match watches.is_empty() {
+    match watches.iter().all(|watch| watch.url.is_empty()) {
         true => Err(Failure::new(format!("{} holds no watch of a URL", path.display()))),
         false => Ok(watches),
     }
@@ -93,9 +102,22 @@ pub fn perform(owned: &Owned, job: &Job, tell: &mut dyn Tell) -> Result<Exit> {
     let folder = owned.archive.layout().settings();
     let (mut urls, mut ruled, mut left, mut intervals) = (Vec::new(), Vec::new(), Vec::new(), BTreeSet::new());
     let mut tags: BTreeSet<String> = job.change.tags.iter().cloned().collect();
+    let mut known = HashSet::new();
     for watch in &job.watches {
+        if watch.url.is_empty() {
+            let name = watch.title.clone().unwrap_or_else(|| "a job without a name".into());
+            left.extend(watch.left.iter().map(|what| (name.clone(), what.clone())));
+            left.push((name, "it names no URL".into()));
+            continue;
+        }
         let url = match seeds::url(&watch.url) {
-            Ok((url, _)) => url.as_str().to_owned(),
+            Ok((url, credentials)) => {
+                let url = url.as_str().to_owned();
+                if credentials.is_some() {
+                    left.push((url.clone(), "the name and the password in its address are not kept".into()));
+                }
+                url
+            }
             Err(failure) => {
                 left.push((watch.url.clone(), failure.what));
                 continue;
@@ -108,7 +130,7 @@ pub fn perform(owned: &Owned, job: &Job, tell: &mut dyn Tell) -> Result<Exit> {
         if !(rules.keep.is_empty() && rules.ignore.is_empty() && rules.ignore_text.is_empty()) {
             ruled.push(rules);
         }
-        if !urls.contains(&url) {
+        if known.insert(url.clone()) {
             urls.push(url);
         }
     }
@@ -119,7 +141,8 @@ pub fn perform(owned: &Owned, job: &Job, tell: &mut dyn Tell) -> Result<Exit> {
         // A watch of theirs is one page.
         settings.depth = Some(0);
     }
-    settings.seeds.extend(urls.iter().filter(|url| !settings.seeds.contains(url)).cloned().collect::<Vec<_>>());
+    settings.seeds.iter().for_each(|seed| drop(known.remove(seed)));
+    settings.seeds.extend(urls.iter().filter(|url| known.contains(*url)).cloned());
     let mut watch = settings.watch.take().unwrap_or_default();
     if let Some(least) = intervals.first().filter(|_| watch == Watch::default()) {
         watch.every_ms = Some((*least).max(1_000));
@@ -129,8 +152,13 @@ pub fn perform(owned: &Owned, job: &Job, tell: &mut dyn Tell) -> Result<Exit> {
             left.push((job.name.clone(), what));
         }
     }
+    tags.extend(std::mem::take(&mut watch.tags));
     job.change.apply(&mut watch)?;
-    watch.tags = tags.into_iter().filter(|tag| !tag.is_empty()).collect();
+    let fits = |tag: &String| Watch { tags: vec![tag.clone()], ..Watch::default() }.check().is_ok();
+    let (good, odd): (Vec<String>, Vec<String>) = tags.into_iter().filter(|tag| !tag.is_empty()).partition(fits);
+    let too_many = good.iter().skip(TAGS_MAX).chain(&odd);
+    left.extend(too_many.map(|tag| (job.name.clone(), format!("the tag {tag:?}: it is too long, or one too many"))));
+    watch.tags = good.into_iter().take(TAGS_MAX).collect();
     settings.watch = Some(watch);
     settings.check()?;
     if !ruled.is_empty() {
@@ -159,7 +187,12 @@ fn usable(watch: &Foreign, url: &str, left: &mut Vec<(String, String)>) -> SiteR
         left.extend(bad.iter().map(|one| {
             (url.to_owned(), format!("the rule {one:?}: {}", fits(std::slice::from_ref(*one)).unwrap_err()))
         }));
-        good.into_iter().cloned().collect::<Vec<String>>()
+        left.extend(
+            good.iter()
+                .skip(SITE_RULES_MAX)
+                .map(|one| (url.to_owned(), format!("the rule {one:?}: there are more than {SITE_RULES_MAX}"))),
+        );
+        good.into_iter().take(SITE_RULES_MAX).cloned().collect::<Vec<String>>()
     };
     SiteRules {
         about: SiteRules::for_url(url),

@@ -25,6 +25,11 @@ use super::carrier::Trouble;
 use crate::limits::POSTGRES_URL_BYTES_MAX;
 pub use rows::Rows;
 
+/// Says what is wrong with an address, if something is.
+pub fn check(url: &str) -> Result<(), String> {
+    url.parse::<tokio_postgres::Config>().map(drop).map_err(|error| connect::said(&error))
+}
+
 pub struct Postgres {
     url: String,
     schema: Option<String>,

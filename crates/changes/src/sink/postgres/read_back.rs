@@ -39,7 +39,12 @@ const PORTION: i32 = 10_000;
 async fn read(client: &mut Client, each: &mut dyn FnMut(KnownUrl)) -> Result<(), tokio_postgres::Error> {
     let transaction = client.build_transaction().read_only(true).start().await?;
     for statement in [
-        "SELECT url, (extract(epoch FROM last_seen) * 1000)::bigint, status, digest, state = 'gone' FROM urls ORDER BY host, url",
+        // What stood in front of a page says nothing of it: of such a page the last time counts at which it was seen itself.
+        "SELECT u.url, (extract(epoch FROM coalesce(page.seen, u.last_seen)) * 1000)::bigint, coalesce(page.status, u.status), \
+         CASE WHEN u.state = 'suspect' THEN page.digest ELSE u.digest END, u.state = 'gone' \
+         FROM urls u LEFT JOIN LATERAL (SELECT c.seen, c.status, c.data #>> '{hash,raw}' AS digest FROM changes c \
+             WHERE u.state = 'suspect' AND c.url = u.url AND c.key NOT LIKE '%/%' AND NOT 'suspect' = ANY(c.classes) \
+             ORDER BY c.seen DESC, c.key DESC LIMIT 1) page ON true ORDER BY u.host, u.url",
         "SELECT DISTINCT target, NULL::bigint, 0, NULL::text, false FROM links \
          WHERE (removed IS NULL OR added >= removed) AND NOT EXISTS (SELECT FROM urls WHERE url = target) ORDER BY target",
     ] {

@@ -1,23 +1,8 @@
 //! Watches of changedetection.io: the file of all of them, the file of one, or a list of either.
 
-use super::{Foreign, xpath};
+use super::{Foreign, whole_line, xpath};
 use serde_json::Value;
 
-/// What of a watch is taken over, or means nothing without being told.
-const KNOWN: &[&str] = &[
-    "url",
-    "title",
-    "page_title",
-    "tag",
-    "tags",
-    "include_filters",
-    "subtractive_selectors",
-    "css_filter",
-    "ignore_text",
-    "time_between_check",
-    "time_between_check_use_default",
-    "paused",
-];
 /// What changes how a page is seen, so that leaving it out must be told.
 const TELLING: &[&str] = &[
     "browser_steps",
@@ -26,25 +11,36 @@ const TELLING: &[&str] = &[
     "text_should_not_be_present",
     "extract_text",
     "headers",
+    "method",
     "body",
     "proxy",
+    "fetch_backend",
     "processor",
-    "filter_text_added",
     "sort_text_alphabetically",
     "remove_duplicate_lines",
     "conditions",
     "notification_urls",
 ];
+/// The same, where it is switched off: every watch has these.
+const USUAL: &[&str] = &["filter_text_added", "filter_text_removed", "filter_text_replaced"];
+/// Values that say nothing: what every watch has that nobody changed.
+const PLAIN: &[&str] = &["text_json_diff", "system", "html_requests", "GET"];
+
+/// What holds for all watches of a file.
+struct Common<'f> {
+    /// Groups of watches, each with a title and filters of its own.
+    tags: &'f Value,
+    application: &'f Value,
+    every_ms: Option<u64>,
+}
 
 /// Reads the watches.
 pub fn read(text: &str) -> Result<Vec<Foreign>, String> {
     let whole: Value = serde_json::from_str(text).map_err(|error| error.to_string())?;
-    let tags = &whole["settings"]["application"]["tags"];
-    let named = |tag: &Value| {
-        let text = tag.as_str().unwrap_or_default();
-        tags[text]["title"].as_str().unwrap_or(text).trim().to_owned()
-    };
-    let one = |watch: &Value| watch["url"].as_str().map(|url| foreign(url, watch, &named));
+    let application = &whole["settings"]["application"];
+    let every_ms = interval_ms(&whole["settings"]["requests"]["time_between_check"]);
+    let common = Common { tags: &application["tags"], application, every_ms };
+    let one = |watch: &Value| watch["url"].as_str().map(|url| foreign(url, watch, &common));
     let all = match &whole {
         Value::Array(list) => list.iter().filter_map(one).collect(),
         Value::Object(fields) => match fields.get("watching") {
@@ -56,54 +52,74 @@ pub fn read(text: &str) -> Result<Vec<Foreign>, String> {
     Ok(all)
 }
 
-fn foreign(url: &str, watch: &Value, named: &dyn Fn(&Value) -> String) -> Foreign {
-    let texts = |name: &str| -> Vec<String> {
-        match &watch[name] {
-            Value::Array(list) => list.iter().filter_map(Value::as_str).map(|text| text.trim().to_owned()).collect(),
-            Value::String(text) => vec![text.trim().to_owned()],
-            _ => Vec::new(),
-        }
+/// A list of texts, or one.
+fn texts(value: &Value) -> Vec<String> {
+    let all: Vec<&str> = match value {
+        Value::Array(list) => list.iter().filter_map(Value::as_str).collect(),
+        Value::String(text) => vec![text],
+        _ => Vec::new(),
     };
-    let filled = |list: Vec<String>| list.into_iter().filter(|text| !text.is_empty());
+    all.into_iter().map(str::trim).filter(|text| !text.is_empty()).map(str::to_owned).collect()
+}
+
+fn interval_ms(every: &Value) -> Option<u64> {
+    let units: [(&str, u64); 5] =
+        [("weeks", 604_800), ("days", 86_400), ("hours", 3_600), ("minutes", 60), ("seconds", 1)];
+    let of = |(unit, seconds): &(&str, u64)| every[*unit].as_u64().unwrap_or(0).saturating_mul(*seconds);
+    let seconds = units.iter().map(of).fold(0, u64::saturating_add);
+    (seconds > 0).then(|| seconds.saturating_mul(1_000))
+}
+
+fn foreign(url: &str, watch: &Value, common: &Common<'_>) -> Foreign {
+    let groups: Vec<&Value> = match &watch["tags"] {
+        Value::Array(list) => list.iter().filter_map(Value::as_str).map(|tag| &common.tags[tag]).collect(),
+        _ => Vec::new(),
+    };
+    // Its own, those of its groups, and those of all watches.
+    let rules = |name: &str, of_all: &str| -> Vec<String> {
+        let own = std::iter::once(&watch[name]).chain(groups.iter().map(|group| &group[name]));
+        own.chain([&common.application[of_all]]).flat_map(texts).collect()
+    };
+    let named = |tag: &Value| {
+        let text = tag.as_str().unwrap_or_default();
+        common.tags[text]["title"].as_str().unwrap_or(text).trim().to_owned()
+    };
     let title = ["title", "page_title"].iter().find_map(|name| watch[*name].as_str()).map(str::to_owned);
     let mut made = Foreign { url: url.to_owned(), title, ..Foreign::default() };
     made.tags = match &watch["tags"] {
         Value::Array(list) => list.iter().map(named).filter(|tag| !tag.is_empty()).collect(),
-        _ => texts("tag")
+        _ => texts(&watch["tag"])
             .iter()
             .flat_map(|tag| tag.split(',').map(|tag| tag.trim().to_owned()))
             .filter(|tag| !tag.is_empty())
             .collect(),
     };
-    for filter in filled(texts("include_filters")).chain(filled(texts("css_filter"))) {
+    for filter in rules("include_filters", "").into_iter().chain(texts(&watch["css_filter"])) {
         match selector(&filter) {
             Ok(selector) => made.keep.push(selector),
             Err(why) => made.left.push(format!("the filter {filter:?}: {why}")),
         }
     }
-    for filter in filled(texts("subtractive_selectors")) {
+    for filter in rules("subtractive_selectors", "global_subtractive_selectors") {
         match selector(&filter) {
             Ok(selector) => made.ignore.push(selector),
             Err(why) => made.left.push(format!("the filter {filter:?}: {why}")),
         }
     }
-    for text in filled(texts("ignore_text")) {
+    for text in rules("ignore_text", "global_ignore_text") {
         made.ignore_text.push(pattern(&text));
     }
-    let every = &watch["time_between_check"];
-    let seconds: u64 = [("weeks", 604_800), ("days", 86_400), ("hours", 3_600), ("minutes", 60), ("seconds", 1)]
-        .iter()
-        .map(|(unit, seconds)| every[*unit].as_u64().unwrap_or(0).saturating_mul(*seconds))
-        .fold(0, u64::saturating_add);
-    made.every_ms = (seconds > 0).then(|| seconds.saturating_mul(1_000));
+    let own = Some(&watch["time_between_check"]).filter(|_| watch["time_between_check_use_default"] != true);
+    made.every_ms = own.and_then(interval_ms).or(common.every_ms);
     let says = |value: &Value| match value {
         Value::Null | Value::Bool(false) => false,
-        Value::String(text) => !text.trim().is_empty() && text != "text_json_diff" && text != "system",
+        Value::String(text) => !text.trim().is_empty() && !PLAIN.contains(&text.as_str()),
         Value::Array(list) => !list.is_empty(),
         Value::Object(fields) => !fields.is_empty(),
         Value::Bool(true) | Value::Number(_) => true,
     };
-    for name in TELLING.iter().filter(|name| !KNOWN.contains(name) && says(&watch[**name])) {
+    let off = USUAL.iter().filter(|name| watch[**name] == false);
+    for name in TELLING.iter().filter(|name| says(&watch[**name])).chain(off) {
         made.left.push(format!("`{name}` has no counterpart here"));
     }
     if watch["paused"] == true {
@@ -128,13 +144,15 @@ fn selector(filter: &str) -> Result<String, String> {
     }
 }
 
-/// Text to ignore: between slashes it is a regular expression.
+/// Text to ignore, in capitals or not: between slashes it is a regular expression.
 fn pattern(text: &str) -> String {
     let expression = text.strip_prefix('/').and_then(|rest| rest.rsplit_once('/'));
     match expression {
-        Some((expression, flags)) if flags.contains('i') => format!("(?i){expression}"),
-        Some((expression, _)) => expression.to_owned(),
-        None => escaped(text),
+        Some((expression, flags)) => {
+            let flags: String = "imsx".chars().filter(|flag| flags.contains(*flag)).collect();
+            whole_line(&flags, expression)
+        }
+        None => whole_line("i", &escaped(text)),
     }
 }
 

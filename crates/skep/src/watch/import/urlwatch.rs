@@ -1,6 +1,6 @@
 //! Jobs of urlwatch: a YAML file with one document for each.
 
-use super::{Foreign, xpath};
+use super::{Foreign, whole_line, xpath};
 use yaml_rust2::parser::{Event, MarkedEventReceiver, Parser};
 use yaml_rust2::scanner::Marker;
 use yaml_rust2::{Yaml, YamlLoader};
@@ -42,7 +42,12 @@ fn jobs(document: &Yaml) -> Vec<Foreign> {
 
 fn job(job: &Yaml) -> Option<Foreign> {
     let text = |name: &str| job[name].as_str().map(str::to_owned);
-    let mut made = Foreign { url: text("url").or(text("navigate"))?, title: text("name"), ..Foreign::default() };
+    job.as_hash()?;
+    let url = text("url").or(text("navigate")).unwrap_or_default();
+    let mut made = Foreign { url, title: text("name"), ..Foreign::default() };
+    if job["enabled"].as_bool() == Some(false) {
+        made.left.push("it was switched off, and is watched now".into());
+    }
     if text("navigate").is_some() {
         made.left.push("it was seen through a browser; here it is fetched as it is".into());
     }
@@ -92,7 +97,7 @@ fn take(name: &str, value: &Yaml, made: &mut Foreign) {
         "element-by-id" => made.keep.extend(keeps("id").map(|id| format!("#{id}"))),
         "element-by-class" => made.keep.extend(keeps("class").map(|class| format!(".{class}"))),
         "element-by-tag" => made.keep.extend(keeps("tag")),
-        "grepi" => made.ignore_text.extend(keeps("re")),
+        "grepi" => made.ignore_text.extend(keeps("re").map(|expression| whole_line("", &expression))),
         needless if NEEDLESS.contains(&needless) => {}
         other => made.left.push(format!("the filter `{other}` has no counterpart here")),
     }
