@@ -239,7 +239,8 @@ mod tests {
         let holds = (0..HOLDS_MAX as u64).map(|n| u64::MAX - n).collect();
         let hello = Request::Hello { version: u16::MAX, proof: u64::MAX, holds, team: "b".repeat(64) };
         assert_eq!(within(&[hello], STRANGER_BYTES_MAX), Ok(()));
-        let long = Request::Body { bundle: 1, number: 1, offset: 0, total: 1 << 20, bytes: vec![0; STRANGER_BYTES_MAX] };
+        let long =
+            Request::Body { bundle: 1, number: 1, offset: 0, total: 1 << 20, bytes: vec![0; STRANGER_BYTES_MAX] };
         assert_eq!(within(std::slice::from_ref(&long), UNPACKED_BYTES_MAX), Ok(()));
         assert_eq!(within(&[long], STRANGER_BYTES_MAX), Err(Wrong::TooLong));
     }

@@ -128,9 +128,8 @@ mod tests {
     #[test]
     fn machines_beside_this_one_are_not_the_internet_where_their_addresses_are_public() {
         let hex = |address: [u8; 4]| format!("{:08X}", u32::from_ne_bytes(address));
-        let line = |to, router, mask| {
-            format!("eth0\t{}\t{}\t0001\t0\t0\t100\t{}\t0\t0\t0\n", hex(to), hex(router), hex(mask))
-        };
+        let line =
+            |to, router, mask| format!("eth0\t{}\t{}\t0001\t0\t0\t100\t{}\t0\t0\t0\n", hex(to), hex(router), hex(mask));
         let routes = [
             "Iface\tDestination\tGateway \tFlags\tRefCnt\tUse\tMetric\tMask\t\tMTU\tWindow\tIRTT\n".to_owned(),
             line([0, 0, 0, 0], [141, 1, 2, 1], [0, 0, 0, 0]),
@@ -140,9 +139,13 @@ mod tests {
             "nonsense\n".to_owned(),
         ];
         let own = OwnNetwork { neighbours: neighbours(&routes.concat()), ..OwnNetwork::default() };
-        for (address, is_own) in
-            [("141.1.2.77", true), ("::ffff:141.1.2.1", true), ("141.1.3.1", false), ("141.9.0.1", false), ("200.1.1.1", false)]
-        {
+        for (address, is_own) in [
+            ("141.1.2.77", true),
+            ("::ffff:141.1.2.1", true),
+            ("141.1.3.1", false),
+            ("141.9.0.1", false),
+            ("200.1.1.1", false),
+        ] {
             assert_eq!(own.holds(address.parse().unwrap()), is_own, "{address}");
         }
     }

@@ -7,7 +7,8 @@ use std::io;
 use landlock::{ABI, Access, AccessFs, Ruleset, RulesetAttr, RulesetStatus};
 use rustix::process::{Resource, Rlimit, setrlimit};
 use seccompiler::{
-    BpfProgram, SeccompAction, SeccompCmpArgLen as Width, SeccompCmpOp as Is, SeccompCondition, SeccompFilter, SeccompRule,
+    BpfProgram, SeccompAction, SeccompCmpArgLen as Width, SeccompCmpOp as Is, SeccompCondition, SeccompFilter,
+    SeccompRule,
 };
 
 use crate::limits::{FETCHER_FILES_MAX, FETCHER_MEMORY_MIN};
