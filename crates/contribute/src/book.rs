@@ -57,7 +57,14 @@ impl Book {
 
     /// Writes what changed, if it is time. What cannot be written now is tried again.
     pub fn keep(&mut self, standings: &BTreeMap<Key, Standing>) {
-        if !self.behind || self.written.is_some_and(|written| written.elapsed() < EVERY) {
+        if self.written.is_none_or(|written| written.elapsed() >= EVERY) {
+            self.keep_now(standings);
+        }
+    }
+
+    /// The same where nobody will come again: a lie that was found out in the last second is not forgotten.
+    pub fn keep_now(&mut self, standings: &BTreeMap<Key, Standing>) {
+        if !self.behind {
             return;
         }
         let contributors = standings.iter().map(|(key, standing)| (crate::node::hex(key), standing.clone())).collect();
@@ -102,6 +109,12 @@ mod tests {
         book.touch();
         book.keep(&standings);
         assert_eq!(book.load().unwrap(), standings);
+        let later = BTreeMap::from([([7; 32], Standing { lies: 1, ..Standing::default() })]);
+        book.touch();
+        book.keep(&later);
+        assert_eq!(book.load().unwrap(), standings, "it is not time yet");
+        book.keep_now(&later);
+        assert_eq!(book.load().unwrap(), later);
         std::fs::write(folder.path().join(FILE), "{").unwrap();
         assert!(book.load().unwrap_err().contains("move it away"));
     }

@@ -1,17 +1,19 @@
 //! The broker: resolves, refuses what its owner's rules refuse, connects, and hands the connection over. It never reads from one.
 
-use std::cell::Cell;
+use std::cell::{Cell, RefCell};
 use std::net::{IpAddr, SocketAddr};
 use std::rc::Rc;
 use std::sync::Arc;
+use std::time::{Duration, Instant};
 
 use serde::{Deserialize, Serialize};
 use skep_fetch::{Connected, Dns, Fault, Fetcher, Promise, Settings};
 use skep_url::Url;
-use tokio::sync::{mpsc, oneshot};
+use tokio::sync::{Semaphore, mpsc, oneshot};
 use tokio::task::LocalSet;
 
-use crate::limits::{PORTS, RECEIVE_BUFFER_BYTES};
+use crate::addresses::Addresses;
+use crate::limits::{CONNECTING_MAX, PORTS, RECEIVE_BUFFER_BYTES};
 use crate::own_network::OwnNetwork;
 use crate::pipe::{self, Packets, Setup};
 
@@ -77,14 +79,23 @@ pub async fn run() -> Result<(), String> {
     let packets = Rc::new(Packets::new(socket).map_err(wrong)?);
     let setup = Rc::new(setup);
     let seen_from = Rc::new(Cell::new(None));
+    let paced = Rc::new(Paced { zero: Instant::now(), addresses: RefCell::default() });
+    let connecting = Rc::new(Semaphore::new(CONNECTING_MAX));
     let serve = async {
         loop {
             match packets.receive::<Wanted>().await {
                 Ok(Some((wanted, _))) => {
-                    let (packets, fetcher) = (packets.clone(), fetcher.clone());
+                    let (packets, fetcher, paced) = (packets.clone(), fetcher.clone(), paced.clone());
                     let (dns, setup, seen_from) = (dns.clone(), setup.clone(), seen_from.get());
                     let own = move || OwnNetwork::look().seen_from(seen_from);
-                    let giving = async move { give(wanted, &packets, &fetcher, &dns, &setup, &own).await };
+                    // Whoever asks for more than that waits, and what he asks for waits with him.
+                    let Ok(place) = Semaphore::acquire(&connecting).await else { return };
+                    place.forget();
+                    let connecting = connecting.clone();
+                    let giving = async move {
+                        give(wanted, &packets, &fetcher, &dns, &setup, &own, &paced).await;
+                        connecting.add_permits(1);
+                    };
                     tokio::task::spawn_local(giving);
                 }
                 Ok(None) | Err(_) => return,
@@ -102,6 +113,21 @@ pub async fn run() -> Result<(), String> {
     };
     LocalSet::new().run_until(both).await;
     Ok(())
+}
+
+/// How often each address is connected to.
+struct Paced {
+    zero: Instant,
+    addresses: RefCell<Addresses>,
+}
+
+impl Paced {
+    /// Waits until a connection to this address may be used: nothing has been asked over it yet.
+    async fn turn(&self, address: IpAddr) {
+        let now_ms = self.zero.elapsed().as_millis() as u64;
+        let at_ms = self.addresses.borrow_mut().turn(address, now_ms);
+        tokio::time::sleep(Duration::from_millis(at_ms - now_ms)).await;
+    }
 }
 
 /// How long a name may take.
@@ -125,12 +151,19 @@ async fn give(
     dns: &Dns,
     setup: &Setup,
     own: &dyn Fn() -> OwnNetwork,
+    paced: &Paced,
 ) {
     let made = match Url::parse(&wanted.origin) {
         Ok(url) => match is_refused(&url, setup) {
             Some(fault) => Err(fault),
             None if setup.allow_private => fetcher.connect(&url).await,
-            None => connect(&url, fetcher, dns, &own()).await,
+            None => {
+                let made = connect(&url, fetcher, dns, &own()).await;
+                if let Ok(connected) = &made {
+                    paced.turn(connected.address.ip()).await;
+                }
+                made
+            }
         },
         Err(_) => Err(Fault::Request),
     };

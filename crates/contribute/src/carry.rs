@@ -1,14 +1,14 @@
 //! One bundle at its pace: robots.txt first where the node does not know it, then URL after URL, until all are fetched, the lease is
 //! nearly over, or the host has enough. Whatever the bundle says, the owner's rules hold.
 
-use std::time::{Duration, Instant};
+use std::time::Duration;
 
 use skep_schedule::pace;
 use skep_url::Url;
 
 use crate::contributor::Main;
 use crate::fetcher::origin;
-use crate::limits::{BUNDLE_BYTES_MAX, CARRY_SECONDS, LEASE_USED_PERCENT, ROBOTS_HOPS_MAX};
+use crate::limits::{BUNDLE_BYTES_MAX, CARRY_SECONDS, LEASE_MS_MAX, LEASE_USED_PERCENT, ROBOTS_HOPS_MAX};
 use crate::message::{Bundle, Fetched, ROBOTS, Task};
 use crate::meter::Asked;
 use crate::pipe::{Answered, Errand, Ruled};
@@ -17,9 +17,32 @@ use crate::work::{Part, Whose};
 /// No request begins when less than this is left of a lease.
 const RESERVE: Duration = Duration::from_millis(1_500);
 
+/// A moment by a clock that goes on while the machine sleeps: leases do.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub struct Moment(Duration);
+
+impl Moment {
+    /// Now.
+    pub fn now() -> Moment {
+        let now = rustix::time::clock_gettime(rustix::time::ClockId::Boottime);
+        Moment(Duration::new(now.tv_sec.unsigned_abs(), now.tv_nsec.unsigned_abs().try_into().unwrap_or(0)))
+    }
+
+    /// When a contributor has to be done with what it asked for at this moment: no honest node gives more time than any.
+    fn until(self, lease_ms: u32) -> Moment {
+        let lease_ms = u64::from(lease_ms).min(LEASE_MS_MAX);
+        Moment(self.0 + Duration::from_millis(lease_ms * LEASE_USED_PERCENT / 100))
+    }
+
+    /// How long it is until then.
+    fn left(self) -> Duration {
+        self.0.saturating_sub(Moment::now().0)
+    }
+}
+
 /// Carries a bundle; its results are on disk afterwards. `asked`: when the node was asked for it, before it can have been given.
-pub async fn carry(bundle: Bundle, whose: Whose, asked: Instant, main: &Main) -> Result<(), String> {
-    let until = asked + Duration::from_millis(u64::from(bundle.lease_ms) * LEASE_USED_PERCENT / 100);
+pub async fn carry(bundle: Bundle, whose: Whose, asked: Moment, main: &Main) -> Result<(), String> {
+    let until = asked.until(bundle.lease_ms);
     let tasks = sensible(&bundle, main)?;
     let Some((_, first)) = tasks.first() else { return Ok(()) };
     let mut place = Place { origin: origin(first), is_open: false, main };
@@ -49,7 +72,7 @@ struct Place<'m> {
 
 impl Place<'_> {
     /// Waits for one; false when the lease is nearly over.
-    async fn open(&mut self, bundle: &Bundle, until: Instant) -> bool {
+    async fn open(&mut self, bundle: &Bundle, until: Moment) -> bool {
         while !self.is_open {
             let taken = self.main.meter.borrow_mut().connect();
             match taken {
@@ -65,8 +88,8 @@ impl Place<'_> {
         true
     }
 
-    async fn wait(&self, until: Instant) -> bool {
-        if Instant::now() + RESERVE >= until {
+    async fn wait(&self, until: Moment) -> bool {
+        if until.left() <= RESERVE {
             return false;
         }
         tokio::select! {
@@ -77,7 +100,7 @@ impl Place<'_> {
     }
 
     /// Between two requests of a long bundle a short one may go first; false when the lease is nearly over.
-    async fn let_go_first(&mut self, bundle: &Bundle, until: Instant) -> bool {
+    async fn let_go_first(&mut self, bundle: &Bundle, until: Moment) -> bool {
         if is_short(bundle) || self.main.short.get() == 0 || !self.main.meter.borrow().is_full() {
             return true;
         }
@@ -135,7 +158,7 @@ async fn with_connection(
     bundle: &Bundle,
     whose: Whose,
     tasks: &[(usize, Url)],
-    until: Instant,
+    until: Moment,
     place: &mut Place<'_>,
 ) -> Result<(), String> {
     let main = place.main;
@@ -143,7 +166,6 @@ async fn with_connection(
     let mut part = main.work.begin(whose, bundle.id).map_err(kept)?;
     let done = through(bundle, tasks, until, place, &mut part).await;
     if part.is_empty() {
-        part.abandon();
         return done;
     }
     main.work.finish(part).map_err(kept)?;
@@ -153,7 +175,7 @@ async fn with_connection(
 async fn through(
     bundle: &Bundle,
     tasks: &[(usize, Url)],
-    until: Instant,
+    until: Moment,
     place: &mut Place<'_>,
     part: &mut Part,
 ) -> Result<(), String> {
@@ -200,7 +222,7 @@ async fn robots(
     bundle: &Bundle,
     first: &Url,
     tasks: &[(usize, Url)],
-    until: Instant,
+    until: Moment,
     main: &Main,
     part: &mut Part,
 ) -> Result<Option<Ruled>, String> {
@@ -244,13 +266,13 @@ async fn ask(
     url: &Url,
     errand: Errand,
     crawl_delay_ms: Option<u64>,
-    until: Instant,
+    until: Moment,
     main: &Main,
 ) -> Result<Option<Answered>, String> {
     let site = main.site(url);
     loop {
-        let now = Instant::now();
-        if now + RESERVE >= until {
+        let left = until.left();
+        if left <= RESERVE {
             return Ok(None);
         }
         let turn = main.meter.borrow_mut().ask(&site, main.now_ms());
@@ -263,11 +285,11 @@ async fn ask(
                 at_ms.saturating_sub(main.now_ms()).min(500)
             }
         };
-        tokio::time::sleep(Duration::from_millis(wait_ms.max(1)).min(until - now)).await;
+        tokio::time::sleep(Duration::from_millis(wait_ms.max(1)).min(left)).await;
     }
     let time_ms = main.time_ms();
     // When the lease is over somebody else may ask the site: what is under way then is cut off.
-    let most_ms = u32::try_from(until.saturating_duration_since(Instant::now()).as_millis()).unwrap_or(u32::MAX);
+    let most_ms = u32::try_from(until.left().as_millis()).unwrap_or(u32::MAX);
     let errand = Errand { most_ms, ..errand };
     let Some(mut answered) = main.fetch(errand).await else { return Err("the fetcher is gone".into()) };
     answered.fetched.time_ms = time_ms;
@@ -304,4 +326,18 @@ fn room(main: &Main, part: &Part) -> u64 {
     let most = carried.min(if part.is_empty() { u64::MAX } else { BUNDLE_BYTES_MAX });
     let on_disk = wishes.disk_bytes.saturating_sub(main.work.bytes());
     most.saturating_sub(part.bytes()).min(on_disk)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_lease_is_no_longer_than_any_whatever_a_node_says() {
+        let asked = Moment::now();
+        let most = Duration::from_millis(LEASE_MS_MAX * LEASE_USED_PERCENT / 100);
+        assert_eq!(asked.until(u32::MAX).0 - asked.0, most);
+        assert_eq!(asked.until(10_000).0 - asked.0, Duration::from_secs(8));
+        assert!(asked.until(u32::MAX).left() <= most && asked.until(0).left().is_zero());
+    }
 }

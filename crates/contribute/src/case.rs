@@ -7,10 +7,11 @@ use skep_fetch::{Brought as Source, Exchange};
 use skep_schedule::BundleUrl;
 use skep_url::Url;
 
-use crate::coming::{Held, Purpose};
+use crate::coming::{Charge, Held, Purpose};
+use crate::fetcher::{redirect, rules};
 use crate::judge::Case;
 use crate::known_pages;
-use crate::limits::{ALIKE_HOSTS, OURS_MAX};
+use crate::limits::{ALIKE_HOSTS, CHECK_TAKEN_MS, OURS_MAX};
 use crate::message::{self, Digest, Fetched, How, ROBOTS};
 use crate::node::{Node, State, hash};
 use crate::seen;
@@ -96,7 +97,7 @@ pub struct Opened {
 
 impl Opened {
     /// Puts in order what came. Pages are taken apart here, before anybody has to wait for it.
-    pub(crate) fn new(node: &Arc<Node>, held: Held, first: Hand) -> Opened {
+    pub(crate) fn new(node: &Arc<Node>, held: Held, first: Hand, charge: Charge) -> Opened {
         let now_ms = node.now_ms();
         let by = format!("contributor {}", node.pseudonym(&first.key));
         let known_page = held.known_page();
@@ -128,11 +129,19 @@ impl Opened {
             bytes: first.looked.1,
             bundle: held.bundle.clone(),
             first,
+            charge,
         };
         let mut opened = Opened { case: Box::new(case), ours: Vec::new(), pages: Vec::new(), odd: Vec::new() };
+        // A site that is to rest for longer than anybody waits to check is no place for contributors, and whoever says so may have made it up:
+        // the node asks for the rules itself.
+        let is_restful = robots_delay_ms(&held).is_some_and(|delay_ms| delay_ms > CHECK_TAKEN_MS);
+        if is_restful {
+            opened.ours.extend(held.bundle.urls.iter().map(|ask| hash(&ask.url)));
+            opened.case.is_partial = true;
+        }
         // The way to robots.txt first: that is what a visit asks for first.
-        let (pages, robots): (Vec<&Fetched>, Vec<&Fetched>) = held.fetched.values().partition(|f| f.number < ROBOTS);
-        for fetched in robots.into_iter().chain(pages) {
+        let pages = held.fetched.values().filter(|fetched| fetched.number < ROBOTS);
+        for fetched in way_to_robots(&held).into_iter().chain(pages).filter(|_| !is_restful) {
             match &held.secret {
                 Some(secret) if known_page == Some(fetched.number) => opened.take_known(&held, fetched, secret, now_ms),
                 _ => opened.take(&held, fetched, &by, now_ms),
@@ -159,6 +168,8 @@ impl Opened {
         let unchanged = held.is_unchanged(fetched);
         let whole = held.wholes.get(&fetched.number);
         let exchange = match whole {
+            // What it says it sent is kept as well.
+            Some(whole) if !is_request_for(&whole.request, &url) => return,
             Some(whole) => seen::exchange(whole),
             None => seen::bare(fetched, unchanged),
         };
@@ -264,13 +275,40 @@ impl Opened {
     }
 }
 
+/// The files on the way to robots.txt, each of which leads to the next. Whatever else is said to lie on it is nobody's: a URL that no site leads
+/// to is none that a node asks for on a contributor's word.
+fn way_to_robots(held: &Held) -> Vec<&Fetched> {
+    let first = held.bundle.urls.iter().find_map(|ask| Url::parse(&ask.url).ok());
+    let (mut next, mut way) = (first.map(|url| url.robots_txt().as_str().to_owned()), Vec::new());
+    for fetched in held.fetched.values().filter(|fetched| fetched.number >= ROBOTS) {
+        if next.as_deref() != Some(fetched.url.as_str()) {
+            break;
+        }
+        way.push(fetched);
+        next = Url::parse(&fetched.url)
+            .ok()
+            .and_then(|url| redirect(&url, &held.wholes.get(&fetched.number).and_then(seen::exchange)?));
+    }
+    way
+}
+
+/// Is this a request for a URL? Nothing is said of one that is not there.
+fn is_request_for(request: &[u8], url: &Url) -> bool {
+    let line = format!("GET {} HTTP/1.1\r\n", url.request_target());
+    request.is_empty() || request.starts_with(line.as_bytes())
+}
+
+/// What a robots.txt that was brought asks for.
+fn robots_delay_ms(held: &Held) -> Option<u64> {
+    held.fetched.keys().rev().take_while(|number| **number >= ROBOTS).find_map(|number| {
+        let exchange = seen::exchange(held.wholes.get(number)?)?;
+        rules(&exchange, &[]).crawl_delay_ms
+    })
+}
+
 /// How long the site rests after the last one who asked it.
 fn rest_ms(held: &Held) -> u64 {
-    let robots = held.fetched.keys().rev().take_while(|number| **number >= ROBOTS).find_map(|number| {
-        let exchange = seen::exchange(held.wholes.get(number)?)?;
-        crate::fetcher::rules(&exchange, &[]).crawl_delay_ms
-    });
-    let delay_ms = held.robots.and_then(|rules| rules.crawl_delay_ms).or(robots);
+    let delay_ms = held.robots.and_then(|rules| rules.crawl_delay_ms).or_else(|| robots_delay_ms(held));
     let took_ms = held.fetched.values().map(|fetched| fetched.took_ms).max().unwrap_or(0);
     skep_schedule::pace::gap_ms(&held.bundle.pace, delay_ms, took_ms.into()).max(crate::limits::OWN_GAP_MS)
 }

@@ -1,6 +1,7 @@
 //! A bundle that is with a contributor: what it said it saw, and the bodies that come after.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, HashMap};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use skep_fetch::Exchange;
 use skep_schedule::Bundle as Leased;
@@ -232,8 +233,49 @@ impl Held {
     /// Bytes that are held for it.
     pub fn coming_bytes(&self) -> u64 {
         let coming: usize = self.coming.values().map(|(_, bytes)| bytes.len()).sum();
-        let whole: usize = self.wholes.values().map(|whole| whole.response.len()).sum();
+        let whole: usize = self.wholes.values().map(Whole::bytes).sum();
         (coming + whole) as u64
+    }
+}
+
+/// Bytes of what contributors brought and what is still being looked at, by whose they are.
+#[derive(Clone, Default)]
+pub struct Charges(Arc<Mutex<HashMap<Key, u64>>>);
+
+impl Charges {
+    fn lock(&self) -> MutexGuard<'_, HashMap<Key, u64>> {
+        self.0.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// Those of one, and of all.
+    pub fn of(&self, key: &Key) -> (u64, u64) {
+        let charges = self.lock();
+        (charges.get(key).copied().unwrap_or(0), charges.values().sum())
+    }
+
+    /// Counts so many against one, until what is returned goes.
+    pub fn charge(&self, key: Key, bytes: u64) -> Charge {
+        *self.lock().entry(key).or_default() += bytes;
+        Charge { charges: self.clone(), key, bytes }
+    }
+}
+
+/// See [`Charges::charge`].
+pub struct Charge {
+    charges: Charges,
+    key: Key,
+    bytes: u64,
+}
+
+impl Drop for Charge {
+    fn drop(&mut self) {
+        let mut charges = self.charges.lock();
+        if let Some(bytes) = charges.get_mut(&self.key) {
+            *bytes = bytes.saturating_sub(self.bytes);
+            if *bytes == 0 {
+                charges.remove(&self.key);
+            }
+        }
     }
 }
 

@@ -10,6 +10,7 @@ use std::cell::{Cell, RefCell};
 use std::collections::{BTreeMap, HashMap};
 use std::io;
 use std::net::{IpAddr, SocketAddr};
+use std::os::unix::process::CommandExt;
 use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Stdio};
 use std::rc::Rc;
@@ -20,6 +21,7 @@ use skep_url::{Part as SitePart, Suffixes, Url};
 use tokio::sync::{Notify, mpsc, oneshot};
 use tokio::task::LocalSet;
 
+use crate::limits::STUCK_MS;
 use crate::link::Link;
 use crate::message::Fetched;
 use crate::meter::{Asks, Lately, Machine, Meter, Used, Wishes};
@@ -88,6 +90,8 @@ pub(crate) struct Main {
     pub said: RefCell<String>,
     tell: Box<dyn Fn(&str)>,
     pub over: Notify,
+    /// The fetcher has not answered for so long that it never will.
+    stuck: Notify,
     folder: PathBuf,
 }
 
@@ -107,14 +111,38 @@ impl Main {
         self.lately.borrow_mut().say(line);
     }
 
-    /// Has the fetcher fetch something; `None` when it is gone for good.
+    /// Has the fetcher fetch something; `None` when it is gone for good. One that is stuck, for a page was too much for it, heeds no wish of
+    /// its owner's any more: it is ended.
     pub async fn fetch(&self, errand: Errand) -> Option<Answered> {
         let ticket = self.ticket.get().wrapping_add(1);
         self.ticket.set(ticket);
         let (answer, answered) = oneshot::channel();
-        self.waiting.borrow_mut().insert(ticket, (answer, unfetched(&errand)));
+        let (patience, unfetched) = (Duration::from_millis(u64::from(errand.most_ms) + STUCK_MS), unfetched(&errand));
+        self.waiting.borrow_mut().insert(ticket, (answer, unfetched.clone()));
         self.orders.send(Order::Fetch(Errand { ticket, ..errand })).ok()?;
-        answered.await.ok()
+        match tokio::time::timeout(patience, answered).await {
+            Ok(answered) => answered.ok(),
+            Err(_) => {
+                self.waiting.borrow_mut().remove(&ticket);
+                self.stuck.notify_one();
+                Some(unfetched)
+            }
+        }
+    }
+
+    /// Is nothing said to the node either? What is used up is used up.
+    pub fn is_at_rest(&self) -> bool {
+        let meter = self.meter.borrow();
+        meter.paused || meter.is_month_used()
+    }
+
+    /// Waits so long, or until it is to stop; then not for long.
+    pub async fn waits(&self, long: Duration) {
+        let longest = if self.meter.borrow().finishing { FINISH_WAIT } else { long };
+        tokio::select! {
+            () = tokio::time::sleep(long.min(longest)) => {}
+            () = self.over.notified() => {}
+        }
     }
 
     /// The fetcher is gone: what it had in hand is for the node itself.
@@ -178,12 +206,28 @@ impl Main {
     /// What the owner says meanwhile; what is answered.
     pub fn hear(&self, word: &str) -> Value {
         let mut meter = self.meter.borrow_mut();
+        let paused = self.folder.join(PAUSED);
         match word {
             "status" => {}
-            "pause" => meter.paused = true,
-            "resume" => meter.paused = false,
+            "pause" => {
+                meter.paused = true;
+                // Where it cannot be written it holds until the end of this process.
+                let _until_then = std::fs::write(paused, b"");
+            }
+            "resume" => {
+                meter.paused = false;
+                let _was_none = std::fs::remove_file(paused);
+            }
+            // Whoever ends with the machine was not told to go on.
             "finish" => (meter.finishing, meter.paused) = (true, false),
-            other => return json!({ "error": format!("{other:?} is not status, pause, resume or finish") }),
+            "finish-and-stop" => {
+                (meter.finishing, meter.paused) = (true, false);
+                let _was_none = std::fs::remove_file(paused);
+            }
+            other => {
+                let words = "status, pause, resume, finish or finish-and-stop";
+                return json!({ "error": format!("{other:?} is not {words}") });
+            }
         }
         if meter.finishing {
             self.over.notify_waiters();
@@ -236,7 +280,11 @@ const CALM: Duration = Duration::from_secs(60);
 const FETCHERS_MAX: u32 = 5;
 /// How often the machine is looked at.
 const LOOK: Duration = Duration::from_millis(500);
+/// Whoever is to finish waits no longer for a node that is in trouble.
+const FINISH_WAIT: Duration = Duration::from_secs(2);
 const USED: &str = "used.json";
+/// Is there while it is to rest, also over a restart.
+const PAUSED: &str = "paused";
 const ASKS: &str = "asks.json";
 
 /// Runs until it is told to stop. `tell` takes what happens, a line each; `stop` ends it when it is done.
@@ -254,7 +302,9 @@ pub async fn run(
     let (used, asks): (Used, Asks) = (kept(&settings.folder.join(USED)), kept(&settings.folder.join(ASKS)));
     let mut meter = Meter::new(settings.wishes.clone(), used);
     meter.remember(asks);
+    meter.paused = settings.folder.join(PAUSED).exists();
     crate::sandbox::be_nice();
+    crate::sandbox::hand_nothing_down();
     let local = LocalSet::new();
     let work = Work::open(&settings.folder).map_err(wrong("results cannot be kept"))?;
     let (orders, mut ordered) = mpsc::unbounded_channel();
@@ -283,6 +333,7 @@ pub async fn run(
         said: RefCell::default(),
         tell,
         over: Notify::new(),
+        stuck: Notify::new(),
         folder: settings.folder.clone(),
     });
     look(&main);
@@ -295,6 +346,9 @@ pub async fn run(
             };
             if let Some(address) = page {
                 main.note(format!("a page about it is at http://{address}/"));
+            }
+            if main.meter.borrow().paused {
+                main.note("paused, as it was when it ended; `skep contribute --resume` goes on".to_owned());
             }
             tokio::task::spawn_local(crate::control::serve(socket, main.clone()));
             tokio::task::spawn_local(watch(main.clone()));
@@ -327,6 +381,7 @@ pub async fn run(
                     () = ordering => {}
                     () = hear(from_fetcher, main.clone()) => {}
                     () = telling => {}
+                    () = main.stuck.notified() => main.note("the fetcher does not answer".to_owned()),
                     ended = &mut contributing => return ended,
                     () = &mut stop => return Ok(Ending::Finished),
                 }
@@ -358,6 +413,8 @@ async fn begin(settings: &Settings) -> Result<(Others, tokio::net::UnixStream), 
         let (program, words) = &settings.program;
         let mut command = Command::new(program);
         command.args(words).arg(role).env_clear().current_dir("/").stdin(input).stdout(output);
+        // Ctrl-C is for main, which finishes with them what is in hand.
+        command.process_group(0);
         command.spawn().map_err(|error| format!("{} cannot be started as {role}: {error}", program.display()))
     };
     let broker = start("broker", broker_fetcher.into(), Stdio::from(std::os::fd::OwnedFd::from(broker_main)))?;
@@ -439,13 +496,14 @@ fn look(main: &Main) {
     main.meter.borrow_mut().look(machine);
 }
 
-/// Is there a battery, and does no mains supply feed the machine?
+/// Is there a battery, and does no mains supply feed the machine? That of a mouse or a phone feeds no machine.
 pub fn on_battery(supplies: &Path) -> bool {
     let read = |path: PathBuf| std::fs::read_to_string(path).unwrap_or_default().trim().to_owned();
     let (mut battery, mut mains) = (false, false);
     for entry in std::fs::read_dir(supplies).into_iter().flatten().flatten() {
         match read(entry.path().join("type")).as_str() {
-            "Battery" => battery |= read(entry.path().join("status")) == "Discharging",
+            _ if read(entry.path().join("scope")) == "Device" => {}
+            "Battery" | "UPS" => battery |= read(entry.path().join("status")) == "Discharging",
             "Mains" | "USB" => mains |= read(entry.path().join("online")) == "1",
             _ => {}
         }
@@ -473,7 +531,7 @@ async fn watch(main: Rc<Main>) {
 
 fn keep_used(main: &Main) {
     let meter = main.meter.borrow();
-    let used = serde_json::to_vec(&meter.used()).unwrap_or_default();
+    let used = serde_json::to_vec(meter.used()).unwrap_or_default();
     let _tried_again_soon = crate::book::write_whole(&main.folder.join(USED), &used);
     let asks = meter.asks();
     if main.asks.replace(asks.clone()) != asks {
@@ -485,4 +543,31 @@ fn keep_used(main: &Main) {
 /// The address that contributors come from, where the owner chose one.
 pub fn from(text: &str) -> Result<IpAddr, String> {
     text.parse().map_err(|_| format!("{text:?} is no address"))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_feeds_the_machine_decides_and_not_what_feeds_a_mouse() {
+        let folder = tempfile::tempdir().unwrap();
+        let supply = |name: &str, files: &[(&str, &str)]| {
+            std::fs::create_dir_all(folder.path().join(name)).unwrap();
+            for (file, text) in files {
+                std::fs::write(folder.path().join(name).join(file), format!("{text}\n")).unwrap();
+            }
+        };
+        assert!(!on_battery(folder.path()), "a machine without a battery");
+        supply("mouse", &[("type", "Battery"), ("scope", "Device"), ("status", "Discharging")]);
+        assert!(!on_battery(folder.path()));
+        supply("BAT0", &[("type", "Battery"), ("scope", "System"), ("status", "Discharging")]);
+        assert!(on_battery(folder.path()));
+        supply("AC", &[("type", "Mains"), ("online", "1")]);
+        assert!(!on_battery(folder.path()));
+        supply("AC", &[("online", "0")]);
+        supply("BAT0", &[("status", "Full")]);
+        supply("ups", &[("type", "UPS"), ("status", "Discharging")]);
+        assert!(on_battery(folder.path()));
+    }
 }

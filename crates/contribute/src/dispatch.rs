@@ -271,6 +271,10 @@ impl Dispatch {
     fn overdue_again(&mut self, id: u64) {
         if let Some(out) = self.out.remove(&id) {
             self.hosts.remove(&out.host);
+            // What is not offered again for long need not go first for ever.
+            if self.overdue.len() >= WAITING_MAX {
+                self.overdue.clear();
+            }
             self.overdue.insert(out.host);
             if let Some(hand) = self.hands.get_mut(&out.with) {
                 hand.may_have = (hand.may_have / 2).max(1);

@@ -33,7 +33,8 @@ fn squeeze(plain: &[u8], level: i32) -> Vec<u8> {
 pub fn unpack<T: Message>(packed: &[u8], bytes_max: usize) -> Result<T, Wrong> {
     let mut plain = Vec::new();
     let mut reader = zstd::stream::read::Decoder::with_buffer(packed).map_err(|_| Wrong::NotOne)?;
-    reader.window_log_max(27).map_err(|_| Wrong::NotOne)?;
+    // No message that may be is longer than what is looked back on.
+    reader.window_log_max(UNPACKED_BYTES_MAX.ilog2()).map_err(|_| Wrong::NotOne)?;
     let read = std::io::Read::read_to_end(&mut std::io::Read::take(&mut reader, bytes_max as u64 + 1), &mut plain);
     if read.map_err(|_| Wrong::NotOne)? > bytes_max {
         return Err(Wrong::TooLong);
@@ -82,7 +83,12 @@ fn seal(magic: &[u8; 4], about: &[u8], who: &Identity, time_ms: i64, packed: &[u
     [&magic[..], &who.public(), &time_ms.to_le_bytes(), &signature, packed].concat()
 }
 
-fn open<T>(magic: &[u8; 4], about: &[u8], bytes: &[u8]) -> Result<Opened<Vec<T>>, Wrong>
+fn open<T>(
+    magic: &[u8; 4],
+    about: &[u8],
+    bytes: &[u8],
+    bytes_max: impl Fn(&[u8; 32]) -> usize,
+) -> Result<Opened<Vec<T>>, Wrong>
 where
     Together<T>: Message,
 {
@@ -101,7 +107,7 @@ where
     if !crate::key::verifies(key, &signed(magic, about, time_ms, packed), &signature) {
         return Err(Wrong::Signature);
     }
-    let Together(message) = unpack(packed, UNPACKED_BYTES_MAX)?;
+    let Together(message) = unpack(packed, bytes_max(key))?;
     Ok(Opened { key: *key, time_ms, signature, message })
 }
 
@@ -114,8 +120,17 @@ pub fn seal_requests(requests: &[Request], node: &[u8; 32], who: &Identity, time
 
 /// Opens requests to `node`. A first request may not know whom it speaks to.
 pub fn open_requests(bytes: &[u8], node: &[u8; 32]) -> Result<Opened<Vec<Request>>, Wrong> {
-    match open(TO_NODE, node, bytes) {
-        Err(Wrong::Signature) => open::<Request>(TO_NODE, &[0; 32], bytes).and_then(|opened| {
+    open_requests_within(bytes, node, |_| UNPACKED_BYTES_MAX)
+}
+
+/// The same, unpacked to no more bytes than whoever signed them may send.
+pub fn open_requests_within(
+    bytes: &[u8],
+    node: &[u8; 32],
+    bytes_max: impl Fn(&[u8; 32]) -> usize,
+) -> Result<Opened<Vec<Request>>, Wrong> {
+    match open(TO_NODE, node, bytes, &bytes_max) {
+        Err(Wrong::Signature) => open::<Request>(TO_NODE, &[0; 32], bytes, &bytes_max).and_then(|opened| {
             matches!(opened.message[..], [Request::Hello { .. }]).then_some(opened).ok_or(Wrong::Signature)
         }),
         other => other,
@@ -144,7 +159,7 @@ pub fn seal_answers(answers: &[Answer], requests: &[u8; 64], who: &Identity, tim
 
 /// Opens the answers to the requests with this signature.
 pub fn open_answers(bytes: &[u8], requests: &[u8; 64]) -> Result<Opened<Vec<Answer>>, Wrong> {
-    open(FROM_NODE, requests, bytes)
+    open(FROM_NODE, requests, bytes, |_| UNPACKED_BYTES_MAX)
 }
 
 /// The signature on sealed requests: names them.
@@ -173,6 +188,7 @@ pub fn fuzz_message(bytes: &[u8]) {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::limits::{HOLDS_MAX, STRANGER_BYTES_MAX};
 
     fn ask() -> [Request; 1] {
         [Request::Ask { bundles: 3 }]
@@ -211,5 +227,21 @@ mod tests {
     fn a_bomb_is_no_message() {
         let bomb = zstd::bulk::compress(&vec![0; UNPACKED_BYTES_MAX + 1], 3).unwrap();
         assert_eq!(unpack::<Together<Request>>(&bomb, UNPACKED_BYTES_MAX).unwrap_err(), Wrong::TooLong);
+    }
+
+    #[test]
+    fn whoever_is_not_known_has_room_for_a_greeting_and_for_nothing_else() {
+        let (node, volunteer) = (Identity::from_secret([1; 32]), Identity::from_secret([2; 32]));
+        let within = |requests: &[Request], bytes_max: usize| {
+            let sealed = seal_requests(requests, &node.public(), &volunteer, 0);
+            open_requests_within(&sealed, &node.public(), |_| bytes_max).map(drop)
+        };
+        let holds = (0..HOLDS_MAX as u64).map(|n| u64::MAX - n).collect();
+        let hello = Request::Hello { version: u16::MAX, proof: u64::MAX, holds, team: "b".repeat(64) };
+        assert_eq!(within(&[hello], STRANGER_BYTES_MAX), Ok(()));
+        let long =
+            Request::Body { bundle: 1, number: 1, offset: 0, total: 1 << 20, bytes: vec![0; STRANGER_BYTES_MAX] };
+        assert_eq!(within(std::slice::from_ref(&long), UNPACKED_BYTES_MAX), Ok(()));
+        assert_eq!(within(&[long], STRANGER_BYTES_MAX), Err(Wrong::TooLong));
     }
 }

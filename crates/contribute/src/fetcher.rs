@@ -244,7 +244,8 @@ fn is_enough(exchange: &Exchange) -> bool {
         || matches!(exchange.status(), Some(429 | 503))
 }
 
-fn redirect(url: &Url, exchange: &Exchange) -> Option<String> {
+/// Where an answer leads.
+pub(crate) fn redirect(url: &Url, exchange: &Exchange) -> Option<String> {
     let head = exchange.head.as_ref().filter(|head| matches!(head.status(), Some(301 | 302 | 303 | 307 | 308)))?;
     let to = std::str::from_utf8(head.header("location")?).ok()?;
     url.join(to.trim()).ok().map(|url| url.as_str().to_owned())

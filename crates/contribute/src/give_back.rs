@@ -4,7 +4,7 @@ use std::collections::VecDeque;
 use std::time::Duration;
 
 use crate::contributor::Main;
-use crate::limits::{PASSED_PIECE_BYTES, PIECE_BYTES_MAX, TOGETHER_MAX};
+use crate::limits::{NO_ROOM_TRIES, PASSED_PIECE_BYTES, PIECE_BYTES_MAX, TOGETHER_MAX};
 use crate::link::{Link, NoAnswer};
 use crate::message::{Answer, Refusal, Request};
 use crate::work::Ready;
@@ -13,6 +13,9 @@ use crate::work::Ready;
 const BUNDLES: usize = 32;
 /// Bodies that travel together.
 const BODIES: usize = 64;
+
+/// How long until a node may have room again.
+const NO_ROOM: Duration = Duration::from_secs(2);
 
 const _: () = assert!(BUNDLES < TOGETHER_MAX && BODIES <= TOGETHER_MAX);
 
@@ -59,8 +62,8 @@ fn forget(ready: Ready, main: &Main, why: &str) -> Result<(), String> {
     main.work.forget(ready).map_err(|error| format!("results cannot be removed: {error}"))
 }
 
-/// Sends the bodies that are wanted, many in a message and long ones in pieces. What the node has not got then it wants again when it is told
-/// the digests again.
+/// Sends the bodies that are wanted, many in a message and long ones in pieces, as long as its owner lets it. What the node has not got then it
+/// wants again when it is told the digests again.
 pub async fn bodies(ready: Ready, wanted: Vec<(u16, u64)>, link: &mut Link, main: &Main) -> Result<(), NoAnswer> {
     let mut left: VecDeque<(u16, u64)> = wanted.into();
     // Where a rate is bounded, no message is more than a quarter of a second's bytes.
@@ -69,7 +72,8 @@ pub async fn bodies(ready: Ready, wanted: Vec<(u16, u64)>, link: &mut Link, main
         0 => most,
         rate => ((rate / 4) as usize).clamp(4 << 10, most),
     };
-    while !left.is_empty() {
+    let mut no_room = 0;
+    while !left.is_empty() && !main.is_at_rest() {
         let (mut requests, mut sent, mut bytes_left) = (Vec::new(), Vec::new(), most);
         while let Some((number, offset)) = left.pop_front() {
             let Some((total, bytes)) = ready.piece(number, offset, bytes_left) else {
@@ -82,16 +86,20 @@ pub async fn bodies(ready: Ready, wanted: Vec<(u16, u64)>, link: &mut Link, main
                 break;
             }
         }
-        let (answers, bytes) = link.say(&requests, skep_archive::system_clock).await?;
-        main.spend(bytes).await;
-        let mut again = Vec::new();
+        let answers = link.say(&requests, skep_archive::system_clock).await;
+        main.spend(link.spent()).await;
+        let (answers, mut again, mut is_full) = (answers?, Vec::new(), false);
         for ((number, offset, total), answer) in sent.into_iter().zip(answers) {
             match answer {
                 Answer::Taken { offset: next } if next == total => {}
-                Answer::Taken { offset: next } if next < total && next != offset => again.push((number, next)),
+                Answer::Taken { offset: next } if (offset + 1..total).contains(&next) => again.push((number, next)),
+                // Nobody is made to send the same for ever.
+                Answer::Taken { offset: next } if next <= offset => {
+                    return Err(NoAnswer::Broken("the node has lost what it had of a body".into()));
+                }
                 Answer::Done { .. } => return done(ready, main).map_err(NoAnswer::Never),
                 Answer::Refused { why: Refusal::TooMuch } => {
-                    tokio::time::sleep(Duration::from_secs(2)).await;
+                    is_full = true;
                     again.push((number, offset));
                 }
                 Answer::Refused { why: Refusal::Unknown } => {
@@ -100,6 +108,13 @@ pub async fn bodies(ready: Ready, wanted: Vec<(u16, u64)>, link: &mut Link, main
                 Answer::Refused { why } => return forget(ready, main, why.text()).map_err(NoAnswer::Never),
                 _ => return forget(ready, main, "the node does not take it").map_err(NoAnswer::Never),
             }
+        }
+        no_room = if is_full { no_room + 1 } else { 0 };
+        if no_room > if main.meter.borrow().finishing { 0 } else { NO_ROOM_TRIES } {
+            return Err(NoAnswer::Broken(Refusal::TooMuch.text().into()));
+        }
+        if is_full {
+            main.waits(NO_ROOM * (1 << (no_room - 1))).await;
         }
         again.into_iter().rev().for_each(|one| left.push_front(one));
     }

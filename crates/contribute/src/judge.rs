@@ -17,7 +17,7 @@ use skep_url::Url;
 use tokio::sync::oneshot;
 
 use crate::case::{Hand, Said};
-use crate::coming::{Held, Purpose};
+use crate::coming::{Charge, Held, Purpose};
 use crate::fetcher::origin;
 use crate::limits::{ALONE_MAX, ALONE_OF_PLACE_MAX, ANSWER_BYTES_MAX, BUNDLE_URLS_MAX, SLOT_MS};
 use crate::message::{self, Digest, Fetched, How};
@@ -67,6 +67,9 @@ pub struct Case {
     pub(crate) is_partial: bool,
     pub(crate) urls: u64,
     pub(crate) bytes: u64,
+    /// What is held for it counts against whoever brought it, until it is over.
+    #[expect(dead_code, reason = "it counts until it is dropped")]
+    pub(crate) charge: Charge,
 }
 
 /// Somebody of the same place is asked whether it looks from there as the first one says.
@@ -235,9 +238,11 @@ impl Case {
         }
         drop(state);
         self.turned_away.1 = looked.len();
-        // Two differ and the node did not get to look: nobody is believed.
-        let undecided = |url: &str| self.seconds.contains_key(url) && !looked.contains(url);
-        theirs.retain(|(url, _)| !undecided(url.as_str()));
+        // What was to be looked at and was not, for the time was over or the site wanted to be left alone, is nobody's word: it is fetched again,
+        // and whoever comes so late that nobody can look earns no trust by it.
+        let unseen = |url: &str| self.checks.contains(url) && !looked.contains(url);
+        theirs.retain(|(url, _)| !unseen(url.as_str()));
+        self.is_partial |= self.checks.iter().any(|url| !looked.contains(url));
         // Where the node saw something else, what it saw is kept.
         for (url, exchange) in &mut theirs {
             if let Some(ours) = replaced.remove(url.as_str()) {

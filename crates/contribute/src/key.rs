@@ -8,6 +8,7 @@ use ed25519_dalek::{Signature, VerifyingKey};
 use skep_archive::Identity;
 
 use crate::book::{unhex, write_whole};
+use crate::limits::NODES_MAX;
 use crate::node::hex;
 
 /// Whether `signature` is that of the owner of `public` over `text`.
@@ -49,12 +50,33 @@ pub fn pinned(folder: &Path, node: &str) -> Result<Option<[u8; 32]>, String> {
     Ok(keys.get(node).and_then(|key| unhex(key)))
 }
 
-/// Keeps the key of a node.
-pub fn pin(folder: &Path, node: &str, key: &[u8; 32]) -> Result<(), String> {
+/// Keeps the key of a node. Where too many are known, another one is met anew each time, unless it is `home`, whom the owner named.
+pub fn pin(folder: &Path, home: &str, node: &str, key: &[u8; 32]) -> Result<(), String> {
     let path = folder.join(NODES);
     let mut keys: BTreeMap<String, String> =
         std::fs::read(&path).ok().and_then(|bytes| serde_json::from_slice(&bytes).ok()).unwrap_or_default();
+    if keys.len() >= NODES_MAX && node != home && !keys.contains_key(node) {
+        return Ok(());
+    }
     keys.insert(node.to_owned(), hex(key));
     let text = serde_json::to_vec_pretty(&keys).unwrap_or_default();
     write_whole(&path, &text).map_err(|error| format!("{}: {error}", path.display()))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn whoever_is_sent_from_node_to_node_keeps_the_key_of_the_one_its_owner_named() {
+        let folder = tempfile::tempdir().unwrap();
+        let (home, known) = ("https://home.example/", |n: usize| format!("https://n{n}.example/"));
+        let many: BTreeMap<String, String> = (0..NODES_MAX).map(|n| (known(n), hex(&[7; 32]))).collect();
+        std::fs::write(folder.path().join(NODES), serde_json::to_vec(&many).unwrap()).unwrap();
+        pin(folder.path(), home, home, &[1; 32]).unwrap();
+        pin(folder.path(), home, &known(NODES_MAX), &[2; 32]).unwrap();
+        let pinned = |node: &str| pinned(folder.path(), node).unwrap();
+        assert_eq!((pinned(home), pinned(&known(0))), (Some([1; 32]), Some([7; 32])));
+        assert_eq!(pinned(&known(NODES_MAX)), None, "and no more of others than so many");
+    }
 }

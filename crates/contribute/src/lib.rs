@@ -12,6 +12,7 @@
 //! ```
 //! Never writes a record: what contributors bring goes the way of every visit. Never decides what is due.
 
+mod addresses;
 mod book;
 pub mod broker;
 mod carry;

@@ -14,6 +14,12 @@ pub const BUNDLE_URLS_MAX: usize = 100;
 pub const URL_BYTES_MAX: usize = 8_192;
 /// A validator, a name, a reason.
 pub const TEXT_BYTES_MAX: usize = 4_096;
+/// A media type, a fault, a note.
+pub const NAME_BYTES_MAX: usize = 512;
+/// A request as it was sent: its URL, two validators, and what else a request has.
+pub const REQUEST_BYTES_MAX: usize = 32 << 10;
+/// Any message of somebody who is not known yet, unpacked: a greeting.
+pub const STRANGER_BYTES_MAX: usize = 64 << 10;
 /// Any message, as sent.
 pub const MESSAGE_BYTES_MAX: usize = 4 << 20;
 /// Any message, unpacked. What is in it is bounded besides.
@@ -170,6 +176,22 @@ pub const BUNDLE_BYTES_MAX: u64 = 64 << 20;
 pub const CARRY_SECONDS: u64 = 60;
 /// Results for a node that is not spoken to any more are kept so long: it has given them to others since.
 pub const WORK_KEPT_MS: u64 = 3_600_000;
+/// No two connections to an address are handed over closer, whatever names lead there.
+pub const ADDRESS_GAP_MS: u64 = 250;
+/// Addresses remembered.
+pub const ADDRESSES_MAX: usize = 10_000;
+/// Connections that the broker makes at once.
+pub const CONNECTING_MAX: usize = 256;
+/// A fetcher that has not answered so long after it should have is ended: nothing it does then is within its owner's wishes.
+pub const STUCK_MS: u64 = 60_000;
+/// A node has no room for a body so often in a row: then everything else goes first.
+pub const NO_ROOM_TRIES: u32 = 5;
+/// Nodes whose keys are remembered, beside the one that the owner named; others are met anew each time.
+pub const NODES_MAX: usize = 1_000;
+/// Months whose bytes are remembered, for clocks that are wrong for a while.
+pub const MONTHS_MAX: usize = 12;
+/// No network of an owner is larger, whatever a table of routes says.
+pub const OWN_PREFIX_BITS_MIN: u32 = 16;
 /// Ports that are connected to, unless the owner allows private networks.
 pub const PORTS: [u16; 2] = [80, 443];
 /// Open files of the fetcher.
@@ -187,6 +209,8 @@ const _: () = assert!(ANSWER_BYTES_MAX < WHOLE_BYTES_MAX && WHOLE_BYTES_MAX <= F
 const _: () = assert!(PIECE_BYTES_MAX < MESSAGE_BYTES_MAX && MESSAGE_BYTES_MAX <= UNPACKED_BYTES_MAX);
 const _: () = assert!(BUNDLE_URLS_MAX + ROBOTS_HOPS_MAX < u16::MAX as usize);
 const _: () = assert!(LEASE_USED_PERCENT < 100);
+const _: () = assert!(URL_BYTES_MAX + 2 * TEXT_BYTES_MAX < REQUEST_BYTES_MAX);
+const _: () = assert!(HOLDS_MAX * 10 + TEXT_BYTES_MAX < STRANGER_BYTES_MAX); // a greeting fits
 const _: () = assert!(PASSED_PIECE_BYTES + (64 << 10) < PASSED_BYTES_MAX);
 const _: () = assert!(BATCH_BUNDLES_MAX <= HOLDS_MAX && OUT_AT_FIRST <= HOLDS_MAX);
 const _: () = assert!(BUNDLE_BYTES_MAX + WHOLE_BYTES_MAX < COMING_BYTES_MAX && COMING_BYTES_MAX < COMING_ALL_BYTES_MAX);

@@ -1,10 +1,14 @@
 //! Speaks to a node: over HTTPS, or over plain HTTP on this machine only; each answer signed by the key that was seen first.
 
+use std::cell::Cell;
 use std::collections::HashSet;
 use std::io;
 use std::net::{IpAddr, SocketAddr};
 use std::path::PathBuf;
+use std::pin::Pin;
+use std::rc::Rc;
 use std::sync::Arc;
+use std::task::{Context, Poll, ready};
 use std::time::Duration;
 
 use bytes::Bytes;
@@ -17,6 +21,7 @@ use rustls::pki_types::pem::PemObject as _;
 use rustls::pki_types::{CertificateDer, ServerName};
 use skep_archive::Identity;
 use skep_url::Url;
+use tokio::io::{AsyncRead, AsyncWrite, ReadBuf};
 use tokio::net::{TcpSocket, TcpStream};
 use tokio::time::timeout;
 
@@ -28,6 +33,7 @@ use crate::limits::{MESSAGE_BYTES_MAX, PORTS, SHUNNED_MAX};
 use crate::message::{Answer, Refusal, Request};
 use crate::neighbours;
 use crate::node::hex;
+use crate::own_network::OwnNetwork;
 use crate::pipe::Setup;
 use crate::trust::Key;
 use crate::work::Whose;
@@ -70,6 +76,8 @@ pub struct Link {
     pub seen_from: Option<IpAddr>,
     tls: Arc<rustls::ClientConfig>,
     connection: Option<SendRequest<Full<Bytes>>>,
+    /// Bytes that went over its connections, both ways, since somebody asked.
+    bytes: Rc<Cell<u64>>,
 }
 
 impl Link {
@@ -104,7 +112,13 @@ impl Link {
             seen_from: None,
             tls: Arc::new(tls),
             connection: None,
+            bytes: Rc::default(),
         })
+    }
+
+    /// Bytes that went over the line since this was last asked, whatever came of them: to agree on keys, to say something, and to hear it.
+    pub fn spent(&self) -> u64 {
+        self.bytes.take()
     }
 
     /// Our public key.
@@ -182,7 +196,8 @@ impl Link {
     }
 
     fn admits(&self, ip: IpAddr) -> bool {
-        self.allow_private || skep_url::address::class(ip) == skep_url::address::Class::Public
+        let is_public = || skep_url::address::class(ip) == skep_url::address::Class::Public;
+        self.allow_private || is_public() && !OwnNetwork::look().seen_from(self.seen_from).holds(ip)
     }
 
     fn to(&mut self, node: Url) -> Result<(), String> {
@@ -194,17 +209,11 @@ impl Link {
         Ok(())
     }
 
-    /// Says some things and hears an answer to each, with the bytes that it took both ways. A clock that is off is corrected once.
-    pub async fn say(
-        &mut self,
-        requests: &[Request],
-        now_ms: impl Fn() -> i64,
-    ) -> Result<(Vec<Answer>, u64), NoAnswer> {
-        let (mut answers, mut bytes) = self.once(requests, &now_ms).await?;
+    /// Says some things and hears an answer to each. A clock that is off is corrected once.
+    pub async fn say(&mut self, requests: &[Request], now_ms: impl Fn() -> i64) -> Result<Vec<Answer>, NoAnswer> {
+        let mut answers = self.once(requests, &now_ms).await?;
         if answers == [Answer::Refused { why: Refusal::Clock }] {
-            let more;
-            (answers, more) = self.once(requests, &now_ms).await?;
-            bytes += more;
+            answers = self.once(requests, &now_ms).await?;
         }
         if answers.len() != requests.len() {
             // What makes no sense as a whole is refused as a whole.
@@ -214,14 +223,13 @@ impl Link {
             };
             return Err(NoAnswer::Broken(why.into()));
         }
-        Ok((answers, bytes))
+        Ok(answers)
     }
 
-    async fn once(&mut self, requests: &[Request], now_ms: &impl Fn() -> i64) -> Result<(Vec<Answer>, u64), NoAnswer> {
+    async fn once(&mut self, requests: &[Request], now_ms: &impl Fn() -> i64) -> Result<Vec<Answer>, NoAnswer> {
         let node = self.pinned.unwrap_or([0; 32]);
         let sealed = envelope::seal_requests(requests, &node, &self.identity, now_ms().saturating_add(self.offset_ms));
         let signature = envelope::signature_of(&sealed);
-        let sent = sealed.len() as u64;
         let bytes = match timeout(PATIENCE, self.post(sealed)).await {
             Ok(Ok(bytes)) => bytes,
             Ok(Err(why)) => {
@@ -237,7 +245,7 @@ impl Link {
             .map_err(|wrong| NoAnswer::Broken(format!("what answered is no node of this kind ({wrong:?})")))?;
         match self.pinned {
             None => {
-                key::pin(&self.folder, self.node.as_str(), &opened.key).map_err(NoAnswer::Never)?;
+                key::pin(&self.folder, self.home.as_str(), self.node.as_str(), &opened.key).map_err(NoAnswer::Never)?;
                 self.pinned = Some(opened.key);
             }
             Some(pinned) if pinned != opened.key => {
@@ -254,7 +262,7 @@ impl Link {
             Some(_) => {}
         }
         self.offset_ms = opened.time_ms.saturating_sub(now_ms());
-        Ok((opened.message, sent + bytes.len() as u64))
+        Ok(opened.message)
     }
 
     async fn post(&mut self, body: Vec<u8>) -> Result<Bytes, String> {
@@ -332,12 +340,50 @@ impl Link {
 
     async fn shake(&self, socket: TcpStream) -> io::Result<SendRequest<Full<Bytes>>> {
         let _smaller_messages_wait_otherwise = socket.set_nodelay(true);
+        let socket = Counted { inner: socket, bytes: self.bytes.clone() };
         if !self.node.is_https() {
             return begin(TokioIo::new(socket)).await;
         }
         let name = ServerName::try_from(self.node.host_name().to_owned()).map_err(io::Error::other)?;
         let connector = tokio_rustls::TlsConnector::from(self.tls.clone());
         begin(TokioIo::new(connector.connect(name, socket).await?)).await
+    }
+}
+
+/// A connection whose bytes are counted as they go, below encryption.
+struct Counted<S> {
+    inner: S,
+    bytes: Rc<Cell<u64>>,
+}
+
+impl<S> Counted<S> {
+    fn count(&self, bytes: usize) {
+        self.bytes.set(self.bytes.get().saturating_add(bytes as u64));
+    }
+}
+
+impl<S: AsyncRead + Unpin> AsyncRead for Counted<S> {
+    fn poll_read(mut self: Pin<&mut Self>, cx: &mut Context<'_>, into: &mut ReadBuf<'_>) -> Poll<io::Result<()>> {
+        let before = into.filled().len();
+        ready!(Pin::new(&mut self.inner).poll_read(cx, into))?;
+        self.count(into.filled().len() - before);
+        Poll::Ready(Ok(()))
+    }
+}
+
+impl<S: AsyncWrite + Unpin> AsyncWrite for Counted<S> {
+    fn poll_write(mut self: Pin<&mut Self>, cx: &mut Context<'_>, bytes: &[u8]) -> Poll<io::Result<usize>> {
+        let written = ready!(Pin::new(&mut self.inner).poll_write(cx, bytes))?;
+        self.count(written);
+        Poll::Ready(Ok(written))
+    }
+
+    fn poll_flush(mut self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<io::Result<()>> {
+        Pin::new(&mut self.inner).poll_flush(cx)
+    }
+
+    fn poll_shutdown(mut self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<io::Result<()>> {
+        Pin::new(&mut self.inner).poll_shutdown(cx)
     }
 }
 
@@ -402,6 +448,39 @@ mod tests {
     }
 
     #[test]
+    fn its_own_router_is_his_network_too() {
+        let (_folder, mut link) = link(false);
+        link.seen_from = "93.184.215.14".parse().ok();
+        assert!(link.go("https://93.184.215.14/").is_err() && link.is_home());
+        link.go("https://93.184.215.15/").unwrap();
+    }
+
+    #[test]
+    fn what_makes_no_sense_costs_as_much_as_it_is_long() {
+        use std::io::{Read, Write};
+        const LONG: usize = 300_000;
+        let (_folder, mut link) = link(false);
+        let listener = std::net::TcpListener::bind("127.0.0.1:0").unwrap();
+        let node = format!("http://{}/", listener.local_addr().unwrap());
+        (link.node, link.home) = (Url::parse(&node).unwrap(), Url::parse(&node).unwrap());
+        let answering = std::thread::spawn(move || {
+            let (mut stream, _) = listener.accept().unwrap();
+            let mut request = [0; 4_096];
+            let read = stream.read(&mut request).unwrap();
+            let head = format!("HTTP/1.1 200 OK\r\nContent-Length: {LONG}\r\n\r\n");
+            stream.write_all(head.as_bytes()).unwrap();
+            stream.write_all(&vec![7; LONG]).unwrap();
+            read
+        });
+        let said = tokio::task::LocalSet::new();
+        let said = said.run_until(async { Ok(link.say(&[Request::Ask { bundles: 1 }], || 0).await.is_err()) });
+        assert!(crate::block_on(said).unwrap(), "it is no answer");
+        let read = answering.join().unwrap();
+        assert!(link.spent() >= (read + LONG) as u64);
+        assert_eq!(link.spent(), 0, "and is counted once");
+    }
+
+    #[test]
     fn through_a_node_it_speaks_to_another_and_to_none_that_wants_nothing_of_it() {
         let (_folder, mut link) = link(false);
         let (one, other) = (neighbours::through(&[1; 32]), neighbours::through(&[2; 32]));
@@ -412,7 +491,8 @@ mod tests {
         assert_eq!(link.pinned, Some([2; 32]), "from one to the next");
         link.shun().unwrap();
         assert!(link.is_home() && link.go(&other).is_err() && link.go(&one).is_ok());
-        key::pin(&link.folder, "http://127.0.0.1:7070/", &[3; 32]).unwrap();
+        let home = "http://127.0.0.1:7070/";
+        key::pin(&link.folder, home, home, &[3; 32]).unwrap();
         link.go(&neighbours::through(&[3; 32])).unwrap();
         assert!(link.is_home(), "that is where it began");
         for address in ["/contribute", "/contribute/", "/contribute/07", "/contribute/../x", "/other/00"] {

@@ -18,8 +18,8 @@ use skep_schedule::Pace;
 pub use skep_schedule::hands::Rules;
 
 use crate::limits::{
-    BATCH_BUNDLES_MAX, BUNDLE_URLS_MAX, HOLDS_MAX, PIECE_BYTES_MAX, ROBOTS_HOPS_MAX, TEXT_BYTES_MAX, TOGETHER_MAX,
-    URL_BYTES_MAX, WHOLE_BYTES_MAX, WORK_BITS_MAX,
+    BATCH_BUNDLES_MAX, BUNDLE_URLS_MAX, HOLDS_MAX, NAME_BYTES_MAX, PIECE_BYTES_MAX, REQUEST_BYTES_MAX, ROBOTS_HOPS_MAX,
+    TEXT_BYTES_MAX, TOGETHER_MAX, URL_BYTES_MAX, WHOLE_BYTES_MAX, WORK_BITS_MAX,
 };
 
 /// The version of everything here.
@@ -355,6 +355,10 @@ fn fits(text: &str) -> bool {
     text.len() <= TEXT_BYTES_MAX
 }
 
+fn is_name(text: &str) -> bool {
+    text.len() <= NAME_BYTES_MAX
+}
+
 /// What is said in one message. No longer list than may be is read, whatever was sent.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 pub struct Together<T>(pub Vec<T>);
@@ -415,8 +419,8 @@ impl Message for Request {
                 results.len() <= seen.len()
                     && results.iter().all(|fetched| {
                         let bounded = fetched.url.len() <= URL_BYTES_MAX
-                            && fits(&fetched.mime)
-                            && fits(&fetched.fault)
+                            && is_name(&fetched.mime)
+                            && is_name(&fetched.fault)
                             && fetched.length <= WHOLE_BYTES_MAX
                             && fetched.status < 1000;
                         let first = seen.get_mut(usize::from(fetched.number));
@@ -471,10 +475,20 @@ impl Message for Whole {
     fn is_bounded(&self) -> bool {
         self.head_bytes as usize <= self.response.len()
             && self.response.len() as u64 <= crate::limits::ANSWER_BYTES_MAX + (1 << 20)
-            && self.request.len() <= 64 << 10
+            && self.request.len() <= REQUEST_BYTES_MAX
             && self.notes.len() <= 64
-            && self.notes.iter().chain([&self.fault.0, &self.fault.1]).all(|text| fits(text))
+            && self.notes.iter().chain([&self.fault.0]).all(|text| is_name(text))
+            && fits(&self.fault.1)
             && self.tls.as_ref().is_none_or(|(a, b, c)| fits(a) && fits(b) && c.as_deref().is_none_or(fits))
+    }
+}
+
+impl Whole {
+    /// Bytes of all that it holds.
+    pub fn bytes(&self) -> usize {
+        let texts = self.notes.iter().chain([&self.fault.0, &self.fault.1]).map(String::len).sum::<usize>();
+        let tls = self.tls.as_ref().map_or(0, |(a, b, c)| a.len() + b.len() + c.as_ref().map_or(0, String::len));
+        self.request.len() + self.response.len() + texts + tls
     }
 }
 

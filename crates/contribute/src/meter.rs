@@ -8,7 +8,7 @@ use std::fmt;
 
 use serde::{Deserialize, Serialize};
 
-use crate::limits::{GRANT_BYTES, OWN_GAP_MS, OWN_SITE_DAY_MAX, SITES_MAX};
+use crate::limits::{GRANT_BYTES, MONTHS_MAX, OWN_GAP_MS, OWN_SITE_DAY_MAX, SITES_MAX};
 
 /// What the owner allows.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
@@ -98,12 +98,15 @@ pub struct Machine {
 }
 
 /// What was used.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Used {
     /// Which month.
     pub month: u32,
     /// Bytes in it.
     pub month_bytes: u64,
+    /// Bytes in others: a clock that was wrong for a while gives nobody a second month.
+    #[serde(default)]
+    pub months: BTreeMap<u32, u64>,
     /// Bytes ever.
     pub bytes: u64,
     /// Requests ever.
@@ -174,8 +177,8 @@ impl Meter {
     }
 
     /// What was used.
-    pub fn used(&self) -> Used {
-        self.used
+    pub fn used(&self) -> &Used {
+        &self.used
     }
 
     /// Connections that are open.
@@ -186,7 +189,15 @@ impl Meter {
     /// The machine is like this now.
     pub fn look(&mut self, machine: Machine) {
         if machine.month != self.used.month {
-            (self.used.month, self.used.month_bytes, self.month_over) = (machine.month, 0, false);
+            let Used { month, month_bytes, months, .. } = &mut self.used;
+            if *month_bytes > 0 {
+                months.insert(*month, *month_bytes);
+            }
+            (*month, *month_bytes) = (machine.month, months.remove(&machine.month).unwrap_or(0));
+            while months.len() > MONTHS_MAX {
+                months.pop_first();
+            }
+            self.month_over = false;
         }
         self.machine = machine;
         self.look_at_month();
@@ -361,7 +372,7 @@ impl Meter {
 
     /// Is a host one that the owner avoids?
     pub fn avoids(&self, host: &str) -> bool {
-        let host = host.to_ascii_lowercase();
+        let host = host.trim_end_matches('.').to_ascii_lowercase();
         self.wishes.avoid.iter().any(|avoid| {
             let avoid = avoid.to_ascii_lowercase();
             match avoid.strip_prefix("*.") {
@@ -469,6 +480,25 @@ mod tests {
     }
 
     #[test]
+    fn a_clock_that_is_wrong_for_a_while_gives_no_second_month() {
+        let wishes = || Wishes { month_bytes: 1_000, ..Wishes::default() };
+        let at = |month| Machine { month, ..Machine::default() };
+        let mut before = meter(wishes());
+        before.look(at(600));
+        assert_eq!(before.take(1_000, 0), Ok(1_000));
+        // A machine without a battery for its clock begins in another year, until somebody tells it better.
+        let mut after =
+            Meter::new(wishes(), serde_json::from_slice(&serde_json::to_vec(before.used()).unwrap()).unwrap());
+        after.look(at(1));
+        assert_eq!(after.take(10, 0), Ok(10));
+        after.look(at(600));
+        assert_eq!((after.why_not(), after.used().month_bytes), (Some(WhyNot::Month(1_000)), 1_000));
+        assert!(after.take(1, 0).is_err());
+        (700..800).for_each(|month| after.look(at(month)));
+        assert!(after.used().months.len() <= MONTHS_MAX);
+    }
+
+    #[test]
     fn what_goes_to_the_node_is_counted_and_room_is_left_for_it() {
         let mut meter = meter(Wishes { month_bytes: 1_000, rate: 100, ..Wishes::default() });
         let on_disk = |disk_bytes| Machine { month: 600, disk_bytes, ..Machine::default() };
@@ -554,6 +584,8 @@ mod tests {
             ("a.shop.test", true),
             ("news.example.cn", true),
             ("cn.test", false),
+            ("example.org.", true),
+            ("news.example.cn.", true),
         ] {
             assert_eq!(meter.avoids(host), avoided, "{host}");
         }

@@ -17,13 +17,13 @@ use skep_schedule::{BundleUrl, Hands};
 
 use crate::book::Book;
 use crate::case::{Hand, Opened};
-use crate::coming::{Coming, Held, Purpose};
+use crate::coming::{Charges, Coming, Held, Purpose};
 use crate::dispatch::{Dispatch, Lapsed, Offered};
 use crate::envelope;
 use crate::limits::{
     BUNDLE_URLS_MAX, CHECK_MS_MAX, CHECK_TAKEN_MS, CHECKERS, CLOCK_MS_MAX, COMING_ALL_BYTES_MAX, COMING_BYTES_MAX,
     DOUBTED_URLS_MAX, KNOWN_PAGE_ONE_IN, LATER_SECONDS, LEASE_MS_MAX, LEASE_MS_MIN, OWN_CHECK_ONE_IN,
-    OWN_CHECK_ONE_IN_FEW, OWN_GAP_MS, URL_MS,
+    OWN_CHECK_ONE_IN_FEW, OWN_GAP_MS, STRANGER_BYTES_MAX, UNPACKED_BYTES_MAX, URL_MS,
 };
 use crate::message::{self, Answer, Bundle, Refusal, Request, Task, VERSION};
 use crate::neighbours::Neighbours;
@@ -62,8 +62,9 @@ pub(crate) struct State {
     next: u64,
     seed: [u8; 16],
     chance: u64,
-    /// Bytes of bodies that are held, by whose they are.
+    /// Bytes of bodies that are held, by whose they are; and of those that have come and are being looked at.
     coming: HashMap<Key, u64>,
+    pub charges: Charges,
     /// Bodies seen lately and where: a portal shows the same everywhere.
     pub alike: HashMap<[u8; 20], HashSet<String>>,
 }
@@ -77,8 +78,9 @@ impl State {
 
     /// How many bytes of bodies this one may send besides.
     fn room(&self, key: &Key) -> u64 {
-        let all: u64 = self.coming.values().sum();
-        let theirs = self.coming.get(key).copied().unwrap_or(0);
+        let (their_looked_at, all_looked_at) = self.charges.of(key);
+        let all: u64 = self.coming.values().sum::<u64>() + all_looked_at;
+        let theirs = self.coming.get(key).copied().unwrap_or(0) + their_looked_at;
         COMING_BYTES_MAX.saturating_sub(theirs).min(COMING_ALL_BYTES_MAX.saturating_sub(all))
     }
 
@@ -130,6 +132,7 @@ impl Node {
             seed,
             chance: u64::from_le_bytes(secret[24..].try_into().unwrap_or_default()),
             coming: HashMap::new(),
+            charges: Charges::default(),
             alike: HashMap::new(),
         };
         let open = std::sync::atomic::AtomicBool::new(false);
@@ -324,7 +327,12 @@ impl Node {
     fn heard(&self, way: Way, bytes: &[u8]) -> Vec<u8> {
         let now_ms = self.now_ms();
         let refused = |why| vec![Answer::Refused { why }];
-        let (answers, about) = match envelope::open_requests(bytes, &self.identity.public()) {
+        // Whoever is not known is given room for a greeting.
+        let bytes_max = |key: &Key| match self.lock().trust.of(key) {
+            Some(_) => UNPACKED_BYTES_MAX,
+            None => STRANGER_BYTES_MAX,
+        };
+        let (answers, about) = match envelope::open_requests_within(bytes, &self.identity.public(), bytes_max) {
             Err(_) => (refused(Refusal::Nonsense), envelope::signature_of(bytes)),
             Ok(opened) if opened.time_ms.abs_diff(now_ms) > CLOCK_MS_MAX => (refused(Refusal::Clock), opened.signature),
             Ok(opened) => {
@@ -497,8 +505,13 @@ impl Node {
 
     /// Everything that was wanted is there.
     fn finish(&self, mut state: MutexGuard<'_, State>, key: &Key, from: (Origin, Place), bundle: u64) {
-        state.dispatch.over(bundle);
+        match state.held.get(&bundle).is_some_and(|held| held.fetched.is_empty()) {
+            // Whoever brings nothing back gets fewer, as if he had not come back.
+            true => state.dispatch.forged(bundle),
+            false => state.dispatch.over(bundle),
+        }
         let Some(held) = state.take_held(bundle) else { return };
+        let charge = state.charges.charge(*key, held.coming_bytes());
         if state.alike.len() > ALIKE_MAX {
             state.alike.clear();
         }
@@ -510,7 +523,7 @@ impl Node {
             Purpose::Check(case) => case.checked(by, &held.fetched),
             Purpose::Opinion(opinion) => opinion.given(&by, &held.fetched),
             Purpose::Work(_) => {
-                let opened = Opened::new(&me, held, by);
+                let opened = Opened::new(&me, held, by, charge);
                 let mut state = self.lock();
                 let is_few = self.able(&state, &[opened.case.first.origin]).len() < CHECKERS;
                 let case = opened.draw(&mut state, if is_few { OWN_CHECK_ONE_IN_FEW } else { OWN_CHECK_ONE_IN });
@@ -565,7 +578,7 @@ impl Drop for Node {
     fn drop(&mut self) {
         let state = self.state.get_mut().unwrap_or_else(PoisonError::into_inner);
         let State { book, trust, .. } = state;
-        book.keep(trust.standings());
+        book.keep_now(trust.standings());
     }
 }
 

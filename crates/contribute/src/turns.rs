@@ -3,7 +3,7 @@
 use std::rc::Rc;
 use std::time::{Duration, Instant};
 
-use crate::carry;
+use crate::carry::{self, Moment};
 use crate::contributor::{Ending, Main};
 use crate::give_back::{self, Heard};
 use crate::limits::{
@@ -32,6 +32,10 @@ struct Turns {
     in_vain: u32,
     /// Nothing came of what was said together: what is wrong with one of it shows when it is said alone.
     alone: bool,
+    /// Bundles that were asked for and have not come.
+    wanted: usize,
+    /// How often bodies did not reach the node, in a row.
+    unreturned: u32,
 }
 
 impl Turns {
@@ -39,6 +43,12 @@ impl Turns {
     fn soon(&mut self) {
         self.laters = 0;
         self.ask_at = self.ask_at.min(Instant::now() + ASK_GAP);
+    }
+
+    /// The node does not know us any more: it is greeted again, and not without end.
+    async fn forgotten(&mut self, main: &Main) {
+        self.greeted = false;
+        main.waits(ASK_GAP).await;
     }
 }
 
@@ -56,22 +66,20 @@ pub(crate) async fn contribute(mut link: Link, main: Rc<Main>, team: &str) -> Re
     let (now, wait) = (Instant::now(), Duration::from_secs(1));
     let (greeted, proof, proofs, laters) = (false, 0, 0, 0);
     let (greet_at, ask_at) = (now, now);
-    let mut turns = Turns { greeted, proof, proofs, greet_at, ask_at, laters, wait, in_vain: 0, alone: false };
+    let (in_vain, alone, wanted, unreturned) = (0, false, 0, 0);
+    let mut turns =
+        Turns { greeted, proof, proofs, greet_at, ask_at, laters, wait, in_vain, alone, wanted, unreturned };
     let now_ms = skep_archive::system_clock;
     loop {
         // What is finished is on disk and returned at the next start: a node that is gone, or lets nobody in now, keeps nobody here.
         let is_kept_out = !turns.greeted && Instant::now() < turns.greet_at;
         let is_finishing = main.meter.borrow().finishing && main.hand.borrow().is_empty();
-        if is_finishing && turns.in_vain >= FINISH_TRIES {
-            return Ok(Ending::Unreturned(main.work.ready().len()));
-        }
-        // What is used up is used up, also for the node.
-        let is_at_rest = main.meter.borrow().paused || main.meter.borrow().is_month_used();
-        if is_finishing && (is_at_rest || is_kept_out) {
+        let is_in_vain = turns.in_vain.max(turns.unreturned) >= FINISH_TRIES;
+        if is_finishing && (is_in_vain || main.is_at_rest() || is_kept_out) {
             let left = main.work.ready().len();
             return Ok(if left == 0 { Ending::Finished } else { Ending::Unreturned(left) });
         }
-        if is_at_rest {
+        if main.is_at_rest() {
             tokio::select! {
                 () = main.changed.notified() => {}
                 () = main.over.notified() => {}
@@ -79,6 +87,7 @@ pub(crate) async fn contribute(mut link: Link, main: Rc<Main>, team: &str) -> Re
             continue;
         }
         let (mut requests, mut ready) = (Vec::new(), Vec::new());
+        turns.wanted = 0;
         // Where it was sent to there is nothing to do any more: home may know of something.
         if !link.is_home()
             && turns.laters >= HOME_ASKS
@@ -87,6 +96,7 @@ pub(crate) async fn contribute(mut link: Link, main: Rc<Main>, team: &str) -> Re
             && !main.meter.borrow().finishing
         {
             let _it_notices_anyway = link.say(&[Request::Leave], now_ms).await;
+            main.spend(link.spent()).await;
             back_home(&mut link, &main, &mut turns, "nothing to do")?;
             continue;
         }
@@ -105,13 +115,15 @@ pub(crate) async fn contribute(mut link: Link, main: Rc<Main>, team: &str) -> Re
             let in_hand = main.hand.borrow().len();
             if requests.is_empty() && in_hand == 0 && main.meter.borrow().finishing && main.work.is_empty() {
                 let _it_notices_anyway = link.say(&[Request::Leave], now_ms).await;
+                main.spend(link.spent()).await;
                 return Ok(Ending::Finished);
             }
             let room = main.meter.borrow().wishes().connections.max(1).saturating_mul(IN_HAND_PER_CONNECTION);
             let room = room.min(HOLDS_MAX.saturating_sub(main.work.ready().len()));
             let is_time = Instant::now() >= turns.ask_at && (ready.is_empty() || !turns.alone);
             if is_time && in_hand < room && main.meter.borrow().why_no_more().is_none() {
-                requests.push(Request::Ask { bundles: (room - in_hand).min(BATCH_BUNDLES_MAX) as u16 });
+                turns.wanted = (room - in_hand).min(BATCH_BUNDLES_MAX);
+                requests.push(Request::Ask { bundles: turns.wanted as u16 });
             }
         }
         if requests.is_empty() {
@@ -121,9 +133,12 @@ pub(crate) async fn contribute(mut link: Link, main: Rc<Main>, team: &str) -> Re
             }
             continue;
         }
-        let (asked, whose) = (Instant::now(), link.whose());
-        let answers = match link.say(&requests, now_ms).await {
-            Ok((answers, bytes)) => {
+        let (asked, whose) = (Moment::now(), link.whose());
+        let said = link.say(&requests, now_ms).await;
+        // Also what makes no sense has gone over the line.
+        main.spend(link.spent()).await;
+        let answers = match said {
+            Ok(answers) => {
                 (turns.wait, turns.in_vain) = (Duration::from_secs(1), 0);
                 turns.alone &= ready.is_empty();
                 main.said.borrow_mut().clear();
@@ -131,7 +146,6 @@ pub(crate) async fn contribute(mut link: Link, main: Rc<Main>, team: &str) -> Re
                 if main.seen_from.replace(link.seen_from) != link.seen_from {
                     main.moved.notify_one();
                 }
-                main.spend(bytes).await;
                 answers
             }
             Err(broken) => {
@@ -146,7 +160,7 @@ pub(crate) async fn contribute(mut link: Link, main: Rc<Main>, team: &str) -> Re
             match give_back::heard(ready, answers.next(), &main)? {
                 Heard::Over => turns.soon(),
                 Heard::Wanted(ready, bodies) => wanted.push((ready, bodies)),
-                Heard::Forgotten => turns.greeted = false,
+                Heard::Forgotten => turns.forgotten(&main).await,
                 Heard::Stop(why) => {
                     if let Some(ending) = stopped(why, &mut link, &main, &mut turns)? {
                         return Ok(ending);
@@ -171,9 +185,11 @@ pub(crate) async fn contribute(mut link: Link, main: Rc<Main>, team: &str) -> Re
         }
         for (ready, bodies) in wanted {
             if let Err(broken) = give_back::bodies(ready, bodies, &mut link, &main).await {
+                turns.unreturned += 1;
                 unanswered(broken, &mut link, &main, &mut turns).await?;
                 break;
             }
+            turns.unreturned = 0;
             turns.soon();
         }
     }
@@ -236,7 +252,7 @@ fn stopped(why: String, link: &mut Link, main: &Main, turns: &mut Turns) -> Resu
 /// What the node says to a greeting or to a question for more.
 async fn heard(
     answer: Answer,
-    asked: Instant,
+    asked: Moment,
     link: &mut Link,
     main: &Rc<Main>,
     turns: &mut Turns,
@@ -261,9 +277,18 @@ async fn heard(
                 trouble(main, "the node wants another proof of work", &mut wait).await;
             }
             turns.proofs += 1;
-            turns.proof = proven(seed, link.key(), bits, main).await?;
+            match proven(seed, link.key(), bits, main).await? {
+                Some(proof) => turns.proof = proof,
+                // Nobody who is to stop begins to prove something.
+                None => turns.in_vain = FINISH_TRIES,
+            }
         }
-        Answer::Bundles(bundles) => {
+        // Nobody is made to fetch what he did not ask for.
+        Answer::Bundles(_) if turns.wanted == 0 => {
+            trouble(main, "the node answers something else than it was asked", &mut turns.wait).await;
+        }
+        Answer::Bundles(mut bundles) => {
+            bundles.truncate(std::mem::take(&mut turns.wanted));
             take(bundles, link.whose(), asked, main);
             (turns.ask_at, turns.laters) = (Instant::now() + ASK_GAP, 0);
         }
@@ -286,6 +311,10 @@ async fn heard(
         }
         Answer::Elsewhere { address } => match link.go(&address) {
             Ok(()) => {
+                // Two who send it to each other at once do not keep it running.
+                if !turns.greeted {
+                    main.waits(ASK_GAP).await;
+                }
                 main.note(format!("sent on to {}", link.name()));
                 arrived(link, main, turns);
                 turns.ask_at = Instant::now() + ASK_GAP;
@@ -296,7 +325,7 @@ async fn heard(
             }
         },
         Answer::Stop { why } => return stopped(why, link, main, turns),
-        Answer::Refused { why: Refusal::Unknown } => turns.greeted = false,
+        Answer::Refused { why: Refusal::Unknown } => turns.forgotten(main).await,
         Answer::Refused { why } if !turns.greeted && !link.is_home() => {
             return stopped(why.text().to_owned(), link, main, turns);
         }
@@ -311,18 +340,21 @@ async fn heard(
 /// Numbers tried between two looks at what the owner wishes.
 const PROVED_AT_ONCE: u64 = 1 << 16;
 
-/// A proof of work, within the owner's share of the processor, and not while he lets it rest.
-async fn proven(seed: [u8; 16], key: [u8; 32], bits: u8, main: &Main) -> Result<u64, String> {
+/// A proof of work, within the owner's share of the processor, and not while he lets it rest; none if it is to stop.
+async fn proven(seed: [u8; 16], key: [u8; 32], bits: u8, main: &Main) -> Result<Option<u64>, String> {
     let mut from = 1u64;
     loop {
         while main.meter.borrow().why_not().is_some() && !main.meter.borrow().finishing {
             main.changed.notified().await;
         }
+        if main.meter.borrow().finishing {
+            return Ok(None);
+        }
         let (began, among) = (Instant::now(), from..from + PROVED_AT_ONCE);
         from = among.end;
         let proving = tokio::task::spawn_blocking(move || message::prove_among(&seed, &key, bits, among));
         if let Some(proof) = proving.await.map_err(|error| error.to_string())? {
-            return Ok(proof);
+            return Ok(Some(proof));
         }
         let percent = main.meter.borrow().wishes().cpu_percent.clamp(1, 100);
         tokio::time::sleep(began.elapsed() * (100 - percent) / percent).await;
@@ -335,16 +367,12 @@ async fn trouble(main: &Main, why: &str, wait: &mut Duration) {
         main.note(format!("{why}; trying again"));
         main.said.replace(why.to_owned());
     }
-    let longest = if main.meter.borrow().finishing { Duration::from_secs(2) } else { Duration::from_secs(60) };
-    tokio::select! {
-        () = tokio::time::sleep((*wait).min(longest)) => {}
-        () = main.over.notified() => {}
-    }
-    *wait = (*wait * 2).min(longest);
+    main.waits(*wait).await;
+    *wait = (*wait * 2).min(Duration::from_secs(60));
 }
 
 /// Begins with bundles, as far as they are sensible: a node that sends a thousand of one host gets one of them fetched.
-fn take(bundles: Vec<Bundle>, whose: Whose, asked: Instant, main: &Rc<Main>) {
+fn take(bundles: Vec<Bundle>, whose: Whose, asked: Moment, main: &Rc<Main>) {
     for bundle in bundles {
         let same = main.hand.borrow().values().filter(|(host, _)| *host == bundle.host).count();
         if same >= HOST_BUNDLES_MAX || main.hand.borrow().contains_key(&bundle.id) {

@@ -43,6 +43,7 @@ pub struct Part {
     path: PathBuf,
     bytes: u64,
     all_bytes: Rc<Cell<u64>>,
+    is_ready: bool,
 }
 
 /// Exchanges are gathered until there are so many bytes: a process that is killed loses the part anyway.
@@ -134,7 +135,7 @@ impl Work {
     pub fn begin(&self, whose: Whose, id: u64) -> io::Result<Part> {
         let path = self.done(whose, id).with_extension("part");
         let file = BufWriter::with_capacity(GATHERED_BYTES, File::create(&path)?);
-        Ok(Part { whose, id, file, path, bytes: 0, all_bytes: self.bytes.clone() })
+        Ok(Part { whose, id, file, path, bytes: 0, all_bytes: self.bytes.clone(), is_ready: false })
     }
 
     /// A bundle is ready, and stays so when this process is killed.
@@ -142,6 +143,7 @@ impl Work {
         part.file.flush()?;
         part.file.get_ref().sync_data()?;
         fs::rename(&part.path, self.done(part.whose, part.id))?;
+        part.is_ready = true;
         self.ready.borrow_mut().push((part.whose, part.id, Instant::now()));
         Ok(())
     }
@@ -149,7 +151,7 @@ impl Work {
     /// Opens a bundle that is ready; `None` if it is damaged, and then it is gone.
     pub fn load(&self, id: u64) -> io::Result<Option<Ready>> {
         let whose = self.whose.get();
-        match Ready::read(whose, id, File::open(self.done(whose, id))?) {
+        match File::open(self.done(whose, id)).and_then(|file| Ready::read(whose, id, file)) {
             Ok(ready) => Ok(Some(ready)),
             Err(_damaged) => self.remove(whose, id).map(|()| None),
         }
@@ -164,9 +166,12 @@ impl Work {
         self.ready.borrow_mut().retain(|(of, ready, _)| (*of, *ready) != (whose, id));
         let path = self.done(whose, id);
         let bytes = fs::metadata(&path).map_or(0, |metadata| metadata.len());
-        fs::remove_file(path)?;
         self.bytes.set(self.bytes.get().saturating_sub(bytes));
-        Ok(())
+        match fs::remove_file(path) {
+            // Its owner may have cleared it away.
+            Err(error) if error.kind() != io::ErrorKind::NotFound => Err(error),
+            _ => Ok(()),
+        }
     }
 }
 
@@ -183,12 +188,6 @@ impl Part {
         self.file.write_all(whole)
     }
 
-    /// Nothing came of it.
-    pub fn abandon(self) {
-        let _gone_already = fs::remove_file(&self.path);
-        self.all_bytes.set(self.all_bytes.get().saturating_sub(self.bytes));
-    }
-
     /// Has nothing been added?
     pub fn is_empty(&self) -> bool {
         self.bytes == 0
@@ -197,6 +196,16 @@ impl Part {
     /// Bytes of what has been added.
     pub fn bytes(&self) -> u64 {
         self.bytes
+    }
+}
+
+impl Drop for Part {
+    /// Nothing came of it: what is not whole takes no room.
+    fn drop(&mut self) {
+        if !self.is_ready {
+            let _gone_already = fs::remove_file(&self.path);
+            self.all_bytes.set(self.all_bytes.get().saturating_sub(self.bytes));
+        }
     }
 }
 
@@ -281,7 +290,9 @@ mod tests {
         assert!(work.is_empty() && work.waits_for().is_none());
         work.finish(part).unwrap();
         assert_eq!(work.ready(), [7]);
-        work.begin(A, 8).unwrap().add(&fetched(0), b"lost").unwrap();
+        let mut lost = work.begin(A, 8).unwrap();
+        lost.add(&fetched(0), b"lost").unwrap();
+        std::mem::forget(lost);
         let work = open();
         assert_eq!(work.ready(), [7]);
         let ready = work.load(7).unwrap().unwrap();
@@ -304,14 +315,24 @@ mod tests {
         let long = work.load(10).unwrap().unwrap();
         assert_eq!((&long.fetched[0], long.piece(1, 7, 2)), (&line, Some((3 * GATHERED_BYTES as u64, b"xx".to_vec()))));
         work.forget(long).unwrap();
-        work.begin(A, 11).unwrap().abandon();
+        let before = work.bytes();
+        let mut part = work.begin(A, 11).unwrap();
+        part.add(&fetched(0), b"nothing comes of it").unwrap();
+        drop(part);
+        assert_eq!((work.bytes(), on_disk()), (before, before), "and no room is taken by it");
         work.forget(ready).unwrap();
         assert_eq!(work.bytes(), 0);
         assert!(work.is_empty() && open().is_empty());
         fs::write(folder.path().join("work/0101010101010101-9.done"), b"\xff\xff\xff\xff damage").unwrap();
         let work = open();
         assert!(work.load(9).unwrap().is_none() && work.is_empty());
+        let mut cleared = work.begin(A, 12).unwrap();
+        cleared.add(&fetched(0), b"").unwrap();
+        work.finish(cleared).unwrap();
+        fs::remove_file(work.done(A, 12)).unwrap();
+        assert!(work.load(12).unwrap().is_none() && work.is_empty(), "its owner cleared it away");
     }
+
     #[test]
     fn what_was_fetched_for_one_node_is_told_to_no_other() {
         let folder = tempfile::tempdir().unwrap();

@@ -8,7 +8,7 @@ use std::time::{Duration, Instant};
 
 use skep_archive::Identity;
 use skep_contribute::Node;
-use skep_contribute::limits::{ALONE_MAX, DOUBTED_URLS_MAX, GOOD_BUNDLES, PIECE_BYTES_MAX};
+use skep_contribute::limits::{ALONE_MAX, COMING_BYTES_MAX, DOUBTED_URLS_MAX, GOOD_BUNDLES, PIECE_BYTES_MAX};
 use skep_contribute::message::{self, Answer, Bundle, Fetched, Request, VERSION, Whole};
 use skep_contribute::{envelope, known_pages, seen};
 use skep_fetch::Exchange;
@@ -472,6 +472,128 @@ fn rules_of_a_host_are_looked_at_whoever_brings_them() {
     assert!(looked.contains(&url("robots.txt")), "{looked:?}");
     let kept = believed.exchanges.iter().find(|(found, _)| found.as_str() == url("robots.txt")).expect("kept");
     assert_eq!((kept.1.status(), kept.1.brought.is_none()), (Some(200), true));
+}
+
+#[test]
+fn what_nobody_got_to_look_at_is_nobodys_word_and_earns_no_trust() {
+    let world = World::new(&[]);
+    let late = world.volunteer(1, "198.51.100.1");
+    let mut altered = world.truth.clone();
+    altered.insert(url("1"), "<p>This is a lie".into());
+    for _ in 0..GOOD_BUNDLES {
+        let came = world.offer(&["0", "1"], true);
+        late.bring(&late.ask().expect("a bundle"), &altered);
+        let Brought { exchanges, again, judge } = brought(&came);
+        assert_eq!((exchanges.len(), again.len()), (2, 2), "all that a newcomer brings is to be looked at");
+        // The time is over before the node gets to it.
+        let Round::Over(believed) = judge(exchanges, Vec::new()) else { panic!("it is over") };
+        assert!(believed.exchanges.is_empty() && believed.again.is_empty());
+    }
+    assert_eq!((world.standing(&late, "trust"), world.standing(&late, "good")), ("new".into(), 0.into()));
+}
+
+/// What a volunteer says it saw on the way to robots.txt, file by file, beside one page.
+fn by_way_of(world: &World, way: &[(&str, Whole)]) -> Brought<Exchange> {
+    let volunteer = world.volunteer(1, "198.51.100.1");
+    let came = world.offer(&["0"], true);
+    let bundle = volunteer.ask().expect("a bundle");
+    let (mut results, mut wholes) = (Vec::new(), BTreeMap::new());
+    let page = (url("0"), whole(&world.truth, &url("0")));
+    let way = way.iter().map(|(text, whole)| ((*text).to_owned(), whole.clone()));
+    let numbers = (message::ROBOTS..).zip(way).chain([(0, page)]);
+    for (number, (text, whole)) in numbers {
+        let made = seen::exchange(&whole).expect("an exchange");
+        let told = seen::fetched(number, &Url::parse(&text).expect("a URL"), &made, &bundle.how(number));
+        let url = if number < message::ROBOTS { String::new() } else { text };
+        results.push(Fetched { time_ms: NOW_MS, url, ..told });
+        wholes.insert(number, whole);
+    }
+    volunteer.give_back(bundle.id, &results, &wholes);
+    brought(&came)
+}
+
+fn answering(head: &str, body: &str) -> Whole {
+    let head = format!("HTTP/1.1 {head}\r\nContent-Length: {}\r\n\r\n", body.len());
+    Whole { head_bytes: head.len() as u32, response: format!("{head}{body}").into_bytes(), ..Whole::default() }
+}
+
+#[test]
+fn no_contributor_sends_the_node_where_no_site_leads_it() {
+    let mut world = World::new(&[]);
+    world.robots = None;
+    let (robots, victim) = (url("robots.txt"), "http://victim.test/delete?all");
+    let led = answering("301 Moved\r\nLocation: http://b.test/robots.txt", "");
+    let rules = || answering("200 OK", "User-agent: *\n");
+    let way = |brought: &Brought<Exchange>| -> Vec<String> {
+        let urls = brought.exchanges.iter().map(|(url, _)| url.as_str().to_owned());
+        assert!(!brought.again.iter().any(|ask| ask.url == victim));
+        urls.filter(|url| url != &self::url("0")).collect()
+    };
+    let honest = by_way_of(&world, &[(&robots, led.clone()), ("http://b.test/robots.txt", rules())]);
+    assert_eq!(way(&honest), [robots.clone(), "http://b.test/robots.txt".into()]);
+    assert_eq!(way(&by_way_of(&world, &[(&robots, rules()), (victim, rules())])), [robots.clone()]);
+    assert_eq!(way(&by_way_of(&world, &[(&robots, led), (victim, rules())])), [robots.clone()]);
+    assert!(way(&by_way_of(&world, &[(victim, rules())])).is_empty());
+}
+
+#[test]
+fn no_contributor_has_a_site_rest_for_a_day() {
+    let mut world = World::new(&[]);
+    world.robots = None;
+    let _somebody_who_checks = world.proven(2, "203.0.113.1");
+    let made_up = answering("200 OK", "User-agent: *\nCrawl-delay: 86400\n");
+    let brought = by_way_of(&world, &[(&url("robots.txt"), made_up)]);
+    assert!(brought.exchanges.is_empty() && brought.again.is_empty(), "the node asks for the rules itself");
+    let (believed, _) = world.judged(brought);
+    assert!(believed.exchanges.is_empty());
+    assert_eq!(world.standing(&world.volunteer(1, "198.51.100.1"), "good"), 0);
+}
+
+#[test]
+fn a_request_for_something_else_is_kept_by_nobody() {
+    let mut world = World::new(&[]);
+    world.robots = None;
+    let sent = |line: &str| {
+        let robots = answering("200 OK", "User-agent: *\n");
+        let request = format!("GET {line} HTTP/1.1\r\nHost: a.test\r\n\r\n").into_bytes();
+        let brought = by_way_of(&world, &[(&url("robots.txt"), Whole { request, ..robots })]);
+        brought.exchanges.iter().any(|(found, _)| found.as_str() == url("robots.txt"))
+    };
+    assert!(sent("/robots.txt") && !sent("/buy-my-things"));
+}
+
+#[test]
+fn what_is_being_looked_at_counts_against_whoever_brought_it() {
+    const PAGE: usize = 60 << 20;
+    let world = World::new(&[]);
+    let one = world.volunteer(1, "198.51.100.1");
+    let whole = answering("200 OK\r\nContent-Type: application/octet-stream", &"x".repeat(PAGE));
+    let (made, bytes) = (seen::exchange(&whole).expect("an exchange"), envelope::plain(&whole));
+    let total = bytes.len() as u64;
+    let bring = || {
+        let came = world.offer(&["0"], false);
+        let bundle = one.ask().expect("a bundle");
+        let results = vec![seen::fetched(0, &Url::parse(&url("0")).expect("a URL"), &made, &bundle.how(0))];
+        one.say(&Request::Results { bundle: bundle.id, results });
+        for (piece, at) in bytes.chunks(PIECE_BYTES_MAX).zip((0..).step_by(PIECE_BYTES_MAX)) {
+            let (bundle, bytes) = (bundle.id, piece.to_vec());
+            match one.say(&Request::Body { bundle, number: 0, offset: at, total, bytes }) {
+                Answer::Taken { .. } => {}
+                Answer::Done { .. } => return Ok(brought(&came)),
+                Answer::Refused { why } => {
+                    one.say(&Request::Leave);
+                    return Err(why);
+                }
+                other => panic!("{other:?}"),
+            }
+        }
+        panic!("it was not the last piece")
+    };
+    let most = COMING_BYTES_MAX as usize / PAGE;
+    let held: Vec<_> = (0..most).map(|_| bring().expect("there is room")).collect();
+    assert_eq!(bring().err(), Some(message::Refusal::TooMuch), "nobody has looked at it yet");
+    drop(held);
+    assert!(bring().is_ok(), "there is room again");
 }
 
 #[test]
