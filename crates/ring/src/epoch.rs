@@ -48,7 +48,7 @@ pub struct Holders {
     pub epoch: Epoch,
     /// The hash of the holders before; zero in the first epoch.
     pub before: Hash,
-    /// In the order in which they should lead.
+    /// Who leads does not go by their order; who audits whom does.
     pub nodes: Vec<Key>,
 }
 
@@ -323,7 +323,7 @@ impl Table {
         self.epochs[slice as usize]
     }
 
-    /// Its holders, in the order in which they should lead; nobody if nothing is known.
+    /// Its holders, in the order of their epoch; nobody if nothing is known.
     pub fn holders(&self, slice: Slice) -> Few {
         let mut few = Few { nodes: [0; HOLDERS_MAX], count: 0 };
         for index in self.nodes[self.places(slice)].iter().take_while(|index| **index != NOBODY) {

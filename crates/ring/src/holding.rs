@@ -87,6 +87,13 @@ struct Copying {
     audited: bool,
 }
 
+/// Who was offered the lease and has not taken it so far: how often, and until when it is not offered again.
+struct LeftIt {
+    by: Key,
+    times: u32,
+    until_ms: u64,
+}
+
 /// One slice at one node.
 pub struct Holding {
     slice: Slice,
@@ -96,6 +103,9 @@ pub struct Holding {
     grantor: Grantor,
     leader: Option<Box<Leader>>,
     leads_since_ms: u64,
+    /// The lease was offered to another, who hears of it when nothing is out under it any more.
+    offered: bool,
+    left_it: Vec<LeftIt>,
     proposal: Option<Box<Proposal>>,
     recovery: Option<Box<Proposal>>,
     copying: Option<Box<Copying>>,
@@ -145,6 +155,8 @@ impl Holding {
             grantor: Grantor::default(),
             leader: None,
             leads_since_ms: 0,
+            offered: false,
+            left_it: Vec::new(),
             proposal: None,
             recovery: None,
             copying: None,
@@ -382,9 +394,16 @@ impl Holding {
         }
     }
 
-    /// How politely its sites were visited by this node.
-    pub fn polite(&mut self, own: Key, politeness: Politeness) {
+    /// How politely its sites were visited by this node, and whether it is still out there. True if a lease that was offered to another lies
+    /// there for it from now on.
+    pub fn polite(&mut self, own: Key, politeness: Politeness, out: bool) -> bool {
         self.politeness.insert(own, politeness);
+        let lies_there = self.offered && !out;
+        if lies_there {
+            self.offered = false;
+            self.try_ms = 0;
+        }
+        lies_there
     }
 
     /// Looks at everything that may be due; says when to look again. `None`: the slice is no longer here.

@@ -190,6 +190,8 @@ pub enum Event {
         slice: Slice,
         /// For whoever leads next.
         politeness: Politeness,
+        /// Whether something is out there.
+        out: bool,
     },
     /// Facts from the operator or from the files: records, retirements.
     Learn(Vec<Fact>),

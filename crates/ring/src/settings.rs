@@ -61,6 +61,8 @@ pub enum Mutation {
     Politeness,
     /// Nodes speak the newest protocol they know, whoever listens.
     Protocol,
+    /// Who leads does so for ever, whoever should.
+    Wish,
 }
 
 /// The names of all times, in the order of [`Settings::times`].

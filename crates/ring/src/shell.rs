@@ -351,7 +351,7 @@ impl Shell {
             let (shell, politeness) = (self.clone(), politeness.clone());
             self.releases.run(move || shell.release(slice, hearers, &politeness));
         }
-        self.tell(Event::Polite { slice, politeness });
+        self.tell(Event::Polite { slice, politeness, out });
     }
 
     /// Others hear of the end of a lease when the machine here knows of everything that was fetched under it: they will ask for that.

@@ -128,6 +128,19 @@ impl View {
         self.ring.wish(slice, genesis.slice_bits, copies, may)
     }
 
+    /// Holders of a slice in the order in which they should lead: as the ring wishes for them, whoever held it first; behind them those
+    /// whom it no longer wishes for.
+    pub fn in_order(&self, slice: Slice, holders: &[Key]) -> Vec<Key> {
+        let (wish, _) = self.wish(slice, |_| true);
+        let place = |node: &Key| {
+            let index = self.roster.index(node);
+            wish.iter().position(|wished| Some(*wished) == index).unwrap_or(usize::MAX)
+        };
+        let mut ordered = holders.to_vec();
+        ordered.sort_by_key(place);
+        ordered
+    }
+
     /// Whether a node may be given a slice that it does not hold: there, staying, and seen.
     pub fn may_adopt(&self, index: Index) -> bool {
         self.roster.is_present(index) && self.roster.record(index).record.standing == Standing::Staying

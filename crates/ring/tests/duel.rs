@@ -17,6 +17,8 @@ use skep_ring::{Action, Chance, Ed25519, Event, Hash, Key, Message, Node, Now, S
 const SLICES: u32 = 8;
 const LATENCY_MS: u64 = 20;
 const STEP_MS: u64 = 10;
+/// As long as holders usually wait for each other.
+const RANK_MS: u64 = 20_000;
 
 /// Machines and what is on its way between them, in virtual time.
 struct World {
@@ -74,12 +76,16 @@ impl World {
     }
 }
 
-/// Three nodes that hold everything, and nobody has a lease.
+/// Three nodes that hold everything, and nobody has a lease. Nobody waits for anybody: all try in the same moment.
 fn settled() -> World {
+    settled_with(1)
+}
+
+/// The same, where each waits so long for everybody who should lead before it.
+fn settled_with(rank_ms: u64) -> World {
     let listen: SocketAddr = "127.0.0.1:1".parse().unwrap();
     let new = Newcomer { capacity_gb: 1000, zone: String::new(), listen, relays: Vec::new() };
-    // Nobody waits for anybody: all try in the same moment.
-    let times: BTreeMap<String, u64> = [("rank".to_owned(), 1)].into();
+    let times: BTreeMap<String, u64> = [("rank".to_owned(), rank_ms)].into();
     let founding = Founding { name: "duel".into(), slice_bits: 3, copies: 3, suffixes: Hash([0; 32]), times };
     let owner = Ed25519::from_secret(&[200; 32]);
     let seals: Vec<Arc<Ed25519>> = (1..5).map(|number| Arc::new(Ed25519::from_secret(&[number; 32]))).collect();
@@ -148,6 +154,70 @@ impl World {
 #[test]
 fn of_holders_that_ask_at_once_one_leads() {
     settled().one_leads();
+}
+
+/// Slices that each of the three leads, and whether each is led by whom the ring wishes for.
+fn shares(world: &World) -> (Vec<usize>, bool) {
+    let view = &world.nodes[0].1.view;
+    let leaders = world.leaders();
+    let wished = |slice: u32| view.roster.key(view.wish(slice, |_| true).0[0]);
+    let as_wished = leaders.iter().all(|(slice, leading)| leading[..] == [wished(*slice)]);
+    let share = |key: &Key| leaders.values().filter(|leading| leading.contains(key)).count();
+    (world.nodes.iter().map(|(key, _)| share(key)).collect(), as_wished)
+}
+
+#[test]
+fn who_led_before_the_others_came_hands_over_to_them() {
+    let mut world = settled_with(RANK_MS);
+    // The others hear of it too late to lead from the beginning.
+    (0..SLICES).for_each(|slice| world.tell(0, Event::Wanted { slice, wanted: true }));
+    world.run(60_000);
+    assert_eq!(shares(&world).0, [SLICES as usize, 0, 0]);
+    world.one_leads();
+    world.run(1_200_000);
+    let (shares, as_wished) = shares(&world);
+    assert!(as_wished && shares.iter().all(|share| *share > 0), "{shares:?}");
+    // Nobody asks for more than that: leases are renewed by who has them.
+    let asked = world.heard.len();
+    world.run(3_600_000);
+    let ballots = |heard: &[Message]| -> std::collections::BTreeSet<Ballot> {
+        let asked = heard.iter().filter_map(|message| match message {
+            Message::LeaseAsk { ballot, .. } => Some(*ballot),
+            _ => None,
+        });
+        asked.collect()
+    };
+    let (before, since) = (ballots(&world.heard[..asked]), ballots(&world.heard[asked..]));
+    assert!(since.is_subset(&before), "leading went to and fro");
+}
+
+#[test]
+fn who_leaves_a_lease_where_it_lies_is_offered_it_ever_more_seldom() {
+    let mut world = settled_with(RANK_MS);
+    let view = &world.nodes[0].1.view;
+    let first: Vec<Key> = (0..SLICES).map(|slice| view.roster.key(view.wish(slice, |_| true).0[0])).collect();
+    // The last of them wants nothing.
+    for at in 0..2 {
+        (0..SLICES).for_each(|slice| world.tell(at, Event::Wanted { slice, wanted: true }));
+    }
+    world.run(7_200_000);
+    let idle = world.nodes[2].0;
+    for (slice, leaders) in world.leaders() {
+        assert!(leaders.len() <= 1 && !leaders.contains(&idle), "slice {slice} is led by {leaders:?}");
+        assert!(first[slice as usize] == idle || leaders == [first[slice as usize]], "slice {slice}");
+    }
+    let its = |slice: u32| first[slice as usize] == idle;
+    assert!((0..SLICES).any(its), "some slice should be led by it");
+    // Three offers by each of two, in ten leases' time; each ends a lease, and somebody begins another.
+    for slice in (0..SLICES).filter(|slice| its(*slice)) {
+        let ballots: std::collections::BTreeSet<Ballot> = (world.heard.iter())
+            .filter_map(|message| match message {
+                Message::LeaseAsk { slice: of, ballot, .. } if *of == slice => Some(*ballot),
+                _ => None,
+            })
+            .collect();
+        assert!(ballots.len() <= 12, "slice {slice}: {} leases in two hours", ballots.len());
+    }
 }
 
 #[test]

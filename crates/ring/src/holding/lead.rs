@@ -1,7 +1,7 @@
 //! Leading one slice: the lease, the epoch after this one, copies at new holders, and what is done when too many are absent.
 
 use super::copies::SLOW_BYTES_PER_MS;
-use super::{ADOPTED_ANSWERS, Context, Copying, Due, Holding, Proposal};
+use super::{ADOPTED_ANSWERS, Context, Copying, Due, Holding, LeftIt, Proposal};
 use crate::copy::{Extent, Inventory};
 use crate::epoch::{Doubt, Epoch, Holders, SignedHolders, differ_by_one};
 use crate::genesis::majority;
@@ -21,6 +21,8 @@ const PROPOSAL_ANSWERS: u64 = 6;
 const SLOW_PATIENCES: u64 = 4;
 /// Whoever comes to lead waits so many answers' time for what others have, and then begins without it.
 const BEGIN_ANSWERS: u64 = 3;
+/// How often the time doubles after which who did not take a lease is offered it again.
+const OFFER_DOUBLINGS_MAX: u32 = 6;
 
 impl Holding {
     // --- the lease ------------------------------------------------------------------------------------------------------
@@ -37,8 +39,15 @@ impl Holding {
             self.stop_leading(ctx);
         }
         let fit = ctx.in_view && ctx.clock_fits;
-        if self.leader.is_some() && (!wanted || !ctx.clock_fits || self.hands_back(ctx)) {
+        if self.leader.is_some() && (!wanted || !ctx.clock_fits) {
             self.give_back(ctx);
+            due.at(self.try_ms);
+            return;
+        }
+        if self.leads(now_ms).is_some()
+            && let Some(to) = self.hands_over(ctx)
+        {
+            self.offer(ctx, to);
             due.at(self.try_ms);
             return;
         }
@@ -61,16 +70,15 @@ impl Holding {
             }
             return;
         }
-        let there = self.latest().nodes.iter().filter(|node| **node == ctx.key || !ctx.is_away(node));
-        let rank = there.take_while(|node| **node != ctx.key).count() as u64;
+        let rank = self.rank(ctx, |node| !ctx.is_away(node));
+        let held = self.grantor.granted().filter(|(_, until_ms)| now_ms < *until_ms);
+        // Nobody else may lead while its own lease of the epoch before would have run.
+        let wait_ms = if held.is_some_and(|(by, _)| by == ctx.key) { 0 } else { rank * ctx.settings.rank_ms };
         if self.try_ms == 0 {
-            self.try_ms = now_ms + rank * ctx.settings.rank_ms;
+            self.try_ms = now_ms + wait_ms;
         }
-        if let Some((by, until_ms)) = self.grantor.granted()
-            && by != ctx.key
-            && now_ms < until_ms
-        {
-            self.try_ms = self.try_ms.max(until_ms + rank * ctx.settings.rank_ms);
+        if let Some((_, until_ms)) = held.filter(|(by, _)| *by != ctx.key) {
+            self.try_ms = self.try_ms.max(until_ms + wait_ms);
         }
         if now_ms < self.try_ms {
             due.at(self.try_ms);
@@ -80,28 +88,60 @@ impl Holding {
         self.term = self.term.max(self.grantor.ballot().map_or(0, |ballot| ballot.term)).saturating_add(1);
         let ballot = Ballot { term: self.term, by: ctx.key };
         self.leader = Some(Box::new(Leader::new(ballot, self.epoch(), now_ms)));
+        self.offered = false;
         self.leads_since_ms = now_ms;
         self.ask(ctx);
         due.at(now_ms + ctx.settings.answer_ms);
     }
 
-    /// The one who should lead is back and has everything: it gets the lease.
-    fn hands_back(&self, ctx: &Context<'_>) -> bool {
-        let first = self.latest().nodes[0];
-        first != ctx.key
-            && self.wanted
-            && !ctx.is_away(&first)
-            && !self.is_suspended(&first)
-            && self.copying.is_none()
-            && self.proposal.is_none()
-            && ctx.now.mono_ms.saturating_sub(self.leads_since_ms) > ctx.settings.refuse_ms()
-            && self.told.get(&first).is_some_and(|told| told.covers(&self.floor))
+    /// How many of those who should lead rather than this node are such.
+    fn rank(&self, ctx: &Context<'_>, such: impl Fn(&Key) -> bool) -> u64 {
+        let order = ctx.view.in_order(self.slice, &self.latest().nodes);
+        order.iter().take_while(|node| **node != ctx.key).filter(|node| such(node)).count() as u64
+    }
+
+    /// Who should lead rather than this node, is there, and has everything: it gets the lease. Not before this node has led for a while,
+    /// or whoever sees the ring differently would have it back at once.
+    fn hands_over(&self, ctx: &Context<'_>) -> Option<Key> {
+        let since_ms = ctx.now.mono_ms.saturating_sub(self.leads_since_ms);
+        if !self.wanted
+            || self.copying.is_some()
+            || self.proposal.is_some()
+            || since_ms <= ctx.settings.refuse_ms()
+            || ctx.settings.mutation == Mutation::Wish
+        {
+            return None;
+        }
+        let able = |node: &Key| {
+            self.counts(node)
+                && ctx.view.roster.index(node).is_some_and(|index| ctx.view.may_adopt(index))
+                && self.told.get(node).is_some_and(|told| told.covers(&self.floor))
+                && self.left_it.iter().all(|left| left.by != *node || left.until_ms <= ctx.now.mono_ms)
+        };
+        let order = ctx.view.in_order(self.slice, &self.latest().nodes);
+        order.into_iter().take_while(|node| *node != ctx.key).find(able)
+    }
+
+    /// A node is offered the lease. If it leaves it where it lies, because its clock is off or its disk is full, it is offered ever more
+    /// seldom.
+    fn offer(&mut self, ctx: &mut Context<'_>, to: Key) {
+        let times = self.left_it.iter().find(|left| left.by == to).map_or(0, |left| left.times);
+        let until_ms = ctx.now.mono_ms + (ctx.settings.refuse_ms() << times.min(OFFER_DOUBLINGS_MAX));
+        let holders = &self.chain.latest().holders.nodes;
+        self.left_it.retain(|left| left.by != to && holders.contains(&left.by));
+        self.left_it.push(LeftIt { by: to, times: times + 1, until_ms });
+        self.give_back(ctx);
+        // Until nothing is out any more, or nobody waits for that.
+        self.try_ms = ctx.now.mono_ms + ctx.settings.refuse_ms();
+        self.offered = true;
     }
 
     fn ask(&mut self, ctx: &mut Context<'_>) {
         let Some(leader) = self.leader.as_ref() else { return };
         let (ballot, epoch) = (leader.ballot, leader.epoch);
-        let politeness = self.politeness.get(&ctx.key).cloned().unwrap_or_default();
+        // Who has not begun knows less than others do, and says nothing.
+        let begun = leader.until_ms != 0 && leader.beginning.is_none();
+        let politeness = self.politeness.get(&ctx.key).filter(|_| begun).cloned().unwrap_or_default();
         for other in self.others(&ctx.key) {
             let politeness = politeness.clone();
             ctx.send(other, Message::LeaseAsk { slice: self.slice, epoch, ballot, politeness });
@@ -256,15 +296,18 @@ impl Holding {
             Ok(new) => {
                 if new {
                     self.keep_promise(ctx);
+                    self.left_it.retain(|left| left.by != from);
                     // Its own try ends here.
                     if self.leader.as_ref().is_some_and(|leader| leader.ballot.by != from) {
                         self.stop_leading(ctx);
                     }
                 }
                 let accepted = self.grantor.accepted(newest).cloned();
-                // All that is known, for whoever begins; a grant counts once, however often it is said.
+                // All that is known, for whoever has not begun: what was said before may have been lost. A grant counts once, however often
+                // it is said.
+                let begins = new || politeness.is_empty();
                 let mut told: Vec<Politeness> = vec![Politeness::default()];
-                if new && !self.politeness.is_empty() && ctx.settings.mutation != Mutation::Politeness {
+                if begins && !self.politeness.is_empty() && ctx.settings.mutation != Mutation::Politeness {
                     told = self.politeness.values().cloned().collect();
                 }
                 for politeness in told {
@@ -272,7 +315,7 @@ impl Holding {
                     ctx.send(from, Message::LeaseGrant { slice, epoch, ballot, accepted, politeness });
                 }
                 // Who renews has begun with all that others knew, and tells it with what came since.
-                if !new && !politeness.is_empty() {
+                if !begins {
                     self.politeness.retain(|node, _| *node == from || *node == ctx.key);
                 }
                 self.hear_polite(from, politeness);
@@ -324,7 +367,7 @@ impl Holding {
             Refusal::Taken => {
                 // Somebody else has it, or tries just now: two who each hold on to their own grant would do so for ever.
                 self.give_back(ctx);
-                let before = self.latest().nodes.iter().take_while(|node| **node != ctx.key).count() as u64;
+                let before = self.rank(ctx, |_| true);
                 let chance_ms = ctx.chance.below((before + 1) * ctx.settings.answer_ms + 1);
                 self.try_ms = now_ms + ctx.settings.answer_ms + before * rank_ms + chance_ms;
             }
@@ -426,8 +469,8 @@ impl Holding {
             let mut nodes: Vec<Key> =
                 self.latest().nodes.iter().filter(|node| Some(**node) != instead_of).copied().collect();
             nodes.push(to);
-            let wished = self.wish(ctx, &[]);
-            nodes.sort_by_key(|node| wished.iter().position(|other| other == node).unwrap_or(usize::MAX));
+            // Who audits whom goes by this order: so that, too, is spread over all.
+            let nodes = ctx.view.in_order(self.slice, &nodes);
             self.propose_nodes(ctx, nodes);
             return;
         }

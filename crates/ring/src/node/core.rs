@@ -240,9 +240,12 @@ impl Core {
             Event::Wanted { slice, wanted } => {
                 self.with(view, slice, now, chance, out, |holding, _| holding.want(wanted));
             }
-            Event::Polite { slice, politeness } => {
-                if let Some(slot) = self.slots.get_mut(&slice) {
-                    slot.holding.polite(self.key, politeness);
+            Event::Polite { slice, politeness, out } => {
+                if let Some(slot) = self.slots.get_mut(&slice)
+                    && slot.holding.polite(self.key, politeness, out)
+                {
+                    slot.due_ms = now.mono_ms;
+                    self.due_by(now.mono_ms);
                 }
             }
             Event::Learn(facts) => self.facts(view, None, &facts, now, chance, out),

@@ -133,7 +133,7 @@ impl Shell {
             .map(|(slice, holding)| HeldSlice {
                 slice,
                 epoch: holding.epoch().to_string(),
-                holders: holding.latest().nodes.iter().map(|node| node.to_string()).collect(),
+                holders: view.in_order(slice, &holding.latest().nodes).iter().map(|node| node.to_string()).collect(),
                 leader: match core.leads(slice, now_ms) {
                     Some(_) => Some(self.key.to_string()),
                     // What this node granted to itself is not yet a lease.

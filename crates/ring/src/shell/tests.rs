@@ -94,12 +94,23 @@ impl Member {
 
 /// So many nodes that hold everything this often, and want to lead.
 fn ring(nodes: u8, copies: u8) -> Vec<Member> {
+    leasing(nodes, copies, LEASE_MS)
+}
+
+/// The same, with leases of such a length.
+fn leasing(nodes: u8, copies: u8, lease_ms: u64) -> Vec<Member> {
     let (hub, owner) = (Hub::new(), Ed25519::from_secret(&[200; 32]));
     let now_ms = || skep_archive::system_clock() as u64;
     let listen: SocketAddr = "127.0.0.1:1".parse().unwrap();
     let new = || Newcomer { capacity_gb: 1000, zone: String::new(), listen, relays: Vec::new() };
-    let times = [("ping", 200), ("silence", 30_000), ("unseen", 60_000), ("compare", 200), ("lease", LEASE_MS)];
-    let soon = [("rank", 100), ("recover", 2 * LEASE_MS), ("repair-late", 500), ("repair-soon", 500), ("answer", 500)];
+    let times = [("ping", 200), ("silence", 30_000), ("unseen", 60_000), ("compare", 200), ("lease", lease_ms)];
+    let soon = [
+        ("rank", 100),
+        ("recover", 2 * lease_ms + 61_000),
+        ("repair-late", 500),
+        ("repair-soon", 500),
+        ("answer", 500),
+    ];
     let times: BTreeMap<String, u64> = times.into_iter().chain(soon).map(|(name, ms)| (name.to_owned(), ms)).collect();
     let mut members: Vec<Member> = Vec::new();
     let mut first: Option<Membership> = None;
@@ -146,6 +157,24 @@ fn ring(nodes: u8, copies: u8) -> Vec<Member> {
             && members.iter().all(|member| member.sees_wish() && member.shell().status().settled)
     });
     members
+}
+
+impl Member {
+    /// What the ring wishes that this node leads.
+    fn wished(&self) -> BTreeSet<Slice> {
+        let machine = lock(&self.shell().machine);
+        let view = &machine.node.view;
+        let first = |slice: &Slice| view.wish(*slice, |_| true).0.first().map(|index| view.roster.key(*index));
+        (0..1 << BITS).filter(|slice| first(slice) == Some(self.shell().key())).collect()
+    }
+}
+
+#[test]
+fn as_many_nodes_as_copies_lead_side_by_side_what_the_ring_wishes() {
+    let members = leasing(3, 3, 2_000);
+    until("led by whom the ring wishes for", || members.iter().all(|member| member.led() == member.wished()));
+    assert!(members.iter().all(|member| member.led().len() > 5), "each leads some");
+    end(members);
 }
 
 /// The address of a site that is in this slice.

@@ -9,9 +9,12 @@ use crate::copy::{Extent, Segment};
 use crate::epoch::Epoch;
 use crate::fact::Fact;
 use crate::genesis::{Slice, majority};
-use crate::holding::PROOF_ANSWERS;
+use crate::holding::{Holding, PROOF_ANSWERS};
 use crate::key::{Hash, Key};
 use crate::limits::CLOCK_OFF_MS_MAX;
+
+/// Within so many leases' time whoever should lead does.
+const HANDED_OVER_LEASES: u64 = 4;
 
 /// A rule that was broken, and where.
 #[derive(Clone, Debug, PartialEq)]
@@ -45,6 +48,8 @@ pub enum Rule {
     Rosters,
     /// A node whose clock is off does not lead.
     Clock,
+    /// When nothing has happened for a while, whom the ring wishes for leads.
+    Unwished,
 }
 
 /// Keeps account.
@@ -68,6 +73,8 @@ pub struct Auditor {
     pub confirmed: BTreeMap<Slice, Confirmed>,
     /// Leaders that began while a site was to be left alone, and knew it from others.
     pub waited: u64,
+    /// Slices of which it was looked who leads.
+    pub compared: u64,
     /// Visits in all.
     pub visits: u64,
     /// The shortest time between two visits to a site, in milliseconds.
@@ -155,7 +162,7 @@ impl World {
         }
         let confirmed = self.auditor.confirmed.get(&slice).copied();
         if renewed {
-            let until_ms = self.nodes[node].asked.get(&slice).copied().unwrap_or(0);
+            let Some(until_ms) = self.nodes[node].asked.get(&slice).copied() else { return };
             self.auditor.confirmed.insert(slice, Confirmed { until_ms, by: node, epoch });
         } else if confirmed.is_some_and(|one| one.by != node && one.epoch == epoch && self.now_ms < one.until_ms) {
             self.auditor.waited += 1;
@@ -266,6 +273,52 @@ impl World {
             );
             self.auditor.broke(Rule::Rosters, self.now_ms, 0, what);
         }
+    }
+
+    /// Of the holders of a slice that can, the one whom the ring wishes for first leads it. Where they change, or doubt each other, nobody is sure.
+    pub(super) fn compare_leaders(&mut self) {
+        let slices: Vec<Slice> = (0..self.genesis.slices()).filter(|slice| self.is_crawled(*slice)).collect();
+        for slice in slices {
+            let Some((first, leaders)) = self.should_lead(slice) else { continue };
+            self.auditor.compared += 1;
+            if leaders != [first] {
+                let what = format!("node {first} should lead, and {leaders:?} do");
+                self.auditor.broke(Rule::Unwished, self.now_ms, slice, what);
+            }
+        }
+    }
+
+    /// Who should lead a slice, and who does.
+    fn should_lead(&self, slice: Slice) -> Option<(usize, Vec<usize>)> {
+        let holding = |node: usize| self.nodes[node].core.as_ref().and_then(|core| core.holding(slice));
+        let held = self.auditor.held.get(&slice)?;
+        let newest = held.iter().filter_map(|node| holding(*node)).max_by_key(|holding| holding.epoch())?;
+        let nodes = &newest.latest().nodes;
+        let holders: Vec<usize> = nodes.iter().map(|key| self.of_key[key]).collect();
+        let knows = holders.iter().copied().find(|node| self.nodes[*node].core.is_some())?;
+        let view = self.view_of(knows);
+        let wished = view.wish(slice, |_| true).0;
+        // As long as it takes to hand over, and again when that went wrong: a message may be lost.
+        let quiet_ms = self.at_most_ms(HANDED_OVER_LEASES * self.options.settings.refuse_ms());
+        let since_ms = self.auditor.epochs.get(&slice).map_or(0, |(_, since_ms)| *since_ms);
+        let agrees = |holding: &Holding| holding.epoch() == newest.epoch() && holding.suspended().next().is_none();
+        let settled = self.now_ms - since_ms > quiet_ms
+            && wished.iter().all(|index| nodes.contains(&view.roster.key(*index)))
+            && holders.iter().all(|node| holding(*node).is_none_or(agrees));
+        let first = wished.first().map(|index| self.of_key[&view.roster.key(*index)])?;
+        let sim = &self.nodes[first];
+        let complete =
+            |(of, segment): &(Slice, Segment), bytes: u64| *of != slice || sim.disk.holds(*of, segment, bytes);
+        let whole = self.auditor.acknowledged.iter().all(|(name, bytes)| complete(name, *bytes));
+        let able = sim.core.is_some()
+            && sim.actor == Actor::Honest
+            && sim.off_ms.abs() <= CLOCK_OFF_MS_MAX
+            && view.roster.index(&sim.seal.key()).is_some_and(|index| view.may_adopt(index));
+        let leads = |node: &usize| {
+            let core = self.nodes[*node].core.as_ref();
+            core.and_then(|core| core.leads(slice, self.clock(*node).mono_ms)).is_some()
+        };
+        (settled && able && whole).then(|| (first, held.iter().copied().filter(leads).collect()))
     }
 
     fn only_in(&self, one: &BTreeMap<Hash, Fact>, other: &BTreeMap<Hash, Fact>) -> Vec<String> {

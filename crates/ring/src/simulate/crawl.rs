@@ -86,10 +86,18 @@ impl World {
         self.tell_polite(node, slice);
     }
 
+    /// A lease ends; a visit takes no time, so nothing is out.
+    pub(super) fn end_visits(&mut self, node: usize, slice: Slice) {
+        if self.nodes[node].leading.contains(&slice) {
+            self.tell_polite(node, slice);
+        }
+    }
+
     /// The machine hears how its site stands, for whoever leads next.
     fn tell_polite(&mut self, node: usize, slice: Slice) {
         let until_ms = self.nodes[node].parked.get(&slice).copied().unwrap_or(0);
-        self.tell(node, 1, Event::Polite { slice, politeness: Politeness::from(&until_ms.to_le_bytes()[..]) });
+        let politeness = Politeness::from(&until_ms.to_le_bytes()[..]);
+        self.tell(node, 1, Event::Polite { slice, politeness, out: false });
     }
 
     /// What a machine writes of a slice is closed.

@@ -38,6 +38,8 @@ pub enum Plan {
     Flip(usize),
     /// Rosters of all nodes that are there must be equal now.
     CompareRosters,
+    /// Whom the ring wishes for leads now.
+    CompareLeaders,
     /// In a world that shares one view: the watchers of a node find it silent.
     Notice(usize),
     /// Everything acknowledged is looked for.
@@ -66,6 +68,7 @@ impl World {
             }
             Plan::Flip(node) => self.flip(node),
             Plan::CompareRosters => self.compare_rosters(),
+            Plan::CompareLeaders => self.compare_leaders(),
             Plan::Notice(node) => self.notice(node),
             Plan::CheckLosses => self.check_losses(),
         }

@@ -335,7 +335,7 @@ impl World {
         self.nodes[node].core = Some(core);
     }
 
-    fn is_crawled(&self, slice: Slice) -> bool {
+    pub(super) fn is_crawled(&self, slice: Slice) -> bool {
         slice.checked_rem(self.options.crawl_every) == Some(0)
     }
 
@@ -485,7 +485,12 @@ impl World {
                 Action::Keep(kept) => self.keep(node, kept),
                 Action::Send { to, message } => {
                     if let Message::LeaseAsk { slice, politeness, .. } = &message {
-                        self.nodes[node].asked.insert(*slice, until_in(politeness));
+                        // Who has not begun has nothing to say.
+                        let asked = &mut self.nodes[node].asked;
+                        match politeness.is_empty() {
+                            true => drop(asked.remove(slice)),
+                            false => drop(asked.insert(*slice, until_in(politeness))),
+                        }
                     }
                     if let (Some(to), Some(message)) =
                         (self.of_key.get(&to).copied(), self.nodes[node].actor.bend(message))
@@ -509,7 +514,7 @@ impl World {
                         self.begin_visits(node, slice, &politeness);
                     }
                 }
-                Action::Stop { .. } => {}
+                Action::Stop { slice } => self.end_visits(node, slice),
                 Action::Acknowledged { slice, segment, bytes } => self.acknowledged(node, slice, segment, bytes),
                 Action::Seal { slice } => self.seal(node, slice),
                 Action::Delete { slice } => self.delete(node, slice),
