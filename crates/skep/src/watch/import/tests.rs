@@ -75,7 +75,7 @@ fn what_holds_for_groups_or_for_all_watches_of_changedetection_is_taken_over() {
     .unwrap();
     assert_eq!(
         (watches[0].keep.as_slice(), watches[0].ignore.as_slice()),
-        (&[".price".into()][..], &[".ad".into(), "nav".into()][..])
+        (&[".price".to_owned()][..], &[".ad".to_owned(), "nav".to_owned()][..])
     );
     assert_eq!(watches[0].ignore_text, ["(?i).*(?:x).*", ".*(?:^#\\d+).*", "(?i).*(?:Loaded in).*"]);
     assert_eq!((watches[0].every_ms, watches[1].every_ms), (Some(10_800_000), Some(300_000)));
