@@ -127,7 +127,7 @@ pub fn run(typed: Typed, place: &Place) -> Result<Exit> {
         (typed.status, "status"),
         (typed.pause, "pause"),
         (typed.resume, "resume"),
-        (typed.finish_and_stop, "finish"),
+        (typed.finish_and_stop, "finish-and-stop"),
         (typed.try_sandbox, "try"),
     ];
     if let Some((_, word)) = words.iter().find(|(said, _)| *said) {
@@ -203,7 +203,15 @@ impl Typed {
         skep_contribute::link::check(&node).map_err(|why| {
             Failure::new(why).hint("what is sent could be read and changed on the way; nodes elsewhere speak https")
         })?;
-        let size = |text: &Option<String>| text.as_deref().map(amount::bytes).transpose().map(|size| size.unwrap_or(0));
+        let size = |flag: &str, text: &Option<String>| -> Result<u64> {
+            match text.as_deref().map(amount::bytes).transpose()? {
+                Some(0) => {
+                    let hint = format!("without {flag} there is no bound; --pause lets the running one rest");
+                    Err(Failure::new(format!("{flag} 0 leaves nothing to lend")).hint(hint))
+                }
+                size => Ok(size.unwrap_or(0)),
+            }
+        };
         let rate = self.rate.as_ref().map(|rate| rate.trim_end_matches("/s").to_owned());
         let percent: Option<u32> =
             self.cpu.trim_end_matches('%').parse().ok().filter(|percent| (1..=100).contains(percent));
@@ -225,14 +233,14 @@ impl Typed {
         }
         let roots_pem = self.ca.as_ref().map(|path| std::fs::read(path).map_err(|error| Failure::reading(path, error)));
         let wishes = Wishes {
-            rate: size(&rate)?,
-            month_bytes: size(&self.month)?,
+            rate: size("--rate", &rate)?,
+            month_bytes: size("--month", &self.month)?,
             hours: self.hours.as_deref().map(hours).transpose()?,
             connections: self.connections,
             cpu_percent,
             disk_bytes: amount::bytes(&self.disk)?,
             mains_only: self.mains_only,
-            avoid: self.avoid.clone(),
+            avoid: self.avoid.iter().map(|text| avoided(text)).collect::<Result<_>>()?,
         };
         let program = std::env::current_exe()
             .map_err(|error| Failure::new("this program does not know itself").because(error))?;
@@ -257,11 +265,25 @@ impl Typed {
     }
 }
 
+/// What is avoided, in the form that names of hosts have.
+fn avoided(text: &str) -> Result<String> {
+    let name = text.trim_start_matches("*.").trim_start_matches('.');
+    let beginning = &text[..text.len() - name.len()];
+    let url = Url::parse(&format!("http://{name}/")).ok();
+    let is_name = !name.contains(['/', ':', '@', '?', '#', '\\', '*']) && matches!(beginning, "" | "." | "*.");
+    match url.filter(|_| is_name) {
+        Some(url) => Ok(format!("{beginning}{}", url.host_name().trim_end_matches('.'))),
+        None => Err(Failure::new(format!("{text:?} is no host and no country"))
+            .hint("--avoid example.org, --avoid '*.example.org', or --avoid .de for a country")),
+    }
+}
+
 /// Hours as typed: `22-06`.
 fn hours(text: &str) -> Result<(u8, u8)> {
-    let read = |hour: &str| hour.trim().parse::<u8>().ok().filter(|hour| *hour <= 24).map(|hour| hour % 24);
+    let read = |hour: &str| hour.trim().parse::<u8>().ok().filter(|hour| *hour <= 24);
     let pair = text.split_once('-').and_then(|(from, to)| Some((read(from)?, read(to)?)));
-    pair.ok_or_else(|| {
+    // From an hour to itself is a whole day to some, and nothing to others.
+    pair.filter(|(from, to)| from != to).map(|(from, to)| (from % 24, to % 24)).ok_or_else(|| {
         Failure::new(format!("{text:?} are no hours")).hint("--hours 22-06 is from ten in the evening to six")
     })
 }
@@ -280,6 +302,9 @@ fn tell(folder: &Path, word: &str, json: bool) -> Result<Exit> {
                 .hint("`skep contribute URL` starts one; --dir names another folder"));
         }
     };
+    if let Some(why) = told["error"].as_str() {
+        return Err(Failure::new(format!("the contributor in {} does not understand", folder.display())).because(why));
+    }
     let text = if json { format!("{told}\n") } else { shown(&told) };
     std::io::stdout().write_all(text.as_bytes()).map_err(output)?;
     let possible = told["tried"].as_array().is_some_and(|tried| tried.iter().any(|one| one[1] == true));
@@ -289,7 +314,11 @@ fn tell(folder: &Path, word: &str, json: bool) -> Result<Exit> {
 fn shown(told: &Value) -> String {
     let mut out = String::new();
     let clean = |value: &Value| -> String {
-        let text = value.as_str().map_or_else(|| value.to_string(), str::to_owned);
+        let text = match value {
+            Value::Null => "not known yet".to_owned(),
+            Value::String(text) => text.clone(),
+            other => other.to_string(),
+        };
         text.chars().map(printable).collect()
     };
     if let Some(tried) = told["tried"].as_array() {
@@ -354,7 +383,12 @@ fn install(typed: &Typed, settings: &Settings) -> Result<Exit> {
     if typed.allow_private {
         command.push("--allow-private".into());
     }
+    let ours = typed.ca.iter().map(|path| std::path::absolute(path).map_err(|error| Failure::reading(path, error)));
+    let mut files = ours.collect::<Result<Vec<_>>>()?;
+    files.push(settings.program.0.clone());
     let unit = Unit {
+        allowed: reached(&typed.dns, settings.node.address()),
+        files,
         command,
         state: "skep-contribute".into(),
         cpu_percent: settings.wishes.cpu_percent,
@@ -363,7 +397,32 @@ fn install(typed: &Typed, settings: &Settings) -> Result<Exit> {
     };
     std::io::stdout().write_all(unit.text().as_bytes()).map_err(output)?;
     say("put it at /etc/systemd/system/skep-contribute.service, then: systemctl enable --now skep-contribute");
+    say(&format!(
+        "it is asked how it stands, as root: skep contribute --status --dir {STATE}; so is it paused and resumed"
+    ));
+    if let Some(folder) = &typed.dir {
+        say(&format!("its key and results are in {STATE}, not in {}", folder.display()));
+    }
     Ok(Exit::Done)
+}
+
+/// Where the unit has its folder.
+const STATE: &str = "/var/lib/skep-contribute";
+
+/// What has to be reached in a private network: name servers, those of this machine where none are named, and the node.
+fn reached(dns: &[SocketAddr], node: Option<IpAddr>) -> Vec<IpAddr> {
+    let listed = match dns.is_empty() {
+        true => std::fs::read_to_string("/etc/resolv.conf").unwrap_or_default(),
+        false => String::new(),
+    };
+    let listed = listed.lines().filter_map(|line| {
+        let address = line.trim().strip_prefix("nameserver")?.trim();
+        address.split('%').next()?.parse().ok()
+    });
+    let is_private = |address: &IpAddr| {
+        !address.is_loopback() && skep_url::address::class(*address) != skep_url::address::Class::Public
+    };
+    dns.iter().map(SocketAddr::ip).chain(listed).chain(node).filter(is_private).collect()
 }
 
 #[cfg(test)]
@@ -376,8 +435,25 @@ mod tests {
             (hours("22-06").unwrap(), hours("0-24").unwrap(), hours("9 - 17").unwrap()),
             ((22, 6), (0, 0), (9, 17))
         );
-        for wrong in ["", "22", "25-3", "-1-3", "a-b"] {
+        for wrong in ["", "22", "25-3", "-1-3", "a-b", "7-7", "0-0"] {
             assert!(hours(wrong).unwrap_err().hint.is_some(), "{wrong}");
+        }
+    }
+
+    #[test]
+    fn what_is_avoided_is_named_as_hosts_are() {
+        for (typed, meant) in [
+            ("example.org", "example.org"),
+            ("Example.ORG.", "example.org"),
+            ("*.shop.example", "*.shop.example"),
+            (".DE", ".de"),
+            ("m\u{fc}nchen.example", "xn--mnchen-3ya.example"),
+            ("192.0.2.1", "192.0.2.1"),
+        ] {
+            assert_eq!(avoided(typed).unwrap(), meant, "{typed}");
+        }
+        for wrong in ["", "https://example.org/", "example.org/path", "example.org:80", "*", "a.*.example", "..de"] {
+            assert!(avoided(wrong).unwrap_err().hint.is_some(), "{wrong}");
         }
     }
 }

@@ -165,13 +165,48 @@ fn what_the_fetcher_must_not_be_able_to_do_it_cannot_do() {
     assert!(!said.contains("not held"), "{said}");
     let folder = contributor.folder.display().to_string();
     let tried = site.skep(&["contribute", "--try-sandbox", "--dir", &folder]).exits(0);
-    assert!(tried.text().lines().count() >= 15, "{}", tried.text());
+    assert!(tried.text().lines().count() >= 18, "{}", tried.text());
     assert!(!tried.text().contains("POSSIBLE"), "{}", tried.text());
-    for hostile in
-        ["read a file", "connect", "run a program", "start a thread", "see the environment", "signal its parent"]
-    {
+    for hostile in [
+        "read a file",
+        "connect",
+        "run a program",
+        "start a thread",
+        "see the environment",
+        "signal its parent",
+        "make its parent the owner of a descriptor",
+        "speak to devices",
+        "run what was written",
+    ] {
         assert!(tried.text().contains(&format!("refused   {hostile}")), "{}", tried.text());
     }
+}
+
+#[test]
+fn the_fetcher_has_no_terminal_and_no_file_that_somebody_left_open() {
+    let site = Site::new();
+    site.write("secret", "nobody's business");
+    // Not closed by whoever is started: as a shell leaves what was opened with `exec 9<file`.
+    let left_open = rustix::io::dup(std::fs::File::open(site.path("secret")).expect("a file")).expect("a descriptor");
+    let mut contributor = Contributor::begin(&site, 1, "127.0.0.1:9", None, &[]);
+    drop(left_open);
+    contributor.until_said("seccomp");
+    let open = |process: u32| -> Vec<(String, String)> {
+        let listed = std::fs::read_dir(format!("/proc/{process}/fd")).expect("its descriptors").flatten();
+        let read = |entry: std::fs::DirEntry| {
+            let to = std::fs::read_link(entry.path()).ok()?.display().to_string();
+            Some((entry.file_name().to_str()?.to_owned(), to))
+        };
+        listed.filter_map(read).collect()
+    };
+    let main = contributor.child.id();
+    assert!(open(main).iter().any(|(_, to)| to.ends_with("/secret")), "it was handed down: {:?}", open(main));
+    for role in ["broker", "fetcher"] {
+        let open = open(in_role(main, role));
+        assert!(!open.iter().any(|(_, to)| to.ends_with("/secret")), "{role}: {open:?}");
+    }
+    let open = open(in_role(main, "fetcher"));
+    assert!(open.contains(&("2".into(), "/dev/null".into())), "{open:?}");
 }
 
 #[test]
@@ -222,6 +257,66 @@ fn pause_resume_hours_and_finish_do_what_they_say() {
 }
 
 #[test]
+fn a_pause_outlasts_whoever_was_told_of_it() {
+    let site = Site::new();
+    let begin = || Contributor::begin(&site, 1, "127.0.0.1:9", None, &[]);
+    let mut worker = begin();
+    worker.until_said("seccomp");
+    assert_eq!(worker.told(&site, "--pause")["state"], "paused");
+    worker.kill_now();
+    let mut worker = begin();
+    worker.until_said("paused, as it was when it ended");
+    assert_eq!(worker.told(&site, "--status")["state"], "paused");
+    assert_ne!(worker.told(&site, "--resume")["state"], "paused");
+    worker.kill_now();
+    let mut worker = begin();
+    worker.until_said("seccomp");
+    assert_ne!(worker.told(&site, "--status")["state"], "paused");
+    worker.told(&site, "--pause");
+    // Who is told to stop is told something else than to rest.
+    worker.told(&site, "--finish-and-stop");
+    worker.until_said("finished; thank you");
+    let mut worker = begin();
+    worker.until_said("seccomp");
+    assert_ne!(worker.told(&site, "--status")["state"], "paused");
+}
+
+#[test]
+fn ctrl_c_finishes_what_is_in_hand() {
+    let web = web::generated(3);
+    let says = |request: &Asked, number: usize| {
+        let answer = match (request, number) {
+            (Asked::Hello { .. }, _) => Answer::Welcome { pseudonym: "bee".into() },
+            (Asked::Ask { .. }, 1) => Answer::Bundles(vec![bundle(1, web::HOST, &[web::HOME; 4])]),
+            (Asked::Results { bundle, .. }, _) => Answer::Done { bundle: *bundle },
+            _ => Answer::Later { seconds: 1, why: String::new() },
+        };
+        (answer, system_clock())
+    };
+    let node = IllNode::begin(&[], Box::new(says));
+    let site = Site::new();
+    let folder = site.path("bee");
+    let mut typed = vec!["contribute".to_owned(), format!("http://{}", node.address), "--allow-private".into()];
+    typed.extend(["--page", "no", "--dir"].map(str::to_owned));
+    typed.push(folder.display().to_string());
+    let resolved = web.map().hosts.iter().flat_map(|place| &place.resolve);
+    typed.extend(resolved.flat_map(|resolve| ["--resolve".to_owned(), resolve.clone()]));
+    let mut command = site.command(&words(&typed));
+    command.stdout(Stdio::null()).stderr(Stdio::piped());
+    // As a terminal has it: all that one command starts gets the signal.
+    std::os::unix::process::CommandExt::process_group(&mut command, 0);
+    let mut child = command.spawn().expect("skep starts");
+    let said = BufReader::new(child.stderr.take().expect("its talk"));
+    let mut bee = Contributor { child, folder, said };
+    bee.until(&site, "at work", |status| status["pages"].as_u64() > Some(0));
+    site.shell(&format!("kill -INT -- -{}", bee.child.id()));
+    let said = bee.until_said("finished; thank you");
+    assert!(bee.child.wait().expect("it ends").success(), "{said}");
+    let statuses: Vec<u16> = node.brought()[&1].iter().map(|fetched| fetched.status).collect();
+    assert_eq!(statuses, [200; 4], "{said}");
+}
+
+#[test]
 fn the_unit_is_one_that_systemd_understands() {
     let site = Site::new();
     let typed = [
@@ -239,16 +334,33 @@ fn the_unit_is_one_that_systemd_understands() {
         "bees.test=192.0.2.7",
         "--ca",
         "chain.pem",
+        "--dns",
+        "192.168.7.1:53",
+        "--dns",
+        "1.2.3.4:53",
         "--install",
     ];
     site.write("chain.pem", "");
-    let unit = site.skep(&typed).exits(0).text();
-    for line in
-        ["IPAddressDeny=10.0.0.0/8", "NoNewPrivileges=yes", "ProtectSystem=strict", "CPUQuota=25%", "DynamicUser=yes"]
-    {
-        assert!(unit.contains(line), "{line}: {unit}");
+    let ran = site.skep(&typed).exits(0);
+    assert!(ran.talk.contains("--status --dir /var/lib/skep-contribute"), "{}", ran.talk);
+    let unit = ran.text();
+    for line in [
+        "IPAddressDeny=10.0.0.0/8",
+        "NoNewPrivileges=yes",
+        "ProtectSystem=strict",
+        "CPUQuota=25%",
+        "DynamicUser=yes",
+        // A signal to all would end the fetcher before it is done; who was told to stop is not started again.
+        "KillMode=mixed",
+        "RestartPreventExitStatus=3",
+        // Most name servers of homes are in a private network.
+        "IPAddressAllow=192.168.7.1",
+    ] {
+        assert!(unit.lines().any(|found| found.starts_with(line)), "{line}: {unit}");
     }
+    assert!(!unit.contains("IPAddressAllow=1.2.3.4"), "{unit}");
     let ca = site.path("chain.pem").display().to_string();
+    assert!(ca.starts_with("/tmp/") && unit.contains(&format!("BindReadOnlyPaths=\"{ca}\"")), "{ca}: {unit}");
     for words in [format!("\"--ca\" \"{ca}\""), "\"--resolve\" \"bees.test=192.0.2.7\"".to_owned()] {
         assert!(unit.contains(&words), "{words}: {unit}");
     }
@@ -272,6 +384,10 @@ fn wrong_words_are_explained() {
         (vec!["contribute", "https://node.example", "--hours", "late"], "22-06"),
         (vec!["contribute", "https://node.example", "--cpu", "lots"], "25%"),
         (vec!["contribute", "https://node.example", "--rate", "fast"], "500MB"),
+        (vec!["contribute", "https://node.example", "--rate", "0"], "no bound"),
+        (vec!["contribute", "https://node.example", "--month", "0GB"], "no bound"),
+        (vec!["contribute", "https://node.example", "--hours", "7-7"], "22-06"),
+        (vec!["contribute", "https://node.example", "--avoid", "https://example.org/"], ".de for a country"),
         (vec!["contribute", "--status", "--dir", "nowhere"], "starts one"),
     ] {
         let ran = site.skep(&typed).exits(2);
@@ -608,6 +724,56 @@ fn a_thousand_bundles_of_one_host_are_fetched_one_by_one_at_its_owners_pace() {
 }
 
 #[test]
+fn a_node_has_nothing_fetched_that_was_not_asked_for() {
+    let web = web::generated(3);
+    let says = |request: &Asked, number: usize| {
+        let unasked = |from: u64| {
+            let many = (from..from + 100).map(|n| bundle(n, &format!("h{n}"), &[web::HOME]));
+            Answer::Bundles(many.collect())
+        };
+        let answer = match (request, number) {
+            (Asked::Hello { .. }, ..=3) => unasked(1_000 * number as u64),
+            (Asked::Hello { .. }, _) => Answer::Welcome { pseudonym: "prey".into() },
+            (Asked::Ask { .. }, 1) => unasked(1),
+            (Asked::Results { bundle, .. }, _) => Answer::Done { bundle: *bundle },
+            (Asked::Ask { .. }, ..=4) => Answer::Later { seconds: 1, why: String::new() },
+            _ => Answer::Stop { why: "enough".into() },
+        };
+        (answer, system_clock())
+    };
+    let node = IllNode::begin(&[], Box::new(says));
+    let site = Site::new();
+    let mut prey = Contributor::begin(&site, 1, &node.address, Some(&web), &["--connections", "1"]);
+    prey.until_said("welcome at");
+    let status = prey.told(&site, "--status");
+    assert!(status["in-hand"].as_array().expect("a list").len() <= 2, "{status}");
+    prey.until_said("wants no more");
+    assert!(node.brought().keys().all(|id| *id <= 2), "{:?}", node.brought().keys());
+}
+
+#[test]
+fn a_node_that_never_has_room_keeps_nobody_who_is_to_stop() {
+    let web = web::generated(3);
+    let says = |request: &Asked, number: usize| {
+        let answer = match (request, number) {
+            (Asked::Hello { .. }, _) => Answer::Welcome { pseudonym: "prey".into() },
+            (Asked::Ask { .. }, 1) => Answer::Bundles(vec![bundle(1, web::HOST, &[web::HOME])]),
+            (Asked::Results { bundle, .. }, _) => Answer::Want { bundle: *bundle, bodies: vec![(0, 0)] },
+            (Asked::Body { .. }, _) => Answer::Refused { why: skep_contribute::message::Refusal::TooMuch },
+            _ => Answer::Later { seconds: 1, why: String::new() },
+        };
+        (answer, system_clock())
+    };
+    let node = IllNode::begin(&[], Box::new(says));
+    let site = Site::new();
+    let mut prey = Contributor::begin(&site, 1, &node.address, Some(&web), &[]);
+    prey.until(&site, "waiting for room", |_| !node.brought().is_empty());
+    prey.told(&site, "--finish-and-stop");
+    prey.until_said("1 bundles are returned at the next start");
+    assert_eq!(prey.child.wait().expect("it ends").code(), Some(3));
+}
+
+#[test]
 fn a_request_ends_with_its_lease_and_is_left_to_the_node() {
     // A server that takes a request and says nothing.
     let listener = TcpListener::bind("127.0.0.1:0").expect("a port");
@@ -666,4 +832,29 @@ fn a_fetcher_that_ends_is_started_anew() {
     let again = contributor.until_said("seccomp");
     assert!(!again.contains("not held"), "{said}{again}");
     assert_ne!(in_role(contributor.child.id(), "fetcher"), first);
+}
+
+#[test]
+fn a_fetcher_that_is_stuck_is_ended() {
+    let web = web::generated(3);
+    let says = |request: &Asked, number: usize| {
+        let short = || Bundle { lease_ms: 4_000, ..bundle(1, web::HOST, &[web::HOME]) };
+        let answer = match (request, number) {
+            (Asked::Hello { .. }, _) => Answer::Welcome { pseudonym: "bee".into() },
+            (Asked::Ask { .. }, 3) => Answer::Bundles(vec![short()]),
+            _ => Answer::Later { seconds: 1, why: String::new() },
+        };
+        (answer, system_clock())
+    };
+    let node = IllNode::begin(&[], Box::new(says));
+    let site = Site::new();
+    let mut contributor = Contributor::begin(&site, 1, &node.address, Some(&web), &[]);
+    contributor.until_said("welcome at");
+    // As one that turns round and round over a page.
+    let stuck = in_role(contributor.child.id(), "fetcher");
+    site.shell(&format!("kill -STOP {stuck}"));
+    contributor.until_said("the fetcher does not answer");
+    contributor.until_said("is started anew");
+    contributor.until_said("seccomp");
+    assert_ne!(in_role(contributor.child.id(), "fetcher"), stuck);
 }
