@@ -141,7 +141,9 @@ pub fn perform(owned: &Owned, job: &Job, tell: &mut dyn Tell) -> Result<Exit> {
         // A watch of theirs is one page.
         settings.depth = Some(0);
     }
-    settings.seeds.iter().for_each(|seed| drop(known.remove(seed)));
+    for seed in &settings.seeds {
+        known.remove(seed);
+    }
     settings.seeds.extend(urls.iter().filter(|url| known.contains(*url)).cloned());
     let mut watch = settings.watch.take().unwrap_or_default();
     if let Some(least) = intervals.first().filter(|_| watch == Watch::default()) {
