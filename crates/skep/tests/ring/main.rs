@@ -84,6 +84,25 @@ fn five_nodes_crawl_as_one_and_keep_everything_three_times() {
     }
 }
 
+#[test]
+fn three_nodes_that_keep_everything_three_times_lead_side_by_side() {
+    let expected = alone(4);
+    let mut ring = Ring::new(4);
+    // Who made the network leads all of it, and goes on while others come.
+    ring.crawl(0);
+    ring.until("one leads", &[0], |all| all[0]["leads"] == 16);
+    ring.join();
+    ring.join();
+    let leads = |one: &serde_json::Value| one["leads"].as_u64().unwrap_or(0);
+    let statuses = ring.until("led by three", &[0, 1, 2], |all| {
+        all.iter().all(|one| one["settled"] == true && leads(one) > 0) && all.iter().map(leads).sum::<u64>() == 16
+    });
+    println!("slices led: {:?}", statuses.iter().map(leads).collect::<Vec<_>>());
+    ring.crawled(&expected);
+    assert_eq!(ring.union(), expected, "what one node alone would have");
+    ring.is_polite();
+}
+
 /// The URLs of all captures in the order of the index, so many lines at a time.
 fn all_sites(ring: &Ring, node: usize, limit: usize) -> Vec<String> {
     let (mut all, mut resume) = (Vec::new(), String::new());

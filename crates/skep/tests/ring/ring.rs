@@ -17,12 +17,16 @@ pub const PATIENCE: Duration = Duration::from_secs(120);
 pub const TIMES: &str = "ping=0.5s,silence=4s,unseen=6s,compare=1s,lease=6s,rank=0.5s,recover=15s,repair-late=8s,repair-soon=6s,keep=5s,\
                      summary=2s,audit=4s,answer=2s,tail=0.2s";
 pub const CRAWL: &str = "bees";
+/// Earns so many places that each of a few nodes leads some of the slices, whatever its key.
+const CAPACITY: &str = "1TB";
 
 pub struct Ring {
     pub net: Net,
     pub site: Site,
     pub web: Web,
     nodes: Vec<Option<Child>>,
+    /// What every node is told when it starts, with its own ADDRESS.
+    told: Vec<String>,
 }
 
 fn policy() -> Policy {
@@ -93,13 +97,19 @@ impl Ring {
 
     /// The same, with other durations.
     pub fn timed(pages: u32, times: &str) -> Ring {
+        Ring::told(pages, times, |_| Vec::new())
+    }
+
+    /// The same, whose nodes are all told something when they start; what that needs is there before them.
+    pub fn told(pages: u32, times: &str, told: impl FnOnce(&Ring) -> Vec<String>) -> Ring {
         let mut net = Net::new();
         let web = serve(plan(pages, |number| net.web(number)));
         let first = net.machine();
-        let mut ring = Ring { net, site: Site::new(), web, nodes: vec![None] };
+        let mut ring = Ring { net, site: Site::new(), web, nodes: vec![None], told: Vec::new() };
         let listen = format!("{}:7079", ring.net.of(first));
-        let typed = ["network", "create", "--name", "meadow", "--slices", "16", "--listen", &listen, "--times", times];
-        ring.skep(0, &typed).exits(0);
+        let create = ["network", "create", "--name", "meadow", "--slices", "16", "--capacity", CAPACITY];
+        ring.skep(0, &[&create[..], &["--listen", &listen, "--times", times]].concat()).exits(0);
+        ring.told = told(&ring);
         ring.start(0, &[]);
         ring
     }
@@ -133,7 +143,10 @@ impl Ring {
         let (listen, portal) = (format!("{}:7079", self.net.of(node)), format!("{}:7070", self.net.of(node)));
         let mut command = Command::new("ip");
         command.args(["netns", "exec", &self.net.space(node), env!("CARGO_BIN_EXE_skep"), "--archive", &folder]);
-        command.args(["--json", "node", "--listen", &listen, "--portal", &portal, "--allow-private"]).args(more);
+        command.args(["--json", "node", "--listen", &listen, "--portal", &portal, "--allow-private"]);
+        command.args(["--capacity", CAPACITY]);
+        let address = self.net.of(node).to_string();
+        command.args(self.told.iter().map(|word| word.replace("ADDRESS", &address))).args(more);
         for place in &self.web.map().hosts {
             for resolve in &place.resolve {
                 command.args(["--resolve", resolve]);
