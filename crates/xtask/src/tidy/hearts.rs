@@ -90,6 +90,7 @@ const HEARTS: &[(&str, &[Outside])] = &[
     ("crates/ring/src/ticket.rs", &[Clock, Socket, Spawn, Chance]),
     ("crates/ring/src/view.rs", &[Clock, Socket, Spawn, Chance]),
     ("crates/ring/src/watch.rs", &[Clock, Socket, Spawn, Chance]),
+    ("crates/contribute/src/addresses.rs", &[Clock, Socket, Spawn, Chance]),
     ("crates/contribute/src/columns.rs", &[Clock, Socket, Spawn, Chance]),
     ("crates/contribute/src/dispatch.rs", &[Clock, Socket, Spawn, Chance]),
     ("crates/contribute/src/envelope.rs", &[Clock, Socket, Spawn, Chance]),
