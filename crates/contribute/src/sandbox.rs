@@ -152,7 +152,7 @@ fn parts() -> Vec<(i64, Vec<Vec<Argument>>)> {
         // Whoever is made the owner of a descriptor can be signalled through it.
         (libc::SYS_fcntl, commands.map(|command| vec![(1, Width::Dword, Is::Eq, command as u64)]).to_vec()),
         // All others are about terminals, devices and signals.
-        (libc::SYS_ioctl, vec![vec![(1, Width::Dword, Is::Eq, libc::FIONBIO as u64)]]),
+        (libc::SYS_ioctl, vec![vec![(1, Width::Dword, Is::Eq, libc::FIONBIO)]]),
         // What was written is never run.
         (libc::SYS_mmap, vec![vec![without(2, runs)]]),
         (libc::SYS_mprotect, vec![vec![without(2, runs)]]),
