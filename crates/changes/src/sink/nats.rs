@@ -31,7 +31,8 @@ pub fn public_nkey(seed: &str) -> Result<String> {
 
 /// Says what is wrong with an address, if something is.
 pub fn check(url: &str) -> std::result::Result<(), String> {
-    url.parse::<async_nats::ServerAddr>().map(drop).map_err(|error| error.to_string())
+    let address = url.parse::<async_nats::ServerAddr>().map_err(|error| error.to_string())?;
+    if address.host().is_empty() { Err("it names no host".into()) } else { Ok(()) }
 }
 
 pub struct Nats {
