@@ -13,7 +13,7 @@
 //! A sealed segment that is damaged, or that its writer wrote again, is copied whole beside the old file and takes its place when
 //! its seal has been verified.
 
-use std::collections::{HashMap, HashSet};
+use std::collections::{BTreeSet, HashMap, HashSet};
 use std::fs::File;
 use std::io::Read;
 use std::os::unix::fs::FileExt;
@@ -168,6 +168,8 @@ pub(crate) struct Copies {
     writers: HashMap<WriterKey, [u8; 32]>,
     /// Removals in segments of others hide nothing.
     own_removals_only: bool,
+    /// Half-slices of which something came since somebody asked.
+    arrived: BTreeSet<HalfSlice>,
 }
 
 #[derive(Clone, Copy)]
@@ -199,6 +201,11 @@ impl Archive {
     /// knows who has removes here what is to be removed.
     pub fn obey_own_removals_only(&self) {
         self.shared.copies().own_removals_only = true;
+    }
+
+    /// Half-slices of which others' records came since this was last asked. The views have seen them after [`Archive::settle`].
+    pub fn take_arrived(&self) -> BTreeSet<HalfSlice> {
+        std::mem::take(&mut self.shared.copies().arrived)
     }
 
     /// The segments that may hold records of these sites, and how far each is synced here.
@@ -509,10 +516,13 @@ impl Copying {
         self.growing.bytes = self.piece.to;
         self.growing.records = self.piece.entries.last().map_or(0, |entry| entry.record + 1);
         let copied = Copied { bytes: self.piece.to, sealed };
+        let (shared, half) = (self.shared.clone(), self.piece.half);
         match self.taking {
             Taking::Tail => self.count(sealed)?,
             Taking::Whole => self.gather(sealed)?,
         }
+        // Only now: whoever asks and then waits for the views finds it there.
+        shared.copies().arrived.insert(half);
         Ok(copied)
     }
 

@@ -107,10 +107,26 @@ impl Ledger {
 
     /// Folds what is in the archive of these slices, whoever wrote it, and is not folded yet.
     pub(crate) fn take_over(&mut self, archive: &Archive, slices: &BTreeSet<u32>) -> Result<()> {
+        self.fold_slices(archive, slices, &|_| true)
+    }
+
+    /// The same while they are led: what this node writes itself is folded as it happens, so only what others wrote is looked at.
+    pub(crate) fn follow(&mut self, archive: &Archive, slices: &BTreeSet<u32>) -> Result<()> {
+        let own = archive.writer();
+        self.fold_slices(archive, slices, &|segment| segment.name.id.writer != own)
+    }
+
+    fn fold_slices(
+        &mut self,
+        archive: &Archive,
+        slices: &BTreeSet<u32>,
+        of: &dyn Fn(&skep_archive::Segment) -> bool,
+    ) -> Result<()> {
         let bits = self.crossing.as_ref().map_or(0, |crossing| crossing.bits);
         self.catch_up(archive, &|segment| {
             let (first, last) = segment.half.range();
-            slices.range(sharing::slice_of(first, bits)..=sharing::slice_of(last, bits)).next().is_some()
+            let slices = slices.range(sharing::slice_of(first, bits)..=sharing::slice_of(last, bits)).next();
+            slices.is_some() && of(segment)
         })
     }
 
@@ -245,12 +261,18 @@ impl Ledger {
         Ok(folded)
     }
 
+    /// Whether a host was visited after another node gave it up, which is heard of only now: then somebody tries it again.
+    fn is_visited_since(&mut self, host: HostId, time_ms: i64) -> Result<bool> {
+        Ok(self.crossing.is_some() && self.registry.host(host)?.conduct.last_visit_ms > time_ms)
+    }
+
     /// Whether a later visit is known already: copies of what others wrote come in any order.
     fn is_late(&mut self, entry: u64, visited: &Visited) -> Result<bool> {
         if self.crossing.is_none() {
             return Ok(false);
         }
-        let known = self.registry.state(entry)?;
+        // Also where it waits or is out to be looked at again.
+        let known = self.registry.standing(entry)?.outcome;
         Ok(matches!(known, State::Visited { time_ms, .. } if time_ms > visited.time_ms))
     }
 
@@ -294,13 +316,18 @@ impl Ledger {
     fn spend(&mut self, crawl: u16, host: HostId, visited: &Visited) -> Result<()> {
         let Some(settings) = self.crawls.get(&crawl).map(|rules| rules.settings().clone()) else { return Ok(()) };
         let pages = u64::from(visited.from_queue && visited.outcome.as_status().is_some());
-        let mut names = vec![memo::ALL.to_owned()];
-        if settings.site.values().any(SiteSettings::is_bounded) {
-            let host = self.registry.host(host)?;
-            names.extend(settings.bounded(name_of(&host.key), &host.site).map(|(name, _)| name.to_owned()));
-        }
+        let bounded = match settings.site.values().any(SiteSettings::is_bounded) {
+            true => Some(self.registry.host(host)?),
+            false => None,
+        };
+        let names = bounded.iter().flat_map(|host| settings.bounded(name_of(&host.key), &host.site));
         let spent = &mut self.memos.entry(crawl).or_default().spent;
-        names.into_iter().for_each(|name| spent.entry(name).or_default().add(pages, visited.bytes));
+        for name in names.map(|(name, _)| name).chain([memo::ALL]) {
+            match spent.get_mut(name) {
+                Some(spent) => spent.add(pages, visited.bytes),
+                None => spent.entry(name.to_owned()).or_default().add(pages, visited.bytes),
+            }
+        }
         Ok(())
     }
 
@@ -508,7 +535,9 @@ impl Ledger {
                     _ => None,
                 };
                 if let Some(outcome) = of_host {
-                    if let Some(host) = self.registry.find_host(crawl, &checks.host)? {
+                    if let Some(host) = self.registry.find_host(crawl, &checks.host)?
+                        && !self.is_visited_since(host, check.time_ms)?
+                    {
                         self.given_up(host, outcome)?;
                     }
                     continue;
@@ -523,7 +552,9 @@ impl Ledger {
                 };
                 let visited = Visited { robots_line, ..Visited::bare(entry, outcome, check.time_ms, check.failures) };
                 let before = self.registry.standing(entry)?.outcome;
-                self.settle(entry, pass, &visited)?;
+                if !self.is_late(entry, &visited)? {
+                    self.settle(entry, pass, &visited)?;
+                }
                 self.observed(crawl, entry, &visited, before)?;
                 self.note_conduct(crawl, Some(entry), &visited)?;
             }

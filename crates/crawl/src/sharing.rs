@@ -6,7 +6,8 @@
 //!                          page of slice A links to slice B ──▶ outbox ──▶ leader of B: recorded as heard, synced ──▶ acknowledged
 //! ```
 //! What is known of a slice follows from the records of that slice alone, so that another node can take it over: also where one
-//! node leads both ends of a link, its target is recorded as heard in its own slice.
+//! node leads both ends of a link, its target is recorded as heard in its own slice. So whatever others wrote of it is folded, also what
+//! comes when the slice is led already: a node that was killed is the only one to have its last records, until it is back.
 
 use std::collections::{HashMap, HashSet};
 use std::path::Path;

@@ -364,3 +364,50 @@ fn nothing_is_fetched_without_a_lease_or_after_it() {
     assert!(most <= Some(5), "{}", report.table());
     assert!(report.polite(), "{}", report.table());
 }
+
+/// A site is to be left alone for as long as any of these tests.
+fn left_alone(url: &str) -> Vec<u8> {
+    let url = skep_url::Url::parse(url).unwrap();
+    let site = url.site(&skep_url::Suffixes::compiled(), skep_url::Part::Whole).to_owned();
+    let (made_ms, wait_ms) = (skep_archive::system_clock(), LONG.as_millis() as u32);
+    Politeness { run: [9; 16], made_ms, waits: vec![(site, wait_ms)] }.encode()
+}
+
+/// Hears until something is so.
+fn until(ears: &mut Ears, what: &str, so: impl Fn(&Ears) -> bool) {
+    let end = Instant::now() + Duration::from_secs(60);
+    while !so(ears) {
+        assert!(Instant::now() < end, "never {what}");
+        ears.next();
+    }
+}
+
+#[test]
+fn what_comes_of_a_slice_while_it_is_led_is_known_there_and_told_to_others() {
+    let expected = alone();
+    let seed = format!("http://{}/", plan().hosts[0].name);
+    assert!(expected.contains(&seed), "{expected:?}");
+    let (heard, leading) = (format!("{seed}only-heard"), Leading::new(BITS));
+    let slice = leading.slice_of(&skep_url::Url::parse(&seed).unwrap());
+    let elsewhere = |link: &Link| leading.slice_of(&skep_url::Url::parse(&link.url).unwrap()) != slice;
+    together(|net, ears, [first, second]| {
+        // The first visits a page and hears of another; then it is gone, before anybody has copied what it wrote or heard of its links.
+        net.lead(0, slice, Vec::new());
+        ears.visits(1);
+        net.take(0, slice);
+        net.lead(0, slice, left_alone(&seed));
+        bring(&net.controls[0], vec![Link::to(&heard, 1)]);
+        net.take(0, slice);
+        // The second begins without it, and cannot ask the site itself.
+        net.lead(1, slice, left_alone(&seed));
+        (0..SLICES).filter(|other| *other != slice).for_each(|other| net.lead(0, other, Vec::new()));
+        // Who takes links has folded what was there.
+        bring(&net.controls[1], vec![Link::to(&format!("{seed}known"), 1)]);
+        let why = |url: &str| net.controls[1].ask(&Question::Why { url: url.to_owned(), name: None }).unwrap().unwrap();
+        let told = || net.sent.lock().unwrap().iter().any(elsewhere);
+        assert!(why(&heard)[0]["fate"] == "unknown" && !told());
+        copy(first, second);
+        until(ears, "heard of", |_| why(&heard)[0]["fate"] != "unknown");
+        until(ears, "told", |_| told());
+    });
+}

@@ -338,9 +338,15 @@ impl Table {
         self.epochs.len() as u32
     }
 
-    /// A newer epoch of a slice; an older or equal one changes nothing.
+    /// A newer epoch of a slice, or the one that is known with more of its holders: some of them may not have been in the roster when
+    /// it was heard of. An older one changes nothing.
     pub fn set(&mut self, slice: Slice, epoch: Epoch, nodes: &[Index]) -> bool {
-        if slice >= self.slices() || (epoch <= self.epoch(slice) && !self.holders(slice).is_empty()) {
+        if slice >= self.slices() {
+            return false;
+        }
+        let (known, holders) = (self.epoch(slice), self.holders(slice).len());
+        let is_news = epoch > known || holders == 0 || (epoch == known && nodes.len() > holders);
+        if !is_news {
             return false;
         }
         self.sum = self.sum.wrapping_sub(self.weight(slice));

@@ -160,10 +160,18 @@ impl View {
         SignedHolders::first(self.roster.network(), slice, vec![self.roster.genesis().first])
     }
 
-    /// Notes an epoch that was checked; true if it is news.
+    /// Notes an epoch that was checked; true if it is news. A holder that is not in the roster yet has no number to stand in the table:
+    /// it is noted again when its record has come.
     pub fn note_epoch(&mut self, holders: &SignedHolders) -> bool {
         let nodes: Vec<Index> = holders.holders.nodes.iter().filter_map(|node| self.roster.index(node)).collect();
         self.table.set(holders.holders.slice, holders.holders.epoch, &nodes)
+    }
+
+    /// Whether the table has an epoch whole, or a newer one.
+    pub fn has_noted(&self, holders: &SignedHolders) -> bool {
+        let (slice, epoch) = (holders.holders.slice, holders.holders.epoch);
+        let known = self.table.epoch(slice);
+        epoch < known || (epoch == known && self.table.holders(slice).len() >= holders.holders.nodes.len())
     }
 
     /// Bytes in memory.

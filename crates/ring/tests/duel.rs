@@ -291,6 +291,61 @@ fn an_epoch_that_one_member_made_up_is_believed_by_nobody() {
 }
 
 #[test]
+fn a_holder_whose_record_comes_after_its_epoch_is_found_in_the_table() {
+    let mut world = settled();
+    let (seal, newcomer) = world.outside.take().expect("one is outside");
+    let before = world.nodes[2].1.core.holding(0).expect("it is held").latest().clone();
+    let nodes: Vec<Key> = before.nodes.iter().copied().chain([seal.key()]).collect();
+    let epoch = Epoch { generation: before.epoch.generation, number: before.epoch.number + 1 };
+    let holders = Holders { network: before.network, slice: 0, epoch, before: before.hash(), nodes: nodes.clone() };
+    let signatures = world.seals[..2].iter().map(|seal| (seal.key(), seal.sign(&holders.ballot()))).collect();
+    let link = Arc::new(SignedHolders { holders, signatures, proofs: Vec::new() });
+    let from = world.nodes[0].0;
+    let known = |world: &World| (world.nodes[2].1.view.table.epoch(0), world.nodes[2].1.view.holders(0));
+    world.tell(2, Event::Received { from, message: Message::Epochs(vec![link]) });
+    assert_eq!(known(&world), (epoch, before.nodes), "it has no number yet");
+    // Tables agree by now, as far as anybody compares them: nobody tells of the epoch again.
+    let record = newcomer.view.roster.record_of(&seal.key()).expect("its record").clone();
+    world.tell(2, Event::Received { from, message: Message::Facts(vec![Fact::Record(record)]) });
+    world.tell(2, Event::Tick);
+    assert_eq!(known(&world), (epoch, nodes));
+}
+
+#[test]
+fn an_epoch_that_came_with_the_wish_for_a_copy_stands_in_the_table_and_its_holders_are_asked_in_turn() {
+    let mut world = settled();
+    let mut now = world.now();
+    let (_, mut node) = world.outside.take().expect("one is outside");
+    let [first, other] = [0, 2].map(|at: usize| world.seals[at].clone());
+    let mut chance = Chance::new(1);
+    let mut tell = |node: &mut Node, now: Now, message: Message| {
+        let mut out = Vec::new();
+        node.handle(Event::Received { from: first.key(), message }, now, &mut chance, &mut out);
+        out
+    };
+    let zero = node.view.first_epoch(0).holders.hash();
+    let holders = vec![first.key(), other.key()];
+    let one = Arc::new(linked(0, (0, 1), zero, holders.clone(), node.view.roster.network(), &first));
+    // What was said before it is lost.
+    tell(&mut node, now, Message::Adopt { epoch: one.clone(), extents: Vec::new() });
+    assert!(node.core.has(0));
+    assert_eq!((node.view.table.epoch(0), node.view.holders(0)), (one.holders.epoch, holders.clone()));
+
+    // Of an epoch between which and its own links are missing it asks one holder after the other: each of them may be away.
+    let epoch = Epoch { generation: 0, number: 9 };
+    let mut asked: Vec<Key> = Vec::new();
+    for _ in 0..4 {
+        now.mono_ms += 60_000;
+        let out = tell(&mut node, now, Message::EpochHint { slice: 0, epoch, nodes: holders.clone() });
+        asked.extend(out.into_iter().filter_map(|action| match action {
+            Action::Send { to, message: Message::EpochAsk { .. } } => Some(to),
+            _ => None,
+        }));
+    }
+    assert!(holders.iter().all(|holder| asked.contains(holder)), "{asked:?}");
+}
+
+#[test]
 fn who_does_not_lead_says_nothing_about_politeness_and_hands_on_what_is_to_be_repaired() {
     let mut world = settled();
     world.one_leads();

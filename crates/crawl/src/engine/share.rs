@@ -20,7 +20,7 @@ use crate::error::Result;
 use crate::heard::{self, Heard, Put};
 use crate::hearing::{host_key, site_id};
 use crate::hops::Hops;
-use crate::ledger::{HEARD_EMBED, HEARD_GONE, HEARD_LINK, source_of};
+use crate::ledger::{HEARD_EMBED, HEARD_GONE, HEARD_LINK, Ledger, source_of};
 use crate::limits::{
     FORWARD_AGAIN_MS, LINKS_IN_MAX, POLITE_HELD_MS, POLITE_MS, UNREADABLE_MS_MAX, UNREADABLE_WAIT_MS_MAX,
 };
@@ -50,6 +50,8 @@ pub(super) struct Sharing {
     coming: BTreeMap<u32, (Instant, Vec<Vec<u8>>)>,
     /// Those of them whose copies could not be read so far.
     unreadable: BTreeMap<u32, Unreadable>,
+    /// Slices of which others' records came that may not be folded yet.
+    arrived: BTreeSet<u32>,
     /// Slices in which requests may begin, as it was when last looked at.
     awake: BTreeSet<u32>,
     /// Slices whose sites have been asked something since the others heard of it.
@@ -119,6 +121,7 @@ impl Sharing {
             ids: Ids::new(chance::draw()?),
             coming: BTreeMap::new(),
             unreadable: BTreeMap::new(),
+            arrived: BTreeSet::new(),
             awake: BTreeSet::new(),
             news: BTreeSet::new(),
             next_look: now,
@@ -196,6 +199,9 @@ impl Sharing {
     }
 }
 
+/// Folds what is not folded yet of some slices.
+type Fold = fn(&mut Ledger, &Archive, &BTreeSet<u32>) -> Result<()>;
+
 /// The short word under which a link is recorded.
 fn word_of(link: &Link) -> &'static str {
     match link {
@@ -262,6 +268,7 @@ impl Engine<'_> {
         if now >= sharing.next_look {
             sharing.next_look = now + Duration::from_millis(LOOK_MS);
             self.take_over()?;
+            self.follow_others();
             self.look_at_leases()?;
             self.open()?;
         }
@@ -294,7 +301,7 @@ impl Engine<'_> {
         if ready.is_empty() || self.ending.is_some() {
             return Ok(());
         }
-        let ready = self.fold(ready);
+        let ready = self.fold(ready, Ledger::take_over);
         let Some(sharing) = &mut self.sharing else { return Ok(()) };
         let now_ms = skep_archive::system_clock();
         for slice in &ready {
@@ -313,14 +320,40 @@ impl Engine<'_> {
         self.look_at_leases()
     }
 
+    /// What others wrote of a slice may come when it is led here already: from a node that was killed and is back, or because nobody waits
+    /// for ever for a copy. What only those records tell of nobody would hear of otherwise before somebody else leads.
+    fn follow_others(&mut self) {
+        let Some(sharing) = &mut self.sharing else { return };
+        let bits = sharing.leading.bits();
+        for half in self.archive.take_arrived() {
+            let (first, last) = half.range();
+            sharing.arrived.extend(slice_of(first, bits)..=slice_of(last, bits));
+        }
+        // Whatever is not led is folded when it is taken over.
+        let led: BTreeSet<u32> = sharing.leading.slices().into_iter().collect();
+        sharing.arrived.retain(|slice| led.contains(slice));
+        let now = Instant::now();
+        let waits = |slice: &u32| sharing.unreadable.get(slice).is_some_and(|one| now < one.again);
+        let ready: BTreeSet<u32> = sharing.arrived.iter().filter(|slice| !waits(slice)).copied().collect();
+        if ready.is_empty() || self.ending.is_some() {
+            return;
+        }
+        let folded = self.fold(ready, Ledger::follow);
+        if let Some(sharing) = &mut self.sharing {
+            sharing.arrived.retain(|slice| !folded.contains(slice));
+            sharing.unreadable.retain(|slice, _| !folded.contains(slice));
+        }
+        self.pass_on();
+    }
+
     /// Folds what others wrote of these slices; returns those of which all could be read. One that cannot be read holds back nobody else.
-    fn fold(&mut self, slices: BTreeSet<u32>) -> BTreeSet<u32> {
-        let Err(together) = self.ledger.take_over(&self.archive, &slices) else { return slices };
+    fn fold(&mut self, slices: BTreeSet<u32>, how: Fold) -> BTreeSet<u32> {
+        let Err(together) = how(&mut self.ledger, &self.archive, &slices) else { return slices };
         let (count, mut folded) = (slices.len(), BTreeSet::new());
         for slice in slices {
             let alone = match count {
                 1 => Err(together.to_string()),
-                _ => self.ledger.take_over(&self.archive, &BTreeSet::from([slice])).map_err(|error| error.to_string()),
+                _ => how(&mut self.ledger, &self.archive, &BTreeSet::from([slice])).map_err(|error| error.to_string()),
             };
             let Err(why) = alone else {
                 folded.insert(slice);

@@ -312,6 +312,10 @@ impl Core {
         };
         act(&mut slot.holding, &mut ctx);
         let again = slot.holding.look(&mut ctx);
+        // The table follows the chain, however that came here: others compare epochs alone, and would find nothing to mend.
+        if !view.has_noted(slot.holding.chain().latest()) {
+            view.note_epoch(slot.holding.chain().latest());
+        }
         match again {
             Some(due_ms) => {
                 slot.due_ms = due_ms.max(now.mono_ms + 1);

@@ -387,10 +387,17 @@ impl Core {
         }
         unlinked.again_ms = now.mono_ms + self.settings.answer_ms / 2;
         unlinked.tries = unlinked.tries.wrapping_add(1);
-        // In turn those who are said to hold it, who have the chain, and the watchers.
+        // In turn those who are said to hold it, who have the chain, and the watchers. Of the holders one after the other: the first may
+        // be the one that is away.
         let own = self.key;
-        let holder = || nodes.iter().find(|node| **node != own && view.roster.index(node).is_some()).copied();
-        let asked: Vec<Key> = if held || unlinked.tries % 2 == 1 { holder().into_iter().collect() } else { watchers };
+        let holders: Vec<Key> =
+            nodes.iter().filter(|node| **node != own && view.roster.index(node).is_some()).copied().collect();
+        let turn = if held { unlinked.tries } else { unlinked.tries / 2 } as usize;
+        let asked: Vec<Key> = match holders.get(turn % holders.len().max(1)) {
+            Some(holder) if held || unlinked.tries % 2 == 1 => vec![*holder],
+            None if held => Vec::new(),
+            _ => watchers,
+        };
         out.extend(asked.into_iter().map(|to| Action::Send { to, message: Message::EpochAsk { slice, after } }));
     }
 
