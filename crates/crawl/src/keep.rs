@@ -41,7 +41,7 @@ pub async fn records(
         Spool::File { file, length } => Block::File(file, *length),
     };
     let answer = Answer::read(block, exchange.head.as_ref(), exchange.head_bytes).map_err(unreadable)?;
-    let request = request_for_record(exchange);
+    let (request, key) = (request_for_record(exchange), url.key());
     let payload = answer.payload();
     if let Digest::Sha1(bytes) = payload {
         visited.digest = Some(bytes);
@@ -51,7 +51,7 @@ pub async fn records(
         Some(brought)
             if !brought.confirmed && !brought.seen_elsewhere && matches!(visited.outcome, Outcome(200..=299)) =>
         {
-            previous.is_none() && parts.remembered.previous(url.as_str(), &url.key())?.is_none()
+            previous.is_none() && parts.remembered.previous(url.as_str(), &key)?.is_none()
         }
         _ => false,
     };
@@ -67,7 +67,7 @@ pub async fn records(
         }
         (Outcome(304), None) => None,
         _ if !dedupes => None,
-        _ => match parts.remembered.original(&payload, &url.key()).await? {
+        _ => match parts.remembered.original(&payload, &key).await? {
             Payload::Known(original, referring) => {
                 visited.referring = Some(referring);
                 Some((Same::Payload, original.url, original.time_ms, Some(payload)))
@@ -149,7 +149,6 @@ pub async fn records(
         park_until_ms: visited.park_ms.filter(|ms| *ms > 0).map(|ms| visited.time_ms.saturating_add(ms as i64)),
         links: said,
     };
-    let key = url.key();
     let protocols: Vec<&str> =
         std::iter::once("http/1.1").chain(exchange.tls.as_ref().map(|tls| tls.protocol)).collect();
     let visit = Visit {

@@ -312,9 +312,10 @@ impl<'a> Links<'a> {
                 (Some(places.collect()), found.gone.iter().map(|url| (*url).to_owned()).collect())
             }
             Links::Full(_) => {
+                // Most pages are visited for the first time: then nothing can have gone.
+                let Some(before) = before else { return (None, Vec::new()) };
                 let has: std::collections::HashSet<&str> = now.iter().map(|link| link.url).collect();
-                let earlier = before.into_iter().flat_map(|before| before.set.links.keys());
-                (None, earlier.filter(|url| !has.contains(url.as_str())).cloned().collect())
+                (None, before.set.links.keys().filter(|url| !has.contains(url.as_str())).cloned().collect())
             }
         }
     }

@@ -22,6 +22,8 @@ const MATCH_MIN: usize = 4;
 const MATCH_MAX: usize = 258;
 /// Bytes read at a time.
 const WORD: usize = 8;
+/// With so many bits held, one more literal or the end of the block still fits.
+const HELD_BITS_MAX: u32 = 48;
 /// One record in so many is counted.
 const COUNTED_EVERY: u32 = 4;
 /// A new code is made of so many counted records; the first ones are made of fewer.
@@ -91,8 +93,7 @@ impl Learned {
         let mut at = 0;
         // The first byte repeats nothing; so the place 0, which stands in an unused table, is always before the present one.
         if let [first, ..] = input {
-            bits.put(code.literals[usize::from(*first)]);
-            bits.flush();
+            bits.literal(code.literals[usize::from(*first)]);
             if COUNTS {
                 counts.literals[usize::from(*first)] += 1;
             }
@@ -107,6 +108,7 @@ impl Learned {
                 let length = MATCH_MIN + common(input, before + MATCH_MIN, at + MATCH_MIN);
                 let distance = at - before;
                 let (symbol, extra) = distance_symbol(distance);
+                bits.flush();
                 bits.put(code.lengths[length - 3]);
                 bits.put(code.distances[symbol]);
                 bits.put(extra);
@@ -123,8 +125,7 @@ impl Learned {
                 at += length;
             } else {
                 let byte = usize::from(word as u8);
-                bits.put(code.literals[byte]);
-                bits.flush();
+                bits.literal(code.literals[byte]);
                 if COUNTS {
                     counts.literals[byte] += 1;
                 }
@@ -132,8 +133,7 @@ impl Learned {
             }
         }
         for byte in &input[at..] {
-            bits.put(code.literals[usize::from(*byte)]);
-            bits.flush();
+            bits.literal(code.literals[usize::from(*byte)]);
             if COUNTS {
                 counts.literals[usize::from(*byte)] += 1;
             }
@@ -156,7 +156,16 @@ struct BitRow<'a> {
 }
 
 impl BitRow<'_> {
-    /// 56 bits fit between two calls of `flush`: a match has 48 at most.
+    /// A literal has 15 bits at most: three of them are written at a time.
+    #[inline(always)]
+    fn literal(&mut self, bits: code::Bits) {
+        self.put(bits);
+        if self.count > HELD_BITS_MAX {
+            self.flush();
+        }
+    }
+
+    /// 56 bits fit behind a call of `flush`: a match has 48 at most.
     #[inline(always)]
     fn put(&mut self, bits: code::Bits) {
         self.held |= u64::from(bits.value) << self.count;

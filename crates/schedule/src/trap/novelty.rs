@@ -137,14 +137,12 @@ impl FolderEnds {
 pub(super) fn folder_ends(url: &str) -> FolderEnds {
     let mut found = FolderEnds::default();
     let Some(host) = host_at(url) else { return found };
-    for (at, byte) in url.bytes().enumerate().skip(host) {
-        if byte == b'?' || found.count == limits::FOLDER_LEVELS {
+    for at in memchr::memchr2_iter(b'/', b'?', &url.as_bytes()[host..]).map(|at| host + at) {
+        if url.as_bytes()[at] == b'?' || found.count == limits::FOLDER_LEVELS {
             break;
         }
-        if byte == b'/' {
-            found.ends[found.count] = at + 1;
-            found.count += 1;
-        }
+        found.ends[found.count] = at + 1;
+        found.count += 1;
     }
     found
 }

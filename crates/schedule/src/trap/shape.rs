@@ -128,35 +128,58 @@ pub(super) fn keys(url: &str) -> impl Iterator<Item = u64> + use<> {
 
 /// Writes the text with numbers and tokens masked; was there one?
 fn mask(text: &str, out: &mut Vec<u8>) -> bool {
-    let mut masked = false;
-    // A word, and what stands between it and the next one.
-    for part in text.as_bytes().chunk_by(|a, b| a.is_ascii_alphanumeric() == b.is_ascii_alphanumeric()) {
-        // Most words have no number in them.
-        if !part[0].is_ascii_alphanumeric() || !part.iter().any(u8::is_ascii_digit) {
-            out.extend_from_slice(part);
-            continue;
+    let (mut left, mut masked) = (text.as_bytes(), false);
+    while !left.is_empty() {
+        // What stands before the next word, and the word.
+        let gap = left.iter().take_while(|byte| SIGN[**byte as usize] == Sign::Other).count();
+        out.extend_from_slice(&left[..gap]);
+        left = &left[gap..];
+        let (mut length, mut digits) = (0, 0);
+        while let Some(sign @ (Sign::Letter | Sign::Digit)) = left.get(length).map(|byte| SIGN[*byte as usize]) {
+            digits += usize::from(sign == Sign::Digit);
+            length += 1;
         }
-        let word = part;
-        if is_token(word) {
+        let (word, rest) = left.split_at(length);
+        left = rest;
+        if digits == 0 {
+            out.extend_from_slice(word);
+        } else if is_token(word, digits) {
             masked = true;
             out.push(b'\x01');
-            continue;
-        }
-        for piece in word.chunk_by(|a, b| a.is_ascii_digit() == b.is_ascii_digit()) {
-            if piece[0].is_ascii_digit() {
-                masked = true;
-                out.push(b'0');
-            } else {
-                out.extend_from_slice(piece);
+        } else {
+            masked = true;
+            for piece in word.chunk_by(|a, b| a.is_ascii_digit() == b.is_ascii_digit()) {
+                out.extend_from_slice(if piece[0].is_ascii_digit() { b"0" } else { piece });
             }
         }
     }
     masked
 }
 
-/// Hex of eight digits or more, or a long mixture of letters and digits: nobody's word.
-fn is_token(word: &[u8]) -> bool {
-    let digits = word.iter().filter(|b| b.is_ascii_digit()).count();
+/// What a byte of a URL is in a shape. Every URL is looked at several times: a table is quicker than comparing.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Sign {
+    Other,
+    Letter,
+    Digit,
+}
+
+const SIGN: [Sign; 256] = {
+    let mut signs = [Sign::Other; 256];
+    let mut byte = 0;
+    while byte < 128 {
+        if (byte as u8).is_ascii_alphabetic() {
+            signs[byte] = Sign::Letter;
+        } else if (byte as u8).is_ascii_digit() {
+            signs[byte] = Sign::Digit;
+        }
+        byte += 1;
+    }
+    signs
+};
+
+/// Hex of eight digits or more, or a long mixture of letters and digits, so many of them: nobody's word.
+fn is_token(word: &[u8], digits: usize) -> bool {
     let hex = word.len() >= 8 && word.iter().all(u8::is_ascii_hexdigit);
     (hex && digits > 0 && digits < word.len()) || (word.len() >= 16 && digits >= 3 && digits < word.len())
 }
