@@ -128,6 +128,8 @@ pub const CRAWL_KILL_PAGES: u64 = 20_000;
 pub const CONTRIBUTORS: u64 = 20;
 /// Pages of each of those hosts.
 pub const CONTRIBUTORS_PAGES: u64 = 20;
+/// Pages of each host where they work for a ring.
+pub const CONTRIBUTORS_RING_PAGES: u64 = 12;
 /// How long a contributor's limits are looked at, unless `--minutes` says otherwise.
 pub const CONTRIBUTOR_LIMITS_MINUTES: f64 = 10.0;
 /// Hosts of the bench of a node's bytes, unless `--count` says otherwise.

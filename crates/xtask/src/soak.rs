@@ -21,7 +21,7 @@ use crate::long::Entry;
 pub const ALL: &[Entry] = &[
     Entry {
         name: "contributors",
-        what: "20 contributors in namespaces of their own, killed at random: the archive is that of a local crawl, no site is hurried",
+        what: "20 contributors of a node and of a ring, in namespaces of their own, killed at random: the archive is that of a local crawl, no site is hurried",
         run: contributors::many,
     },
     Entry {

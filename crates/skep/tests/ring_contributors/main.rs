@@ -25,6 +25,11 @@ const RANK: &str = "rank=10s";
 /// Longer than a lease takes to run out.
 const RECOVER: &str = "recover=200s";
 
+/// A number of the soak, or what a test takes.
+fn asked(name: &str, usual: usize) -> usize {
+    std::env::var(name).ok().and_then(|text| text.parse().ok()).unwrap_or(usual)
+}
+
 /// A volunteer in a namespace of its own. It ends with this.
 struct Volunteer(Child);
 
@@ -66,10 +71,10 @@ fn lines(ring: &Ring, beginning: &str) -> usize {
 }
 
 /// A ring whose nodes hand out all that they lead, and machines for volunteers.
-fn handing_out(volunteers: usize, public: bool) -> (Ring, Vec<usize>) {
+fn handing_out(volunteers: usize, pages: u32, public: bool) -> (Ring, Vec<usize>) {
     let times = ring::TIMES.replace("lease=6s", LEASE).replace("recover=15s", RECOVER).replace("rank=0.5s", RANK);
     // From the beginning: after a restart who led last leads for a lease's time.
-    let mut ring = Ring::told(PAGES, &times, |ring| {
+    let mut ring = Ring::told(pages, &times, |ring| {
         let key = rcgen::KeyPair::generate().expect("a key");
         let names: Vec<String> = (0..NODES).map(|node| ring.net.of(node).to_string()).collect();
         let params = rcgen::CertificateParams::new(names).expect("names");
@@ -105,11 +110,12 @@ fn helped(ring: &Ring) -> usize {
 
 #[test]
 fn contributors_of_three_nodes_make_the_archive_that_one_would_have_made_and_killing_them_loses_nothing() {
-    let expected = alone(PAGES);
-    let (ring, machines) = handing_out(CONTRIBUTORS, true);
+    let (count, pages) = (asked("SKEP_CONTRIBUTORS", CONTRIBUTORS), asked("SKEP_PAGES", PAGES as usize) as u32);
+    let expected = alone(pages);
+    let (ring, machines) = handing_out(count, pages, true);
     // Nobody was told of any node but the first: whoever has nothing to do is sent to another.
     let begin = |number: usize| Volunteer::begin(&ring, number, machines[number], 0);
-    let mut volunteers: Vec<Option<Volunteer>> = (0..CONTRIBUTORS).map(|number| Some(begin(number))).collect();
+    let mut volunteers: Vec<Option<Volunteer>> = (0..count).map(|number| Some(begin(number))).collect();
     ring.crawl(0);
     let (is_over, mut killed) = (AtomicBool::new(false), 0);
     std::thread::scope(|scope| {
@@ -119,7 +125,7 @@ fn contributors_of_three_nodes_make_the_archive_that_one_would_have_made_and_kil
         });
         // After some requests, again and again, one is killed, and begins anew where it was killed.
         while !is_over.load(Ordering::Relaxed) && !crawled.is_finished() {
-            if ring.web.requests().len() > 25 * (killed + 1) && killed < CONTRIBUTORS {
+            if ring.web.requests().len() > 25 * (killed + 1) && killed < count {
                 volunteers[killed] = None;
                 volunteers[killed] = Some(begin(killed));
                 killed += 1;
@@ -130,9 +136,7 @@ fn contributors_of_three_nodes_make_the_archive_that_one_would_have_made_and_kil
     assert_eq!(ring.union(), expected, "what one node alone would have");
     ring.is_polite();
     let (theirs, all) = (lines(&ring, "hands: contributor "), lines(&ring, "skep-visit: "));
-    println!(
-        "{CONTRIBUTORS} contributors of {NODES} nodes, {killed} SIGKILLs, {theirs} of {all} records by contributors"
-    );
+    println!("{count} contributors of {NODES} nodes, {killed} SIGKILLs, {theirs} of {all} records by contributors");
     assert!(killed > 0);
     assert!(theirs * 2 > all, "{theirs} of {all} records by contributors");
     assert!(helped(&ring) > 1, "also a node that nobody was told of has had contributors");
@@ -142,7 +146,7 @@ fn contributors_of_three_nodes_make_the_archive_that_one_would_have_made_and_kil
 #[test]
 fn contributors_who_reach_one_node_only_work_for_all_through_it() {
     let expected = alone(PAGES);
-    let (ring, machines) = handing_out(2, false);
+    let (ring, machines) = handing_out(2, PAGES, false);
     // Nothing but the first node can be reached: whatever they do for others goes over the ring.
     let others: Vec<usize> = (1..NODES).collect();
     ring.net.split(&machines, &others);

@@ -5,14 +5,19 @@ use crate::long::{self, Options};
 use crate::workspace::Workspace;
 use anyhow::Result;
 
-/// Twenty of them, killed at random.
+/// Twenty of them, killed at random: of one node, then of a ring of three.
 pub fn many(workspace: &Workspace, options: &Options) -> Result<()> {
     let count = options.count.unwrap_or(limits::CONTRIBUTORS).to_string();
     let pages = limits::CONTRIBUTORS_PAGES.to_string();
     println!("{count} contributors, {pages} pages on each of as many hosts");
     let name = "six_contributors_make_the_archive_that_we_would_have_made_and_killing_them_loses_nothing";
     let asked = [("SKEP_CONTRIBUTORS", count.as_str()), ("SKEP_PAGES", pages.as_str())];
-    long::test(workspace, "skep", "contributors", name, &asked)
+    long::test(workspace, "skep", "contributors", name, &asked)?;
+    let pages = limits::CONTRIBUTORS_RING_PAGES.to_string();
+    println!("{count} contributors of three nodes, {pages} pages on each of 12 hosts");
+    let name = "contributors_of_three_nodes_make_the_archive_that_one_would_have_made_and_killing_them_loses_nothing";
+    let asked = [("SKEP_CONTRIBUTORS", count.as_str()), ("SKEP_PAGES", pages.as_str())];
+    long::test(workspace, "skep", "ring_contributors", name, &asked)
 }
 
 /// Rate, connections and quota, for ten minutes.
