@@ -133,7 +133,7 @@ fn is_as_written(segment: &Segment, entries: &[Entry]) -> Result<bool> {
 }
 
 /// Holds every record against the standard and its digests; what is at least as severe as `least` is told.
-fn records(reader: &mut Reader, path: &Path, least: Severity, tell: &mut dyn FnMut(Finding)) -> Result<()> {
+pub(crate) fn records(reader: &mut Reader, path: &Path, least: Severity, tell: &mut dyn FnMut(Finding)) -> Result<()> {
     let wrong = |error| Error::io("cannot read", path, error);
     loop {
         let more = match reader.next().map_err(wrong)? {

@@ -13,16 +13,27 @@
 //!  writer: <64 digits>                the Ed25519 public key
 //!  signature: <128 digits>            over all lines before this one
 //! ```
+//! Version 2 is what a holder writes instead of a writer who is gone, because removals bind it (`instead.rs`):
+//! ```text
+//!  skep-closing: 2
+//!  …                                  as above; `replaces` is always there
+//!  end: closed                        or `open`: the writer never closed what this replaces
+//!  instruction: <digits>              once for each of the removals that bind, as the network signed it
+//!  writer: <64 digits>                the holder
+//!  signature: <128 digits>
+//! ```
 
 use skep_warc::date::rfc3339;
 use skep_warc::write::Record;
 
 use crate::error::Result;
-use crate::identity::{self, Identity, hex, unhex};
+use crate::identity::{self, Identity, hex, unhex, unhex_all};
 use crate::layout::{HalfSlice, SegmentName};
 use crate::own::{self, FieldsBlock, lines, once};
 
 const VERSION: &str = "1";
+/// The version of what a holder writes instead of the writer.
+const INSTEAD_VERSION: &str = "2";
 /// How the block of every closing record begins.
 pub const TITLE: &str = "skep-closing: ";
 
@@ -43,6 +54,17 @@ pub struct Closing {
     pub replaces: Option<[u8; 32]>,
     /// Record ids of the removals that asked for the rewriting.
     pub removals: Vec<String>,
+    /// A holder wrote it, instead of the writer.
+    pub instead: Option<Instead>,
+}
+
+/// Why somebody else than its writer wrote a generation.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Instead {
+    /// The removals that bind whoever has a copy, as the network signed them: not read here.
+    pub instructions: Vec<Vec<u8>>,
+    /// The writer never closed what this replaces, so that somebody may have more of it.
+    pub open: bool,
 }
 
 impl Closing {
@@ -50,7 +72,7 @@ impl Closing {
     pub fn block(&self, identity: &Identity) -> String {
         let mut block = FieldsBlock::default();
         block
-            .line("skep-closing", VERSION)
+            .line("skep-closing", if self.instead.is_some() { INSTEAD_VERSION } else { VERSION })
             .line("segment", &self.segment.to_string())
             .line("half-slice", &self.half.folder())
             .line("records", &self.records.to_string())
@@ -62,11 +84,21 @@ impl Closing {
         for removal in &self.removals {
             block.line("removal", removal);
         }
+        if let Some(instead) = &self.instead {
+            block.line("end", if instead.open { "open" } else { "closed" });
+            for instruction in &instead.instructions {
+                block.line("instruction", &hex(instruction));
+            }
+        }
         sign(block, identity)
     }
 
-    /// The whole record, compressed.
+    /// The whole record: compressed, or, if a holder writes it, as long as any other holder's.
     pub fn encode(&self, identity: &Identity, time_ms: i64) -> Result<Vec<u8>> {
+        if self.instead.is_some() {
+            let (id, block) = (crate::instead::removed_by(self.segment.id), self.block(identity));
+            return own::wrap(&Record::metadata(&id, &rfc3339(time_ms), own::FIELDS, block.as_bytes()));
+        }
         let id =
             identity::record_id(&[b"closing", &identity.public(), self.segment.to_string().as_bytes(), &self.blake3]);
         let block = self.block(identity);
@@ -75,12 +107,13 @@ impl Closing {
 
     /// The whole key that signed a block, of which a segment's name has only a part.
     pub fn signer(block: &[u8]) -> Result<[u8; 32], String> {
-        Signed::parse(block, "skep-closing", VERSION).map(|signed| signed.key)
+        Signed::parse(block, "skep-closing", version_of(block)).map(|signed| signed.key)
     }
 
     /// Reads a block; an error says which line is missing, wrong, or not signed by who it says.
     pub fn parse(block: &[u8]) -> Result<Closing, String> {
-        let signed = Signed::parse(block, "skep-closing", VERSION)?;
+        let version = version_of(block);
+        let signed = Signed::parse(block, "skep-closing", version)?;
         let number = |name: &str| -> Result<u64, String> {
             once(&signed.lines, name)?.parse().map_err(|_| format!("{name} is not a number"))
         };
@@ -90,10 +123,11 @@ impl Closing {
             once(&signed.lines, "segment")?.parse().map_err(|()| "segment is not the name of one".to_string())?;
         let half = once(&signed.lines, "half-slice")?;
         let half = half.split_once('/').and_then(|(bits, slice)| HalfSlice::parse(bits, slice));
-        if signed.writer != segment.id.writer {
+        let instead = if version == INSTEAD_VERSION { Some(Instead::parse(&signed.lines)?) } else { None };
+        if instead.is_none() && signed.writer != segment.id.writer {
             return Err(format!("the signature is that of writer {}, not of {}", signed.writer, segment.id.writer));
         }
-        let replaces = signed.lines.iter().any(|(name, _)| *name == "replaces");
+        let replaces = instead.is_some() || signed.lines.iter().any(|(name, _)| *name == "replaces");
         Ok(Closing {
             segment,
             half: half.ok_or("half-slice is not the folder of one")?,
@@ -107,8 +141,32 @@ impl Closing {
                 .filter(|(name, _)| *name == "removal")
                 .map(|(_, id)| id.to_string())
                 .collect(),
+            instead,
         })
     }
+}
+
+impl Instead {
+    fn parse(lines: &[(&str, &str)]) -> Result<Instead, String> {
+        let open = match once(lines, "end")? {
+            "open" => true,
+            "closed" => false,
+            _ => return Err("end is neither open nor closed".into()),
+        };
+        let signed = lines.iter().filter(|(name, _)| *name == "instruction");
+        let instructions: Option<Vec<Vec<u8>>> = signed.map(|(_, digits)| unhex_all(digits)).collect();
+        let instructions = instructions.ok_or("instruction is not in hexadecimal digits")?;
+        match instructions.is_empty() {
+            true => Err("no instruction says why somebody else than its writer wrote it".into()),
+            false => Ok(Instead { instructions, open }),
+        }
+    }
+}
+
+/// Which of the two versions a block says it is.
+fn version_of(block: &[u8]) -> &'static str {
+    let second = [TITLE.as_bytes(), INSTEAD_VERSION.as_bytes(), b"\r\n"].concat();
+    if block.starts_with(&second) { INSTEAD_VERSION } else { VERSION }
 }
 
 /// Ends a block with who wrote it and the signature over everything before the last line.
@@ -167,7 +225,13 @@ mod tests {
             blake3: [0xab; 32],
             replaces: Some([1; 32]),
             removals: vec!["urn:uuid:a".into(), "urn:uuid:b".into()],
+            instead: None,
         }
+    }
+
+    fn by_a_holder(closing: Closing, instructions: &[&[u8]]) -> Closing {
+        let instructions = instructions.iter().map(|signed| signed.to_vec()).collect();
+        Closing { instead: Some(Instead { instructions, open: true }), ..closing }
     }
 
     #[test]
@@ -200,5 +264,21 @@ mod tests {
         let (one, two) = (Identity::from_secret([3; 32]), Identity::from_secret([4; 32]));
         let error = Closing::parse(sample(&one).block(&two).as_bytes()).unwrap_err();
         assert!(error.contains("the signature is that of writer"), "{error}");
+    }
+
+    #[test]
+    fn a_holder_closes_it_only_by_an_instruction() {
+        let (one, two) = (Identity::from_secret([3; 32]), Identity::from_secret([4; 32]));
+        let closing = by_a_holder(sample(&one), &[b"one", b"", &[0xff; 300]]);
+        let block = closing.block(&two);
+        assert_eq!(Closing::parse(block.as_bytes()), Ok(closing.clone()));
+        assert_eq!(Closing::signer(block.as_bytes()), Ok(two.public()));
+        let error = Closing::parse(by_a_holder(sample(&one), &[]).block(&two).as_bytes()).unwrap_err();
+        assert!(error.contains("no instruction"), "{error}");
+        let bare = Closing { replaces: None, ..closing };
+        assert_eq!(Closing::parse(bare.block(&two).as_bytes()), Err("replaces is missing".into()));
+        // What one signed cannot be turned into the other kind.
+        let other = block.replacen("skep-closing: 2", "skep-closing: 1", 1);
+        assert_eq!(Closing::parse(other.as_bytes()), Err("the signature does not hold".into()));
     }
 }

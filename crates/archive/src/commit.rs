@@ -230,6 +230,7 @@ impl Committer {
             blake3: *live.hasher.finalize().as_bytes(),
             replaces: None,
             removals: Vec::new(),
+            instead: None,
         };
         let bytes = closing.encode(&self.identity, (self.clock)())?;
         live.write(Encoded::new(bytes, Note::Closing))?;

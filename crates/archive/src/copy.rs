@@ -10,8 +10,8 @@
 //! ```text
 //!  | writer 4 | number 4 | generation 4 | bits 1 | prefix and half 4 | from 8 | to 8 | frame of a sidecar … |     little-endian
 //! ```
-//! A sealed segment that is damaged, or that its writer wrote again, is copied whole beside the old file and takes its place when
-//! its seal has been verified.
+//! A sealed segment that is damaged, or that its writer wrote again, or a holder instead of it, is copied whole beside the old file and takes
+//! its place when its seal has been verified.
 
 use std::collections::{BTreeSet, HashMap, HashSet};
 use std::fs::File;
@@ -29,8 +29,9 @@ use crate::error::{Error, Result};
 use crate::finding::Finding;
 use crate::follow::SegmentCommit;
 use crate::identity::writer_of;
+use crate::instead::{self, Judge};
 use crate::layout::{HalfSlice, SegmentId, SegmentName, part_of, sidecar_of};
-use crate::limits::{COPY_CURSORS_MAX, COPY_ENTRIES_MAX, FRAME_BYTES_MAX, STRETCH_BYTES_MAX};
+use crate::limits::{COPY_CURSORS_MAX, COPY_ENTRIES_MAX, FRAME_BYTES_MAX, INSTEAD_STEP, STRETCH_BYTES_MAX};
 use crate::rewrite::{closing_and_key, closing_of, delete_generation, sealed_entries};
 use crate::settings;
 use crate::sidecar::{self, Entry, HEADER_BYTES, Note, SidecarReader, SidecarWriter};
@@ -170,6 +171,18 @@ pub(crate) struct Copies {
     own_removals_only: bool,
     /// Half-slices of which something came since somebody asked.
     arrived: BTreeSet<HalfSlice>,
+    /// Who says which removals bind whoever has a copy.
+    pub judge: Option<std::sync::Arc<dyn Judge>>,
+    /// Where the records end of segments that holders wrote.
+    ends: HashMap<SegmentName, u64>,
+}
+
+impl Copies {
+    /// The file of a segment is another one: nothing goes on that was begun with it.
+    pub fn forget(&mut self, id: SegmentId) {
+        self.growing.retain(|(begun, _), _| *begun != id);
+        self.ends.retain(|name, _| name.id != id);
+    }
 }
 
 #[derive(Clone, Copy)]
@@ -389,7 +402,8 @@ impl Archive {
         }
     }
 
-    /// Bytes of a segment, for an answer to a challenge; `None` if they are not here.
+    /// Bytes of a segment, for an answer to a challenge; `None` if they are not here. The closing record of what holders wrote differs by who
+    /// signed it: nothing stands there in the answer of any of them.
     pub fn stretch(&self, name: SegmentName, from: u64, bytes: u64) -> Result<Option<Vec<u8>>> {
         if bytes > STRETCH_BYTES_MAX {
             return Err(Error::Refused {
@@ -402,10 +416,32 @@ impl Archive {
         let Some(segment) = segment.filter(|_| here) else { return Ok(None) };
         let mut buffer = vec![0; bytes as usize];
         match File::open(&segment.path).and_then(|file| file.read_exact_at(&mut buffer, from)) {
-            Ok(()) => Ok(Some(buffer)),
+            Ok(()) => {
+                let same = self.end_of_records(&segment)?.saturating_sub(from).min(bytes);
+                buffer[same as usize..].fill(0);
+                Ok(Some(buffer))
+            }
             Err(error) if error.kind() == std::io::ErrorKind::UnexpectedEof => Ok(None),
             Err(error) => Err(Error::io("cannot read", &segment.path, error)),
         }
+    }
+
+    /// Where the part of a segment ends that is the same at all who have this generation of it.
+    fn end_of_records(&self, segment: &Segment) -> Result<u64> {
+        if segment.name.generation < INSTEAD_STEP {
+            return Ok(u64::MAX);
+        }
+        if let Some(end) = self.shared.copies().ends.get(&segment.name) {
+            return Ok(*end);
+        }
+        let closing = closing_of(segment, &sealed_entries(segment)?)?;
+        let end = if closing.instead.is_some() { closing.bytes } else { u64::MAX };
+        let mut copies = self.shared.copies();
+        if copies.ends.len() >= COPY_CURSORS_MAX {
+            copies.ends.clear();
+        }
+        copies.ends.insert(segment.name, end);
+        Ok(end)
     }
 
     /// Writes segments of ours again whose records removals of others hide. Returns what could not be done.
@@ -463,13 +499,13 @@ pub struct Copying {
 }
 
 /// A segment takes one piece at a time, whoever brings it.
-struct Busy {
+pub(crate) struct Busy {
     shared: std::sync::Arc<Shared>,
     id: SegmentId,
 }
 
 impl Busy {
-    fn take(shared: &std::sync::Arc<Shared>, id: SegmentId) -> Result<Busy> {
+    pub fn take(shared: &std::sync::Arc<Shared>, id: SegmentId) -> Result<Busy> {
         match shared.copies().busy.insert(id) {
             true => Ok(Busy { shared: shared.clone(), id }),
             false => Err(Error::Refused { why: format!("a piece of segment {id} is being copied already") }),
@@ -539,24 +575,30 @@ impl Copying {
         if closing.blake3 != *self.growing.hasher.finalize().as_bytes() {
             return wrong("the bytes are not those that were sealed: their BLAKE3 differs");
         }
+        if let Some(instead) = &closing.instead {
+            return instead::judge(&self.shared, &stands, &closing, instead, key);
+        }
         let writer = self.piece.name.id.writer;
         if self.shared.key_of(writer).is_some_and(|known| known != key) {
             return wrong("the closing record is signed by another key than the writer's");
         }
-        match self.sealed_before() {
-            Some((_, known)) if known != key => {
-                wrong("the closing record is signed by another key than the one before")
+        let Some((known, before, known_key)) = self.sealed_before() else { return Ok(()) };
+        match before.instead {
+            None if known_key != key => wrong("the closing record is signed by another key than the one before"),
+            _ if !continues(&before, &closing) => wrong("it does not replace what is sealed here"),
+            Some(_) if !instead::stays_blank(&known, &stands, closing.bytes)? => {
+                wrong("it brings back what was removed from all copies")
             }
-            Some((before, _)) if !continues(&before, &closing) => wrong("it does not replace what is sealed here"),
             _ => Ok(()),
         }
     }
 
-    /// The seal of the generation that this copy would take the place of, and who signed it. What is damaged says nothing.
-    fn sealed_before(&self) -> Option<(Closing, [u8; 32])> {
+    /// The generation that this copy would take the place of, its seal, and who signed it. What is damaged says nothing.
+    fn sealed_before(&self) -> Option<(Segment, Closing, [u8; 32])> {
         let known = self.shared.catalog().get(self.piece.name.id).cloned();
         let known = known.filter(|known| known.state == State::Sealed)?;
-        closing_and_key(&known, &sealed_entries(&known).ok()?).ok()
+        let (closing, key) = closing_and_key(&known, &sealed_entries(&known).ok()?).ok()?;
+        Some((known, closing, key))
     }
 
     /// A tail counts at once.
@@ -601,6 +643,7 @@ impl Copying {
         let commit = SegmentCommit { name, path: self.path.clone(), entries, sealed, sidecar_bytes };
         self.shared.following.put(vec![commit], |_| ())?;
         self.shared.following.settle()?;
+        self.shared.copies().forget(name.id);
         if let Some(old) = old.filter(|old| *old != self.path) {
             delete_generation(&old)?;
         }
@@ -638,12 +681,12 @@ fn continues(before: &Closing, closing: &Closing) -> bool {
 
 impl Shared {
     /// The whole key of a writer, if it is known.
-    fn key_of(&self, writer: WriterKey) -> Option<[u8; 32]> {
+    pub(crate) fn key_of(&self, writer: WriterKey) -> Option<[u8; 32]> {
         let own = (writer == self.identity.writer()).then(|| self.identity.public());
         own.or_else(|| self.copies().writers.get(&writer).copied())
     }
 
-    fn copies(&self) -> std::sync::MutexGuard<'_, Copies> {
+    pub(crate) fn copies(&self) -> std::sync::MutexGuard<'_, Copies> {
         self.copies.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
@@ -722,6 +765,7 @@ mod tests {
             blake3: [blake3; 32],
             replaces: replaces.map(|byte| [byte; 32]),
             removals: Vec::new(),
+            instead: None,
         };
         let first = closing(0, 1, None);
         assert!(continues(&first, &closing(0, 1, None)) && !continues(&first, &closing(0, 2, None)));

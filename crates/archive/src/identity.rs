@@ -112,16 +112,14 @@ pub fn hex(bytes: &[u8]) -> String {
 
 /// Reads exactly `N` bytes of lower- or upper-case hexadecimal.
 pub fn unhex<const N: usize>(text: &str) -> Option<[u8; N]> {
-    let text = text.as_bytes();
-    if text.len() != N * 2 {
-        return None;
-    }
+    unhex_all(text)?.try_into().ok()
+}
+
+/// Reads any number of bytes of hexadecimal.
+pub fn unhex_all(text: &str) -> Option<Vec<u8>> {
     let digit = |byte: u8| char::from(byte).to_digit(16).map(|digit| digit as u8);
-    let mut bytes = [0; N];
-    for (byte, pair) in bytes.iter_mut().zip(text.chunks_exact(2)) {
-        *byte = digit(pair[0])? << 4 | digit(pair[1])?;
-    }
-    Some(bytes)
+    let pairs = text.as_bytes().chunks(2);
+    pairs.map(|pair| Some(digit(*pair.first()?)? << 4 | digit(*pair.get(1)?)?)).collect()
 }
 
 /// A record id that follows from what it names, so that the same record always has the same one:

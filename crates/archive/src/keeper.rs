@@ -62,6 +62,7 @@ impl Keeper {
             blake3: hash(&file, covered.bytes).map_err(io)?,
             replaces: None,
             removals: Vec::new(),
+            instead: None,
         };
         let member = closing.encode(&self.shared.identity, (self.shared.clock)())?;
         file.write_all_at(&member, covered.bytes).and_then(|()| file.sync_data()).map_err(io)?;
@@ -74,7 +75,7 @@ impl Keeper {
             .put(vec![SegmentCommit { name, path, entries, sealed: true, sidecar_bytes: None }], |_| ())
     }
 
-    /// Deletes an older generation of ours, once the newer one is proven whole.
+    /// Deletes an older generation, once the newer one is proven whole.
     fn delete_replaced(&self, file: &Found) -> Result<Option<Finding>> {
         let current = self.shared.catalog().get(file.name.id).cloned();
         let whole = match &current {

@@ -57,6 +57,10 @@ pub const COPY_CURSORS_MAX: usize = 4096;
 pub const NUMBERS_AHEAD: u32 = 64;
 /// Records that travel in one piece.
 pub const COPY_ENTRIES_MAX: usize = 1 << 16;
+/// Generations that holders write instead of a writer are multiples of this; as many of the writer's own fit between them.
+pub const INSTEAD_STEP: u32 = 256;
+/// Removals, as they were signed, that such a generation names.
+pub const INSTEAD_INSTRUCTIONS_BYTES_MAX: usize = 1 << 20;
 /// Bytes that a challenge asks for at one place.
 pub const STRETCH_BYTES_MAX: u64 = 1 << 20;
 
@@ -143,6 +147,8 @@ pub const HTTP_HEAD_BYTES_MAX: usize = 1 << 20;
 const _: () = assert!(FRESH_ENTRIES_MAX * FRESH_ENTRY_BYTES <= FRESH_TABLE_BYTES_MAX);
 const _: () = assert!(COMMIT_BYTES_MAX <= QUEUE_BYTES_MAX);
 const _: () = assert!(NOTE_BYTES_MAX < FRAME_BYTES_MAX);
+// In hexadecimal, each in a line of its own, and something is said beside them.
+const _: () = assert!(3 * INSTEAD_INSTRUCTIONS_BYTES_MAX < NOTE_BYTES_MAX);
 // A removal is repeated in the sidecar, or a rebuild would miss it; a selector may be a long URL.
 const _: () = assert!(REMOVAL_POSITIONS_MAX * 43 + REASON_BYTES_MAX + URL_BYTES_MAX + 1024 < NOTE_BYTES_MAX);
 const _: () = assert!(KEY_BYTES_MAX + 21 <= u16::MAX as usize); // the store takes no longer keys

@@ -188,7 +188,7 @@ struct Segments {
     copies: bool,
     /// Ours, without a closing record.
     unclosed: Vec<Segment>,
-    /// Ours, replaced by a newer generation that stands beside them.
+    /// Ours, and copies, replaced by a newer generation that stands beside them.
     replaced: Vec<Found>,
 }
 
@@ -223,7 +223,8 @@ impl Segments {
             ));
         }
         for file in chosen.replaced {
-            match ours(file.name) {
+            // Of a copy, too: what was removed from it is not left lying beside it.
+            match ours(file.name) || copies {
                 true => segments.replaced.push(file),
                 false => findings.push(replaced_finding(&file)),
             }

@@ -2,6 +2,7 @@
 
 use std::io::BufRead;
 
+use skep_warc::deflate::Level;
 use skep_warc::write::{Compression, Encoder, Record};
 use skep_warc::{Options, Reader};
 
@@ -122,8 +123,17 @@ pub fn once<'l>(lines: &[(&'l str, &'l str)], name: &str) -> Result<&'l str, Str
 
 /// Encodes a record of the archive's own.
 pub fn encode(record: &Record<'_>) -> Result<Vec<u8>> {
+    encode_by(record, Compression::GZIP)
+}
+
+/// The same without compressing it: its bytes and its length follow from what it says, whoever writes it with whichever program.
+pub fn wrap(record: &Record<'_>) -> Result<Vec<u8>> {
+    encode_by(record, Compression::Gzip(Level::STORED))
+}
+
+fn encode_by(record: &Record<'_>, compression: Compression) -> Result<Vec<u8>> {
     let mut out = Vec::new();
-    let encoded = record.encode(&mut Encoder::new(Compression::GZIP), &mut out);
+    let encoded = record.encode(&mut Encoder::new(compression), &mut out);
     encoded
         .map_err(|error| Error::Refused { why: format!("a record of the archive's own cannot be written: {error}") })?;
     Ok(out)
@@ -133,6 +143,13 @@ pub fn encode(record: &Record<'_>) -> Result<Vec<u8>> {
 pub fn encode_head(head: &[u8]) -> Vec<u8> {
     let mut out = Vec::new();
     Encoder::new(Compression::GZIP).raw_record(head, b"", &mut out);
+    out
+}
+
+/// The same without compressing it.
+pub fn wrap_head(head: &[u8]) -> Vec<u8> {
+    let mut out = Vec::new();
+    Encoder::new(Compression::Gzip(Level::STORED)).raw_record(head, b"", &mut out);
     out
 }
 

@@ -145,7 +145,7 @@ pub fn rewrite(
     let entries = sealed_entries(segment)?;
     let steps = plan(&entries, level.is_some(), |entry| removals.contains_key(&entry.record));
     let replaces = closing_of(segment, &entries)?.blake3;
-    verify(segment, &entries, replaces)?;
+    verify(segment, entries.last().map_or(0, |entry| entry.offset), replaces)?;
     let name = SegmentName { generation: segment.name.generation + 1, ..segment.name };
     let path = segment.path.with_file_name(name.to_string());
     let part = part_of(&path);
@@ -197,6 +197,7 @@ pub fn rewrite(
         blake3: *output.hasher.finalize().as_bytes(),
         replaces: Some(replaces),
         removals: ids,
+        instead: None,
     };
     let member = closing.encode(identity, now_ms)?;
     written.push(Entry::place(name.id, next, output.bytes, member.len() as u64, Note::Closing));
@@ -216,9 +217,8 @@ pub fn rewrite(
 }
 
 /// Bytes are copied only as long as they are those that were sealed: the new seal must not vouch for others.
-fn verify(segment: &Segment, entries: &[Entry], sealed: [u8; 32]) -> Result<()> {
+pub fn verify(segment: &Segment, bytes: u64, sealed: [u8; 32]) -> Result<()> {
     let path = &segment.path;
-    let bytes = entries.last().map_or(0, |entry| entry.offset);
     let found = File::open(path).and_then(|file| hash(&file, bytes));
     if found.map_err(|error| Error::io("cannot read", path, error))? != sealed {
         return Err(Error::damaged(path, 0, "the bytes are not those that were sealed", "`skep check` says more"));
@@ -296,25 +296,49 @@ pub fn closing_and_key(segment: &Segment, entries: &[Entry]) -> Result<(Closing,
 }
 
 /// A file being written, hashed on the way.
-struct Output {
+pub struct Output<W = BufWriter<File>> {
     path: PathBuf,
-    file: BufWriter<File>,
-    hasher: blake3::Hasher,
-    bytes: u64,
+    file: W,
+    /// Of what was written so far.
+    pub hasher: blake3::Hasher,
+    /// How much that is.
+    pub bytes: u64,
+}
+
+impl Output<std::io::Sink> {
+    /// What is written goes nowhere; only its hash and length are wanted.
+    pub fn nowhere(path: &Path) -> Output<std::io::Sink> {
+        Output { path: path.to_path_buf(), file: std::io::sink(), hasher: blake3::Hasher::new(), bytes: 0 }
+    }
 }
 
 impl Output {
-    fn create(path: &Path) -> Result<Output> {
+    /// Begins a file.
+    pub fn create(path: &Path) -> Result<Output> {
         let file = File::create(path).map_err(|error| Error::io("cannot create", path, error))?;
         let file = BufWriter::with_capacity(1 << 16, file);
         Ok(Output { path: path.to_path_buf(), file, hasher: blake3::Hasher::new(), bytes: 0 })
     }
 
-    fn put(&mut self, bytes: &[u8]) -> Result<()> {
+    /// Makes it durable.
+    pub fn finish(self) -> Result<()> {
+        let path = self.path;
+        self.file
+            .into_inner()
+            .map_err(std::io::IntoInnerError::into_error)
+            .and_then(|file| file.sync_all())
+            .map_err(|error| Error::io("cannot write", &path, error))
+    }
+}
+
+impl<W: Write> Output<W> {
+    /// Writes these bytes.
+    pub fn put(&mut self, bytes: &[u8]) -> Result<()> {
         self.write_all(bytes).map_err(|error| Error::io("cannot write", &self.path, error))
     }
 
-    fn copy(&mut self, from: &File, name: &Path, start: u64, to: u64) -> Result<()> {
+    /// Writes what stands between two bytes of another file.
+    pub fn copy(&mut self, from: &File, name: &Path, start: u64, to: u64) -> Result<()> {
         let mut buffer = vec![0; 1 << 16];
         let mut at = start;
         while at < to {
@@ -325,18 +349,9 @@ impl Output {
         }
         Ok(())
     }
-
-    fn finish(self) -> Result<()> {
-        let path = self.path;
-        self.file
-            .into_inner()
-            .map_err(std::io::IntoInnerError::into_error)
-            .and_then(|file| file.sync_all())
-            .map_err(|error| Error::io("cannot write", &path, error))
-    }
 }
 
-impl Write for Output {
+impl<W: Write> Write for Output<W> {
     fn write(&mut self, bytes: &[u8]) -> std::io::Result<usize> {
         let count = self.file.write(bytes)?;
         self.hasher.update(&bytes[..count]);

@@ -32,6 +32,15 @@ pub enum Learned {
     Early(&'static str),
 }
 
+/// Why a node is not waited for.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Gone {
+    /// It has been absent for long, and may come back.
+    Absent,
+    /// It left, or was taken out.
+    ForGood,
+}
+
 /// Counters beside what is shared.
 const COUNTERS: usize = 2 * size_of::<usize>();
 
@@ -188,6 +197,16 @@ impl Roster {
     pub fn is_gone(&self, index: Index) -> bool {
         let entry = &self.entries[index as usize];
         entry.displaced || entry.retired.is_some() || entry.record.record.standing == Standing::Left
+    }
+
+    /// Whether and why a node is no longer waited for, when one is that has been absent for less than `expire_ms`.
+    pub fn gone(&self, index: Index, now_ms: u64, expire_ms: u64) -> Option<Gone> {
+        let expired = |since: u64| now_ms.saturating_sub(since) >= expire_ms;
+        match self.absent_since(index) {
+            _ if self.is_gone(index) => Some(Gone::ForGood),
+            Some(since) if expired(since) => Some(Gone::Absent),
+            _ => None,
+        }
     }
 
     /// Whether others took it out: its owner, or who used its invitation earlier. Nothing that it says counts any more.

@@ -14,6 +14,7 @@ mod contributors;
 mod everywhere;
 mod found;
 mod hints;
+mod instead;
 mod instructions;
 mod journal;
 pub mod membership;
@@ -271,6 +272,7 @@ impl Shell {
         });
         shell.place_everybody();
         shell.archive.obey_own_removals_only();
+        shell.judge_removals();
         shell.work.instructed(&shell.instructions());
         let grown = Arc::downgrade(&shell);
         shell.archive.tell_growth(Some(Box::new(move |name, bytes, sealed| {

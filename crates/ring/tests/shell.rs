@@ -8,7 +8,8 @@ use std::time::{Duration, Instant};
 
 use skep_archive::captures::{Match, Place, Query};
 use skep_archive::runs::Direction;
-use skep_archive::{Append, Archive, Capture, Encoded, Key as UrlKey, OpenOptions};
+use skep_archive::{Append, Archive, Capture, Encoded, Key as UrlKey, OpenOptions, State, WriterKey};
+use skep_ring::fact::{Fact, SignedRetirement};
 use skep_ring::instruction::{SignedInstruction, What};
 use skep_ring::key::Seal;
 use skep_ring::links::Batch;
@@ -18,7 +19,7 @@ use skep_ring::shell::membership::{Founding, Newcomer};
 use skep_ring::shell::{Back, Membership, Parts, Running, Shell, Status, Taken, Work};
 use skep_ring::wire::memory::Hub;
 use skep_ring::wire::quic::Quic;
-use skep_ring::{Ears, Ed25519, Hash, Key, Slice, Wire};
+use skep_ring::{Ears, Ed25519, Event, Hash, Key, Slice, Wire};
 use skep_warc::date::rfc3339;
 use skep_warc::write::{Compression, Encoder, Record, RecordId};
 
@@ -137,10 +138,16 @@ fn anywhere() -> SocketAddr {
 impl World {
     /// A network with its first node.
     fn new(way: Way) -> World {
+        World::expiring(way, None)
+    }
+
+    /// The same, where somebody absent is waited for only so long, in milliseconds.
+    fn expiring(way: Way, expire_ms: Option<u64>) -> World {
+        let mut times = times();
+        times.extend(expire_ms.map(|ms| ("expire".to_owned(), ms)));
         let owner = Ed25519::from_secret(&[200; 32]);
         let secret = [1; 32];
-        let founding =
-            Founding { name: "test".into(), slice_bits: BITS, copies: 3, suffixes: Hash([0; 32]), times: times() };
+        let founding = Founding { name: "test".into(), slice_bits: BITS, copies: 3, suffixes: Hash([0; 32]), times };
         let node = Ed25519::from_secret(&secret).key();
         let membership = Membership::found(founding, &newcomer(anywhere()), node, &owner, [7; 32], now_ms()).unwrap();
         let mut world = World { way, machines: Vec::new(), written: 0, removed: BTreeSet::new() };
@@ -166,18 +173,12 @@ impl World {
         }
     }
 
-    fn start(&mut self, at: usize, facts: Vec<skep_ring::fact::Fact>) {
+    fn start(&mut self, at: usize, facts: Vec<Fact>) {
         let (wire, quic) = self.wire(self.machines[at].secret, self.machines[at].membership.listen);
         self.start_with(at, facts, wire, quic);
     }
 
-    fn start_with(
-        &mut self,
-        at: usize,
-        facts: Vec<skep_ring::fact::Fact>,
-        wire: Arc<dyn Wire>,
-        quic: Option<Arc<Quic>>,
-    ) {
+    fn start_with(&mut self, at: usize, facts: Vec<Fact>, wire: Arc<dyn Wire>, quic: Option<Arc<Quic>>) {
         let machine = &mut self.machines[at];
         if let Some(address) = wire.addresses().first() {
             // The same place after a restart.
@@ -458,7 +459,7 @@ fn story(way: Way) {
     world.until("its copies are made anew", |world| world.is_everything_on(3));
 
     // One leaves while that one is still missing: copies first.
-    world.shell(2).tell(skep_ring::Event::Leave);
+    world.shell(2).tell(Event::Leave);
     world.until("it has left", |world| world.shell(2).has_left());
     world.stop(2);
     world.until("three hold everything", |world| world.statuses().iter().all(|status| status.settled));
@@ -524,6 +525,196 @@ fn captures_of_all_sites_are_found_in_order_whoever_is_silent() {
     assert!(scan.any(|capture| capture.is_err()) && scan.next().is_none());
     hub.heal();
     drop(shell);
+    world.end();
+}
+
+/// Files of a node in which a text stands, looked for as it is and in every record.
+fn stands(folder: &Path, text: &str) -> Vec<String> {
+    let mut found = Vec::new();
+    let mut folders = vec![folder.to_path_buf()];
+    while let Some(folder) = folders.pop() {
+        for entry in std::fs::read_dir(&folder).into_iter().flatten().flatten() {
+            let path = entry.path();
+            if path.is_dir() {
+                folders.push(path);
+                continue;
+            }
+            // What is gone by now does not contain it.
+            let Ok(bytes) = std::fs::read(&path) else { continue };
+            let name = path.display().to_string();
+            let holds = |bytes: &[u8]| bytes.windows(text.len()).any(|window| window == text.as_bytes());
+            let mut here = holds(&bytes);
+            if name.contains(".warc.gz") {
+                let options = skep_warc::Options::recover();
+                let mut reader = skep_warc::Reader::new(std::io::Cursor::new(bytes), options).unwrap();
+                while let Some(mut record) = reader.next().unwrap() {
+                    let mut block = Vec::new();
+                    std::io::Read::read_to_end(&mut record, &mut block).unwrap();
+                    here |= holds(&block);
+                }
+            }
+            if here {
+                found.push(name);
+            }
+        }
+    }
+    found
+}
+
+impl World {
+    /// Pages that a node wrote, in segments that it closed or that it did not: their URLs, and what stands in them and nowhere else.
+    fn written_by(&self, at: usize, closed: bool) -> Vec<(String, String)> {
+        let archive = self.archive(at);
+        archive.settle().unwrap();
+        let state = if closed { State::Sealed } else { State::Open };
+        let segments: BTreeSet<u32> = archive
+            .segments()
+            .into_iter()
+            .filter(|segment| segment.name.id.writer == archive.writer() && segment.state == state)
+            .map(|segment| segment.name.id.number)
+            .collect();
+        let captures = archive.views().captures.query(&Query::new(Match::All)).unwrap().map(Result::unwrap);
+        let captures = captures.filter(|capture| {
+            capture.position.writer == archive.writer() && segments.contains(&capture.position.segment)
+        });
+        captures
+            .map(|capture| {
+                let number = capture.url.rsplit('/').next().unwrap().to_owned();
+                (capture.url, format!("page {number} text"))
+            })
+            .collect()
+    }
+
+    fn remove(&mut self, at: usize, url: &str) {
+        let what = What::Remove { selector: format!("url {url}"), reason: "asked".into() };
+        self.shell(at).instruct(what, &Ed25519::from_secret(&[200; 32])).unwrap();
+        self.removed.insert(url.to_owned());
+    }
+
+    /// In no file of a node that runs any of these texts stands.
+    fn until_gone(&self, what: &str, texts: &[String]) {
+        self.until(what, |world| {
+            let folders = world.up().map(|at| world.machines[at].folder.path());
+            folders.into_iter().all(|folder| texts.iter().all(|text| stands(folder, text).is_empty()))
+        });
+    }
+
+    /// Everybody who has a segment of this writer has the same of it, and finds nothing wrong with it. Says how many holders wrote.
+    fn agree_about(&self, writer: WriterKey) -> usize {
+        let mut seals: BTreeMap<(u32, u32), BTreeSet<[u8; 32]>> = BTreeMap::new();
+        let mut instead = BTreeSet::new();
+        for at in self.up() {
+            let archive = self.archive(at);
+            for segment in archive.segments().into_iter().filter(|segment| segment.name.id.writer == writer) {
+                let (id, generation) = (segment.name.id, segment.name.generation);
+                let Some(closing) = archive.closing(id).unwrap() else { continue };
+                seals.entry((id.number, generation)).or_default().insert(closing.blake3);
+                if closing.instead.is_some() {
+                    instead.insert(id.number);
+                }
+                assert_eq!(archive.verify(id).unwrap(), []);
+            }
+        }
+        assert!(seals.values().all(|seals| seals.len() == 1), "{seals:?}");
+        instead.len()
+    }
+}
+
+#[test]
+fn what_is_removed_goes_out_of_the_copies_of_a_node_that_is_lost_and_retired() {
+    let mut world = World::new(Way::Memory(Hub::new()));
+    for _ in 1..NODES {
+        world.join();
+    }
+    world.settled();
+    world.write(50);
+    world.settled();
+    (0..NODES).for_each(|at| world.archive(at).seal().unwrap());
+    world.write(50);
+    world.settled();
+    world.everything_is_on(3);
+    // Whoever wrote something that it closed, and something that it never will.
+    let lost = (1..NODES).find(|at| [true, false].iter().all(|closed| !world.written_by(*at, *closed).is_empty()));
+    let lost = lost.expect("somebody wrote before and after");
+    let [closed, open] = [true, false].map(|closed| world.written_by(lost, closed));
+    let (writer, key) = (world.archive(lost).writer(), world.shell(lost).key());
+    let texts = [closed[0].1.clone(), open[0].1.clone()];
+    world.stop(lost);
+    world.machines[lost].folder = tempfile::tempdir().unwrap();
+    let founder = Ed25519::from_secret(&[200; 32]);
+    let network = world.shell(0).genesis().id();
+    let retirement = SignedRetirement::new(network, key, &founder);
+    for (url, _) in [&closed[0], &open[0]] {
+        world.remove(0, url);
+    }
+    let copies = world.copies();
+    assert!(world.removed.iter().all(|url| !copies.contains_key(url)), "hidden at once");
+    let somewhere =
+        |world: &World, text: &str| world.up().any(|at| !stands(world.machines[at].folder.path(), text).is_empty());
+    assert!(texts.iter().all(|text| somewhere(&world, text)), "nobody knows that it will not come back");
+    world.shell(0).tell(Event::Learn(vec![Fact::Retirement(Arc::new(retirement))]));
+    world.until_gone("the removed bytes are nowhere", &texts);
+    world.until("its copies are made anew", |world| world.is_everything_on(3));
+    world.settled();
+    assert!(world.agree_about(writer) >= 2, "what it closed, and what it did not");
+    // Nothing else is gone, and none of it comes back with who was away.
+    let kept: Vec<&(String, String)> = closed[1..].iter().chain(&open[1..]).collect();
+    assert!(kept.iter().all(|(_, text)| somewhere(&world, text)));
+    let again = world.up().find(|at| *at != 0).unwrap();
+    world.stop(again);
+    world.start(again, Vec::new());
+    world.settled();
+    world.until_gone("the removed bytes are nowhere, still", &texts);
+    world.everything_is_on(3);
+    for at in world.up() {
+        let mut findings = Vec::new();
+        world.archive(at).check(&mut |finding| findings.push(finding)).unwrap();
+        findings.retain(|finding| finding.path.display().to_string().contains(&writer.to_string()));
+        assert_eq!(findings, [], "node {at}");
+    }
+    world.end();
+}
+
+#[test]
+fn a_writer_that_was_absent_for_long_takes_what_holders_wrote_meanwhile() {
+    let mut world = World::expiring(Way::Memory(Hub::new()), Some(4_000));
+    for _ in 1..NODES {
+        world.join();
+    }
+    world.settled();
+    world.write(50);
+    world.settled();
+    (0..NODES).for_each(|at| world.archive(at).seal().unwrap());
+    world.settled();
+    let away = (1..NODES).find(|at| !world.written_by(*at, true).is_empty()).expect("somebody wrote");
+    let writer = world.archive(away).writer();
+    let (url, text) = world.written_by(away, true)[0].clone();
+    world.stop(away);
+    world.remove(0, &url);
+    world.until_gone("holders have not waited for ever", std::slice::from_ref(&text));
+    assert!(!stands(world.machines[away].folder.path(), &text).is_empty());
+    world.start(away, Vec::new());
+    world.until_gone("it has followed, too", std::slice::from_ref(&text));
+    world.settled();
+    world.until("all have the same", |world| {
+        let generations: Vec<BTreeMap<u32, u32>> = world
+            .up()
+            .map(|at| {
+                let segments = world.archive(at).segments().into_iter();
+                let segments = segments.filter(|segment| segment.name.id.writer == writer);
+                segments.map(|segment| (segment.name.id.number, segment.name.generation)).collect()
+            })
+            .collect();
+        let mut highest: BTreeMap<u32, u32> = BTreeMap::new();
+        for (number, generation) in generations.iter().flatten() {
+            let known = highest.entry(*number).or_default();
+            *known = (*known).max(*generation);
+        }
+        generations.iter().flatten().all(|(number, generation)| highest[number] == *generation)
+    });
+    assert!(world.agree_about(writer) >= 1);
+    world.settled();
+    world.everything_is_on(3);
     world.end();
 }
 

@@ -19,6 +19,8 @@ use std::sync::Arc;
 #[command(after_help = "\
 What is removed is hidden at once. Then the archive's own segments are written anew: the records keep their headers and digests, but no
 block, and the removal itself is kept with its reason. Files that were added from elsewhere are never changed: there it is only hidden.
+At a node with the key of who made the network it is removed for all: each node writes its own segments anew, and, where a writer has left, was
+retired, or has been absent for a week, whoever has copies of them.
 Examples:
   skep remove https://example.org/private --reason 'asked by its owner, letter of 3 May'
   skep remove --prefix https://example.org/members/ --reason 'not public'

@@ -121,8 +121,9 @@ fn absence_needs_a_majority_of_watchers_and_a_newer_record_refutes_it() {
     assert_eq!(learn(&mut roster, &proof(&[1, 2, 4])), Learned::New);
     let index = roster.index(&node).expect("a member");
     assert_eq!(roster.absent_since(index), Some(1000));
+    assert_eq!([1999, 2000].map(|now_ms| roster.gone(index, now_ms, 1000)), [None, Some(Gone::Absent)]);
     assert_eq!(learn(&mut roster, &Fact::Record(Arc::new(record(0, 2)))), Learned::New);
-    assert_eq!(roster.absent_since(index), None);
+    assert_eq!((roster.absent_since(index), roster.gone(index, u64::MAX, 1)), (None, None));
     assert_eq!(learn(&mut roster, &proof(&[1, 2, 4])), Learned::Known, "and it stays refuted");
 }
 
@@ -171,4 +172,6 @@ fn only_the_owner_retires_a_node() {
     assert!(matches!(learn(&mut roster, &by(seals[2].as_ref())), Learned::Refused(_)));
     assert_eq!(learn(&mut roster, &by(&Ed25519::from_secret(&[200; 32]))), Learned::New);
     assert_eq!(roster.members(0, 1).count(), 2);
+    let index = roster.index(&node).expect("a member once");
+    assert_eq!(roster.gone(index, 0, u64::MAX), Some(Gone::ForGood));
 }

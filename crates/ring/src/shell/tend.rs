@@ -1,4 +1,4 @@
-//! What is done now and then: instructions are compared with somebody, and sealed segments are read again, one after the other, so that damage
+//! What is done now and then: instructions are compared with somebody, and followed; and sealed segments are read again, one after the other, so that damage
 //! is found before the last good copy is gone.
 
 use std::collections::BTreeSet;
@@ -9,6 +9,7 @@ use std::time::{Duration, Instant};
 use skep_archive::layout::SegmentId;
 use skep_archive::{State, WriterKey};
 
+use super::instead::Looked;
 use super::pull::name_of;
 use super::{Shell, lock};
 use crate::copy::Segment;
@@ -22,6 +23,7 @@ impl Shell {
         let mut compare = Instant::now();
         let mut scrub = Instant::now();
         let mut turn = 0;
+        let mut looked = Looked::new();
         while !self.rest(Duration::from_millis(SCRUB_STEP_MS.min(self.settings.compare_ms))) {
             let now = Instant::now();
             self.look_for_room();
@@ -34,6 +36,7 @@ impl Shell {
                 }
                 // Where the disk was full, or that which was removed came only now.
                 self.follow_removals();
+                self.remove_instead(&mut looked);
             }
             if now >= scrub {
                 let sealed = self.sealed();
