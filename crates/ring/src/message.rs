@@ -23,13 +23,15 @@ use crate::limits::{
 use crate::watch::Vote;
 
 /// The newest protocol that this program speaks …
-pub const PROTOCOL: u16 = 2;
+pub const PROTOCOL: u16 = 3;
 /// … and the oldest.
 pub const PROTOCOL_OLDEST: u16 = 1;
 /// Since then nodes ask each other for captures of many sites …
 pub const PROTOCOL_SCAN: u16 = 2;
 /// … and links tell of the sites that they come from.
 pub const PROTOCOL_SITES: u16 = 2;
+/// Since then nodes fetch bundles for whoever leads.
+pub const PROTOCOL_FOLLOW: u16 = 3;
 
 /// The protocols that somebody speaks: the newest and the oldest.
 pub type Speaks = (u16, u16);
@@ -319,7 +321,7 @@ pub enum Message {
 }
 
 /// Kinds of messages that each protocol knows, from the first on.
-const KINDS: [u32; PROTOCOL as usize] = [29, 29];
+const KINDS: [u32; PROTOCOL as usize] = [29, 29, 29];
 
 /// Why a frame was not read.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
