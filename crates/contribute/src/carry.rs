@@ -28,14 +28,30 @@ impl Moment {
         Moment(Duration::new(now.tv_sec.unsigned_abs(), now.tv_nsec.unsigned_abs().try_into().unwrap_or(0)))
     }
 
+    /// As it travels, to come back: milliseconds, rounded down.
+    pub fn ticket(self) -> u64 {
+        u64::try_from(self.0.as_millis()).unwrap_or(u64::MAX)
+    }
+
+    /// The moment of a ticket that was given here not longer ago than that.
+    pub fn of_ticket(ticket: u64, ago_max: Duration) -> Option<Moment> {
+        let (moment, now) = (Duration::from_millis(ticket), Moment::now().0);
+        (moment <= now && now - moment <= ago_max).then_some(Moment(moment))
+    }
+
+    /// So long from now on.
+    pub fn after(time: Duration) -> Moment {
+        Moment(Moment::now().0 + time)
+    }
+
     /// When a contributor has to be done with what it asked for at this moment: no honest node gives more time than any.
-    fn until(self, lease_ms: u32) -> Moment {
+    pub fn until(self, lease_ms: u32) -> Moment {
         let lease_ms = u64::from(lease_ms).min(LEASE_MS_MAX);
         Moment(self.0 + Duration::from_millis(lease_ms * LEASE_USED_PERCENT / 100))
     }
 
     /// How long it is until then.
-    fn left(self) -> Duration {
+    pub fn left(self) -> Duration {
         self.0.saturating_sub(Moment::now().0)
     }
 }

@@ -220,7 +220,8 @@ impl Opened {
         let known = known.map(|known| known.digest);
         let said = Said { view, keyed, unchanged, known, time_ms, is_known_page: false, ask };
         self.case.said.insert(name, said);
-        exchange.brought = Some(Source { time_ms, by: by.to_owned(), confirmed: false, seen_elsewhere: false });
+        exchange.brought =
+            Some(Source { time_ms, by: by.to_owned(), confirmed: false, seen_elsewhere: false, by_holder: false });
         self.case.exchanges.push((url, exchange));
     }
 

@@ -9,6 +9,10 @@
 //!  fetcher       TLS, HTTP, parsing; locked in by sandbox    book       what is known of contributors, on disk
 //!                                                           neighbours other nodes where bundles wait, and the way there
 //!                  message, envelope: what both say to each other (pure);  seen: what an exchange comes to
+//!
+//!  between nodes of a ring
+//!  nearest       whoever leads gives bundles to the holder that stands nearest to the site
+//!  follower      fetches them from there                     follow     what both say to each other (pure)
 //! ```
 //! Never writes a record: what contributors bring goes the way of every visit. Never decides what is due.
 
@@ -24,6 +28,8 @@ pub mod control;
 pub mod dispatch;
 pub mod envelope;
 pub mod fetcher;
+pub mod follow;
+pub mod follower;
 mod give_back;
 mod judge;
 mod key;
@@ -32,6 +38,7 @@ pub mod limits;
 pub mod link;
 pub mod message;
 pub mod meter;
+pub mod nearest;
 pub mod neighbours;
 pub mod networks;
 pub mod node;

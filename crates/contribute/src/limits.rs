@@ -217,3 +217,35 @@ const _: () = assert!(BUNDLE_BYTES_MAX + WHOLE_BYTES_MAX < COMING_BYTES_MAX && C
 const _: () = assert!(CARRY_SECONDS * 1_000 < LEASE_MS_MAX);
 const _: () = assert!(WORK_BITS as u32 + KEYS_PER_SUBNET_MAX / KEYS_PER_BIT <= WORK_BITS_MAX as u32);
 const _: () = assert!(LEASE_MS_MAX + CHECK_TAKEN_MS + CHECK_MS_MAX < SLOT_MS); // a check is within the slot of what it checks
+
+// --- nodes that fetch for each other --------------------------------------------------------------------------------
+
+/// A node says so soon whether it has room, or is not waited for.
+pub const ROOM_MS_MAX: u64 = 2_000;
+/// Between saying that there is room and beginning no more time passes than this.
+pub const TICKET_MS_MAX: u64 = 10_000;
+/// To connect once, a node has a site for so long.
+pub const MEASURE_MS: u64 = 12_000;
+/// The shortest time for which a node has a site to fetch from …
+pub const GRANT_MS_MIN: u64 = 5_000;
+/// … and the longest: if it breaks off, nobody else asks the site before that.
+pub const GRANT_MS_MAX: u64 = 120_000;
+/// What is said to a node: a bundle with its URLs. One that is longer is fetched by whoever leads.
+pub const FOLLOW_QUESTION_BYTES_MAX: usize = 1 << 20;
+/// An answer of a site that a node brings; larger ones are for whoever leads.
+pub const FOLLOW_ANSWER_BYTES_MAX: u64 = 8 << 20;
+/// One part of what it says: an answer with its head and its request.
+pub const FOLLOW_PART_BYTES_MAX: usize = 10 << 20;
+/// Answers of one bundle; what is left then goes back.
+pub const FOLLOW_BUNDLE_BYTES_MAX: u64 = 16 << 20;
+/// Bundles that a node fetches at once for others …
+pub const FOLLOWED_MAX: usize = 32;
+/// … and for one of them. Each takes one of the places for questions that nodes have at each other.
+pub const FOLLOWED_PER_LEADER_MAX: usize = 8;
+/// Bundles that whoever leads has with others at once, each with a thread that waits.
+pub const HANDED_MAX: usize = 32;
+
+const _: () = assert!(GRANT_MS_MAX < LEASE_MS_MAX && MEASURE_MS < GRANT_MS_MAX);
+const _: () = assert!(ROOM_MS_MAX < TICKET_MS_MAX && GRANT_MS_MIN < MEASURE_MS);
+const _: () = assert!(FOLLOW_ANSWER_BYTES_MAX as usize + (1 << 20) < FOLLOW_PART_BYTES_MAX);
+const _: () = assert!(FOLLOWED_PER_LEADER_MAX <= FOLLOWED_MAX);

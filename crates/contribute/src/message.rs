@@ -460,7 +460,7 @@ impl Bundle {
         task.map_or(How::THOROUGH, |task| How { nonce: self.nonce, keyed: task.keyed, thorough: task.thorough })
     }
 
-    fn is_bounded(&self) -> bool {
+    pub(crate) fn is_bounded(&self) -> bool {
         let task = |task: &Task| {
             task.url.len() <= URL_BYTES_MAX
                 && [&task.etag, &task.last_modified]

@@ -30,6 +30,11 @@ const HEADER_BYTES_MAX: usize = 8 << 10;
 const HEADER_COOKIES_MAX: usize = 50;
 
 impl Cookies {
+    /// Are there none?
+    pub fn is_empty(&self) -> bool {
+        self.all.is_empty()
+    }
+
     /// Reads a file: domain, below, path, secure, expiry, name, value, separated by tabs.
     pub fn parse(text: &str) -> Result<Cookies> {
         let mut all = Vec::new();

@@ -4,7 +4,8 @@
 //!  bundle ─▶ Offer ─▶ hands ─▶ Brought ─▶ some of it fetched again by us ─▶ what may be believed ─▶ a session that answers with it
 //!              └── refused: we fetch it ourselves            └── nobody came back in time: the URLs wait again
 //! ```
-//! While others have a site, its clock is held here; and no site is asked again before its gap has passed since they came back.
+//! Others are contributors, or nodes that hold the same slice and stand nearer to the site. While they have a site, its clock is held here;
+//! and no site is asked again before its gap has passed since they came back.
 
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::atomic::Ordering;
@@ -49,7 +50,8 @@ const RESERVE_MS: u64 = 60_000;
 
 /// Offers a bundle to others, where there are some, and waits for them. The site's clock is held meanwhile.
 pub(crate) async fn offer(bundle: &Bundle, first: &Url, parts: &Parts) -> Result<Who, NotNow> {
-    let Some(others) = parts.others.clone() else { return Ok(Who::We) };
+    let wanted = |others: &&Others| others.only || others.hands.would_take(first, bundle.urls.len());
+    let Some(others) = parts.others.as_ref().filter(wanted).cloned() else { return Ok(Who::We) };
     parts.rested(first, bundle.pace, None);
     parts.turn(first, bundle.pace, bundle.deadline_ms).await?;
     let left_ms = parts.ours_for_ms(first, bundle.deadline_ms.saturating_sub(parts.elapsed_ms()));

@@ -1,7 +1,7 @@
 //! From an exchange to its records.
 
 use skep_archive::{Append, Digest};
-use skep_fetch::{Exchange, Spool, request_for_record};
+use skep_fetch::{Brought, Exchange, Spool, request_for_record};
 use skep_url::Url;
 use skep_warc::write::Truncated;
 
@@ -48,8 +48,8 @@ pub async fn records(
     }
     // A page that one stranger alone has seen may be one of his own network: nobody is shown it before somebody else has seen it.
     let alone = match &exchange.brought {
-        Some(brought)
-            if !brought.confirmed && !brought.seen_elsewhere && matches!(visited.outcome, Outcome(200..=299)) =>
+        Some(Brought { confirmed: false, seen_elsewhere: false, by_holder: false, .. })
+            if matches!(visited.outcome, Outcome(200..=299)) =>
         {
             previous.is_none() && parts.remembered.previous(url.as_str(), &key)?.is_none()
         }
@@ -135,7 +135,8 @@ pub async fn records(
             total_ms: Some(exchange.timings.total_ms),
         },
         hands: exchange.brought.as_ref().map(|brought| brought.by.as_str()),
-        sources: exchange.brought.as_ref().map(|brought| if brought.confirmed { "two" } else { "one" }),
+        sources: (exchange.brought.as_ref().filter(|brought| !brought.by_holder))
+            .map(|brought| if brought.confirmed { "two" } else { "one" }),
         vantages: &exchange.vantages,
         tls_fault: exchange.tls.as_ref().and_then(|tls| tls.fault.as_deref()),
         charset: page.map(|page| page.charset),

@@ -68,7 +68,7 @@ pub struct Metadata<'a> {
     pub timings: Timings,
     /// Whose hands fetched it, where they were not ours.
     pub hands: Option<&'a str>,
-    /// `one` where nobody else saw the same, `two` where somebody did; only for other hands than ours.
+    /// `one` where nobody else saw the same, `two` where somebody did; only for contributors.
     pub sources: Option<&'a str>,
     /// What others saw from elsewhere that differs by place: network, place, status, digest.
     pub vantages: &'a [String],

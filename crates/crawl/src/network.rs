@@ -177,6 +177,9 @@ pub async fn look(judged: &mut Judgement, seen: &Seen<'_>, session: &Session, pa
     if seen.exchange.brought.is_some() {
         return None; // it says nothing about our own network
     }
+    if let Some(others) = parts.others.as_ref().filter(|_| !seen.exchange.reused && seen.exchange.address.is_some()) {
+        others.hands.connected(seen.url, seen.exchange.timings.connect_ms);
+    }
     if is_barred(seen.exchange) {
         let ((), changed) = parts.network.change(|heart| {
             heart.barred = Some(seen.url.robots_txt());

@@ -41,7 +41,13 @@ impl Theirs {
             head: Some(head),
             head_bytes: body,
             response: Spool::Memory(response),
-            brought: Some(Source { time_ms, by: "contributor 1".into(), confirmed: false, seen_elsewhere: false }),
+            brought: Some(Source {
+                time_ms,
+                by: "contributor 1".into(),
+                confirmed: false,
+                seen_elsewhere: false,
+                by_holder: false,
+            }),
             ..Exchange::default()
         }
     }

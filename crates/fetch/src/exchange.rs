@@ -173,6 +173,8 @@ pub struct Brought {
     pub confirmed: bool,
     /// Somebody of another network found something there, the same or not.
     pub seen_elsewhere: bool,
+    /// By another node that holds the slice: it could as well lead there and write the record itself, and needs nobody to confirm it.
+    pub by_holder: bool,
 }
 
 /// A request as it is kept.

@@ -13,7 +13,7 @@ use crate::genesis::Slice;
 use crate::key::{Key, Seal, Signature};
 use crate::lease::{Grantor, Leader};
 use crate::limits::HOLDERS_MAX;
-use crate::message::{Message, Politeness};
+use crate::message::{Ballot, Message, Politeness};
 use crate::node::{Action, Kept, Note, Now, What};
 use crate::repair::{self, State, Step};
 use crate::settings::{Mutation, Settings};
@@ -247,6 +247,14 @@ impl Holding {
     /// Who leads, as far as is known here.
     pub fn leader(&self, now_ms: u64) -> Option<Key> {
         self.grantor.granted().filter(|(_, until_ms)| now_ms < *until_ms).map(|(by, _)| by)
+    }
+
+    /// The lease that was granted here, and for how many milliseconds whoever has it leads for certain: it stops by the time at which it asked,
+    /// which was no later than when it was granted here.
+    pub fn led(&self, now_ms: u64, settings: &Settings) -> Option<(Ballot, u64)> {
+        let (_, until_ms) = self.grantor.granted().filter(|(_, until_ms)| now_ms < *until_ms)?;
+        let left_ms = (until_ms - now_ms).saturating_sub(settings.refuse_ms() - settings.lead_ms());
+        self.grantor.ballot().map(|ballot| (ballot, left_ms))
     }
 
     /// Holders whose copies failed an audit.

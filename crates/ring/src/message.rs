@@ -30,8 +30,10 @@ pub const PROTOCOL_OLDEST: u16 = 1;
 pub const PROTOCOL_SCAN: u16 = 2;
 /// … and links tell of the sites that they come from.
 pub const PROTOCOL_SITES: u16 = 2;
-/// Since then holders write segments again whose writers are gone.
+/// Since then holders write segments again whose writers are gone …
 pub const PROTOCOL_INSTEAD: u16 = 3;
+/// … and nodes fetch bundles for whoever leads.
+pub const PROTOCOL_FOLLOW: u16 = 3;
 
 /// The protocols that somebody speaks: the newest and the oldest.
 pub type Speaks = (u16, u16);

@@ -12,6 +12,7 @@ mod answers;
 mod clock;
 mod contributors;
 mod everywhere;
+mod follow;
 mod found;
 mod hints;
 mod instead;
@@ -28,6 +29,7 @@ mod tend;
 mod tests;
 
 use std::collections::{BTreeMap, BTreeSet, HashMap};
+use std::io::{self, Write};
 use std::net::{IpAddr, SocketAddr};
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::sync::mpsc::{Receiver, RecvTimeoutError, SyncSender, sync_channel};
@@ -52,6 +54,7 @@ use crate::settings::Settings;
 use crate::wire::{Ears, Wire};
 
 pub use everywhere::Everywhere;
+pub use follow::{Led, NoAnswer};
 pub use membership::Membership;
 pub use question::{Question, Taken};
 pub use scan::Scan;
@@ -86,10 +89,19 @@ pub trait Work: Send + Sync {
     fn contributor(&self, _through: Key, _address: IpAddr, _message: &[u8]) -> Result<Vec<u8>, String> {
         Err(NO_CONTRIBUTORS.into())
     }
+    /// Who leads a slice of which this node has a copy wants something fetched from here.
+    fn follow(&self, _from: &Led, _message: &[u8]) -> Result<Telling, String> {
+        Err(NOT_FOLLOWING.into())
+    }
     /// Something worth telling.
     fn note(&self, note: &Note);
 }
 
+/// What is told to whoever asked, as it comes.
+pub type Telling = Box<dyn FnOnce(&mut dyn Write) -> io::Result<()>>;
+
+/// What a node says that fetches nothing for others.
+pub const NOT_FOLLOWING: &str = "this node fetches nothing for others";
 /// What a node says that hands nothing out.
 pub const NO_CONTRIBUTORS: &str = "no bundles are handed out here";
 

@@ -7,6 +7,7 @@
 //! ```
 
 use std::pin::Pin;
+use std::sync::Arc;
 use std::time::Duration;
 
 use serde::{Deserialize, Serialize};
@@ -19,6 +20,36 @@ use crate::bundle::{Bundle, BundleUrl};
 pub trait Hands<T = Bundle> {
     /// Takes the bundle, or hands it back when there is no room.
     fn give(&self, bundle: T) -> Result<(), T>;
+
+    /// Would they take a bundle of so many URLs that begins with this one? Asked before anything is made ready for it.
+    fn would_take(&self, _first: &Url, _urls: usize) -> bool {
+        true
+    }
+
+    /// We connected to the server of this URL, which took so long.
+    fn connected(&self, _url: &Url, _took_ms: u32) {}
+}
+
+/// Several, in this order: who comes first is asked first.
+impl<T> Hands<T> for Vec<Arc<dyn Hands<T> + Send + Sync>> {
+    fn give(&self, bundle: T) -> Result<(), T> {
+        let mut left = bundle;
+        for hands in self {
+            match hands.give(left) {
+                Ok(()) => return Ok(()),
+                Err(bundle) => left = bundle,
+            }
+        }
+        Err(left)
+    }
+
+    fn would_take(&self, first: &Url, urls: usize) -> bool {
+        self.iter().any(|hands| hands.would_take(first, urls))
+    }
+
+    fn connected(&self, url: &Url, took_ms: u32) {
+        self.iter().for_each(|hands| hands.connected(url, took_ms));
+    }
 }
 
 /// A bundle for other hands, with what they need to know and what they must not know.

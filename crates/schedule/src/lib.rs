@@ -14,6 +14,7 @@
 //! - [`mirror`]: many sites at one address that show the same pages
 //! - [`bundle`]: what travels to whoever fetches, and back
 //! - [`hands`]: whoever fetches, where it is not this process, and what becomes of what they bring
+//! - [`near`]: who stands nearest to a host
 //!
 //! Never opens a socket. Never parses a page. Never keeps a URL: it counts them, the registry holds them.
 
@@ -25,6 +26,7 @@ pub mod hands;
 pub mod id;
 pub mod limits;
 pub mod mirror;
+pub mod near;
 pub mod outage;
 pub mod pace;
 pub mod retry;

@@ -375,3 +375,35 @@ pub const CREDIT_S: f64 = 600.0;
 
 const _: () = assert!(FIRST_PRIOR_PAGES > 0.0 && SITE_PRIOR_PAGES > 0.0); // a prior always has weight
 const _: () = assert!(AUDIT_PERCENT + DISCOVERY_PERCENT_ANANSI < 100);
+
+// --- who stands nearest ---------------------------------------------------------------------------------------------
+
+/// Somebody is nearer to a host if connecting takes at least so much less time there, in milliseconds …
+pub const NEAR_MS_MIN: u32 = 10;
+
+/// … and at least this part less of the time it takes from here.
+pub const NEAR_PART: u32 = 4;
+
+/// A bundle of fewer URLs is not worth the way to another node.
+pub const NEAR_URLS_MIN: usize = 3;
+
+/// For so long it counts how long connecting to a host took; nobody connects to it again, only to see, before that.
+pub const NEAR_AGAIN_MS: u64 = 12 * 3_600_000;
+
+/// A host at which there is something that others could not bring is ours for so long.
+pub const NEAR_OURS_MS: u64 = 3_600_000;
+
+/// A node that has as much to do as it takes is asked again after so long.
+pub const NEAR_BUSY_MS: u64 = 5_000;
+
+/// Hosts of which it is remembered how far they are: some five megabytes.
+pub const NEAR_HOSTS_MAX: usize = 16_384;
+
+/// Others of whom that is remembered for one host: holders of its slice, those who come and go among them.
+pub const NEAR_FELLOWS_MAX: usize = 8;
+
+/// Nodes that are left alone because they were asked in vain.
+pub const NEAR_NODES_MAX: usize = 128;
+
+const _: () = assert!(NEAR_PART > 1 && NEAR_MS_MIN > 0); // nobody is nearer by nothing
+const _: () = assert!(NEAR_OURS_MS < NEAR_AGAIN_MS);

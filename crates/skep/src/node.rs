@@ -5,6 +5,7 @@ mod contributing;
 pub mod crawling;
 mod glue;
 pub mod joining;
+pub mod near;
 mod notes;
 mod owners;
 mod told;
@@ -83,6 +84,10 @@ pub struct Typed {
     /// Crawls of the network may visit hosts at private addresses from here
     #[arg(long)]
     allow_private: bool,
+    /// Bundles go to whichever holder of a slice stands nearest to the site, by measured connect time: `auto` asks holders in other zones
+    /// than this node's, `on` all of them, `off` nobody, and fetches for nobody
+    #[arg(long, value_name = "WHEN", value_enum, default_value_t = near::When::Auto)]
+    near: near::When,
     /// Threads that fetch
     #[arg(long, value_name = "N", default_value_t = 1)]
     workers: usize,
@@ -108,6 +113,8 @@ pub struct Node {
     pub consent: Consent,
     /// People are led to holders with a portal of their own.
     pub lead_away: bool,
+    /// Who stands nearer to sites, and whether it is asked.
+    pub near: near::Near,
 }
 
 /// What only whoever runs a machine can allow.
@@ -191,7 +198,8 @@ pub fn run(typed: Typed, place: &Place) -> Result<Exit> {
         json: place.json,
     };
     let consent = Consent { own: typed.own.clone(), allow_private: typed.allow_private };
-    let begun = Beginning { membership, wire, facts, fetch, consent, hands, ways };
+    let near = near::Near::new(typed.near);
+    let begun = Beginning { membership, wire, facts, fetch, consent, hands, near, ways };
     owner::as_owner(archive, |owned| work(owned, begun, portal.as_ref()))
 }
 
@@ -217,12 +225,13 @@ struct Beginning {
     fetch: Fetch,
     consent: Consent,
     hands: Hands,
+    near: near::Near,
     ways: Ways,
 }
 
 /// Runs the node until it is stopped.
 fn work(owned: &Owned, begun: Beginning, portal: Option<&serve::Job>) -> Result<Exit> {
-    let Beginning { membership, wire, facts, fetch, consent, hands, ways } = begun;
+    let Beginning { membership, wire, facts, fetch, consent, hands, near, ways } = begun;
     let Ways { public, lead_away, until_input_ends, json } = ways;
     let folder = owned.archive.layout().settings();
     let identity = Identity::load(&folder)?.ok_or_else(|| Failure::new("the archive has no key"))?;
@@ -241,7 +250,7 @@ fn work(owned: &Owned, begun: Beginning, portal: Option<&serve::Job>) -> Result<
     let ears: Arc<dyn Ears> = running.ears();
     wire.listen(&ears);
     let (shell, fetches) = (running.shell.clone(), fetch.clone());
-    let node = Arc::new(Node { shell, glue: glue.clone(), fetch: fetches, consent, lead_away });
+    let node = Arc::new(Node { shell, glue: glue.clone(), fetch: fetches, consent, lead_away, near });
     owned.ring.set(Some(node.clone()));
     if hands.contributors {
         let contributors = owned.contributors.node(&owned.archive)?;

@@ -22,6 +22,7 @@ use std::sync::Arc;
 Asked of the node that runs for this archive.
 settled   every slice has as many holders as it should, and each of them has all that this node has
 copies    holders of a slice that have all of it, of those that should
+near      what was gained by letting the holder nearest to a site fetch for who leads (`skep node --near`)
 `leave` is said by a node about itself: its copies go to others first, then it ends. `retire` is said by its owner (or by who made the
 network) about a node that will not return: what it held is copied from the others at once.
 Examples:
@@ -161,6 +162,7 @@ pub fn status(node: &Node) -> Value {
         Some((name, progress)) => json!({ "name": name, "progress": progress }),
         None => Value::Null,
     };
+    status["near"] = json!(node.near.sums());
     let crawls = crawling::crawls(node).into_iter();
     status["crawls"] = crawls.map(|crawl| json!({ "name": crawl.name, "runs": crawl.runs })).collect();
     status
@@ -184,6 +186,26 @@ pub fn others(place: &Place) -> Vec<(skep_ring::Key, SocketAddr)> {
 
 fn short(key: &Value) -> String {
     key.as_str().unwrap_or_default().chars().take(8).collect()
+}
+
+/// What came of giving bundles to holders nearer to the site; nothing where nothing did.
+fn nearer(near: &Value) -> String {
+    let number = |name: &str| near[name].as_u64().unwrap_or(0);
+    let mut out = String::new();
+    if number("measured") > 0 {
+        out += &format!(
+            "near: {} hosts are nearer to other holders, who fetched {} of {} bundles, {} pages; {} ms of connecting saved\n",
+            number("hosts"),
+            number("back"),
+            number("bundles"),
+            number("urls"),
+            near["connect_ms_saved"]
+        );
+    }
+    if number("followed") > 0 {
+        out += &format!("near: {} bundles were fetched here for others who lead\n", number("followed"));
+    }
+    out
 }
 
 fn shown(told: &Value) -> String {
@@ -250,6 +272,7 @@ fn shown(told: &Value) -> String {
             progress["unsent"].as_u64().unwrap_or(0)
         );
     }
+    out += &nearer(&told["near"]);
     for one in told["held"].as_array().into_iter().flatten().filter(|one| !one["copying_to"].is_null()) {
         let copied = one["copied_bytes"].as_u64().unwrap_or(0);
         let left = match one["copying_left_s"].as_u64() {

@@ -40,6 +40,7 @@ const TARGETS: &[Target] = &[
     Target { package: "page", name: "rewrite", run: skep_page::fuzz::fuzz_rewrite },
     Target { package: "page", name: "compare", run: skep_page::fuzz::fuzz_compare },
     Target { package: "contribute", name: "message", run: skep_contribute::fuzz_message },
+    Target { package: "contribute", name: "follow", run: skep_contribute::follow::fuzz_follow },
     Target { package: "crawl", name: "metadata", run: skep_crawl::fuzz::fuzz_metadata },
     Target { package: "crawl", name: "checks", run: skep_crawl::fuzz::fuzz_checks },
     Target { package: "archive", name: "piece", run: skep_archive::fuzz_piece },

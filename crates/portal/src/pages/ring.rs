@@ -65,6 +65,7 @@ pub fn page(look: &Looking<'_>, _: &Params, _: &Visit) -> Result<Answer, Trouble
             of("unsent")
         ));
     }
+    body.push_str(&nearer(&status["near"]));
     body.push_str(&circle(nodes));
     body.push_str("<h2>Nodes</h2>\n<table>\n<tr><th>node</th><th>state</th><th>holds</th><th>room</th><th>zone</th><th>owner</th><th>at</th></tr>\n");
     for node in nodes {
@@ -108,6 +109,28 @@ pub fn page(look: &Looking<'_>, _: &Params, _: &Visit) -> Result<Answer, Trouble
     let mut answer = frame::page(look, "The ring", &body);
     answer.headers_mut().insert(header::REFRESH, HeaderValue::from_static(AGAIN_S));
     Ok(answer)
+}
+
+/// What came of giving bundles to holders nearer to the site; nothing where nothing did.
+fn nearer(near: &Value) -> String {
+    let number = |name: &str| near[name].as_u64().unwrap_or(0);
+    let mut out = String::new();
+    if number("measured") > 0 {
+        out.push_str(&format!(
+            "<p><strong>{}</strong> hosts are nearer to other holders, who fetched {} of {} bundles for this node, {} pages: \
+             {} ms of connecting saved.</p>\n",
+            count(number("hosts")),
+            count(number("back")),
+            count(number("bundles")),
+            count(number("urls")),
+            near["connect_ms_saved"].as_i64().unwrap_or(0)
+        ));
+    }
+    if number("followed") > 0 {
+        let followed = count(number("followed"));
+        out.push_str(&format!("<p>{followed} bundles were fetched here for others who lead.</p>\n"));
+    }
+    out
 }
 
 fn list(value: &Value) -> &[Value] {

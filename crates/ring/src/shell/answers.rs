@@ -106,6 +106,7 @@ impl Ears for Shell {
             }
             Question::Bundles => carried(out, self.work.bundles()),
             Question::Contributor { address, message } => carried(out, self.work.contributor(from, address, &message)),
+            Question::Follow { slice, message } => self.follow(from, slice, &message, out),
         }
     }
 }

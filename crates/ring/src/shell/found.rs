@@ -80,7 +80,7 @@ impl Shell {
     }
 
     /// Other holders of a slice that are there, in the order in which they should lead.
-    fn holders_there(&self, machine: &Machine, slice: Slice) -> Vec<Key> {
+    pub(super) fn holders_there(&self, machine: &Machine, slice: Slice) -> Vec<Key> {
         let roster = &machine.node.view.roster;
         let mut holders = machine.node.view.in_order(slice, &machine.node.view.holders(slice));
         holders.retain(|node| *node != self.key && roster.index(node).is_some_and(|index| roster.is_present(index)));

@@ -90,6 +90,14 @@ pub enum Question {
         /// Behind this one: key, time, record.
         after: Option<After>,
     },
+    /// Whoever leads a slice wants another holder to fetch something for it. This package carries it, and the answer as it comes, and does
+    /// not look inside.
+    Follow {
+        /// The slice.
+        slice: Slice,
+        /// What is wanted.
+        message: Vec<u8>,
+    },
 }
 
 /// A capture behind which an answer goes on.
@@ -285,6 +293,6 @@ mod tests {
                 fuzz_question(&bytes[..at]);
             }
         }
-        assert_eq!(read, 9);
+        assert_eq!(read, 10);
     }
 }

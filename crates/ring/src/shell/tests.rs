@@ -60,6 +60,12 @@ impl Work for Crawling {
     fn contributor(&self, through: Key, address: IpAddr, message: &[u8]) -> Result<Vec<u8>, String> {
         Ok(format!("{} at {address} through {through}", String::from_utf8_lossy(message)).into_bytes())
     }
+    fn follow(&self, from: &Led, message: &[u8]) -> Result<Telling, String> {
+        let said = format!("{} for {} in {}", String::from_utf8_lossy(message), from.by, from.slice);
+        // As long as it leads for certain, and no longer than that.
+        assert!(!from.left.is_zero() && from.left <= Duration::from_millis(LEASE_MS * 8 / 10));
+        Ok(Box::new(move |out: &mut dyn Write| said.split(' ').try_for_each(|word| out.write_all(word.as_bytes()))))
+    }
     fn note(&self, _: &Note) {}
 }
 
@@ -262,6 +268,47 @@ fn what_a_contributor_says_is_carried_to_another_node_and_bounded() {
     assert_eq!(one.bundles_at(other.key()).unwrap_err(), NO_CONTRIBUTORS);
     let long = vec![0; crate::limits::CONTRIBUTOR_BYTES_MAX + 1];
     assert!(one.pass_on(other.key(), address, &long).is_err());
+    end(members);
+}
+
+#[test]
+fn holders_fetch_for_who_leads_and_for_nobody_else_and_older_ones_are_not_asked() {
+    let mut members = ring(3, 3);
+    let at = (0..3).find(|at| !members[*at].led().is_empty()).expect("somebody leads");
+    let leader = members[at].shell().clone();
+    let slice = *members[at].led().first().expect("something");
+    let keys: BTreeSet<Key> =
+        members.iter().map(|member| member.shell().key()).filter(|key| *key != leader.key()).collect();
+    let followers = || leader.followers(slice).into_iter().map(|(key, _)| key).collect::<BTreeSet<Key>>();
+    until("both others follow", || followers() == keys);
+    for follower in &keys {
+        let mut said = String::new();
+        let answer = leader.have_followed(*follower, slice, b"fetch", PATIENCE).expect("an answer");
+        io::Read::read_to_string(&mut { answer }, &mut said).unwrap();
+        assert_eq!(said, format!("fetchfor{}in{slice}", leader.key()));
+    }
+    // Who does not lead there is refused, and so is what does not exist.
+    let other = members.iter().position(|member| keys.contains(&member.shell().key())).expect("another");
+    let refused = |from: &Shell, to: Key, slice| match from.have_followed(to, slice, b"fetch", PATIENCE) {
+        Err(NoAnswer::Refused(why)) => why,
+        Err(NoAnswer::Silent(why)) => panic!("{why}"),
+        Ok(_) => panic!("it is fetched"),
+    };
+    let third = *keys.iter().find(|key| **key != members[other].shell().key()).expect("a third");
+    for to in [leader.key(), third] {
+        assert!(refused(members[other].shell(), to, slice).contains("do not lead"));
+    }
+    assert!(refused(&leader, third, 1 << BITS).contains("do not lead"));
+
+    // One of them speaks an older protocol from now on.
+    let older = members.remove(other);
+    let key = older.shell().key();
+    older.running.stop();
+    let known = lock(&leader.machine).node.view.roster.record_of(&key).expect("it is known").record.clone();
+    let record = crate::fact::NodeRecord { sequence: known.sequence + 1, protocol: (2, 1), ..known };
+    let seal = Ed25519::from_secret(&[other as u8 + 1; 32]);
+    leader.tell(Event::Learn(vec![Fact::Record(Arc::new(crate::fact::SignedRecord::new(record, &seal)))]));
+    until("one is left who knows how", || followers() == BTreeSet::from([third]));
     end(members);
 }
 

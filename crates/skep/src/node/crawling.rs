@@ -1,7 +1,7 @@
 //! The crawl that the network runs, at this node: begun when it is wanted, ended when it is not.
 
-use super::Node;
 use super::told::Crawl;
+use super::{Node, near};
 use crate::crawl::{Fetch, Hands, Job};
 use crate::failure::{Failure, Result, say};
 use crate::job::{Exit, Tell};
@@ -102,9 +102,10 @@ fn run(owned: &Owned, node: &Node, crawl: &Crawl, fetch: &Fetch, hands: Hands) -
     let job = Job { settings, fetch: fetch.clone(), each: false, text: false, hands, network: true };
     let judges = Some(Arc::new(Judged::new(owned.archive.clone())) as Arc<dyn skep_crawl::Judges>);
     // What this node leads it hands out; what comes back is kept here, where the slice is led.
-    let others = hands.contributors.then(|| crate::contributors::others(owned, hands.only)).transpose()?;
-    let mut run = Run { judges, others, share: Some(node.glue.share()), ..job.run()? };
+    let contributors = hands.contributors.then(|| crate::contributors::others(owned, hands.only)).transpose()?;
+    let mut run = Run { judges, share: Some(node.glue.share()), ..job.run()? };
     run.fetch.own_addresses = owned.listening.clone();
+    run.others = near::others(node, &run, contributors);
     let running = owned.crawls.begin(&crawl.name)?;
     crate::crawl::raise_open_files();
     node.glue.begins(&crawl.name, &running.control);
@@ -115,6 +116,7 @@ fn run(owned: &Owned, node: &Node, crawl: &Crawl, fetch: &Fetch, hands: Hands) -
         _ => {}
     });
     node.glue.ended();
+    node.glue.follows(None);
     drop(running);
     ended?;
     Ok(())

@@ -7,6 +7,8 @@ use crate::failure::{Result, say};
 use serde::{Deserialize, Serialize};
 use serde_json::{Value, json};
 use skep_archive::settings as files;
+use skep_contribute::follow::Question;
+use skep_contribute::follower::{Follower, From};
 use skep_crawl::Control;
 use skep_crawl::sharing::{self, Leading, Outlet, Share};
 use skep_portal::{Asker, Elsewhere, Everywhere, Scanned, Wish};
@@ -14,7 +16,7 @@ use skep_ring::instruction::SignedInstruction;
 use skep_ring::links::{Batch, Link};
 use skep_ring::message::Politeness;
 use skep_ring::node::{Note, What};
-use skep_ring::shell::{Back, NO_CONTRIBUTORS, Shell, Taken, Work};
+use skep_ring::shell::{Back, Led, NO_CONTRIBUTORS, NOT_FOLLOWING, Shell, Taken, Telling, Work};
 use skep_ring::{Key, Slice};
 use std::collections::{BTreeMap, HashMap, HashSet};
 use std::net::IpAddr;
@@ -46,6 +48,8 @@ struct State {
     asker: Option<Asker>,
     /// Hands bundles out.
     contributors: Option<Arc<skep_contribute::Node>>,
+    /// Fetches for others who lead what is held here, while this is crawled.
+    follower: Option<(String, Arc<Follower>)>,
     /// What was told to people lately.
     notes: Notes,
     stopped: bool,
@@ -116,6 +120,11 @@ impl Glue {
     /// Contributors of other nodes work for this one from now on.
     pub fn hands_out(&self, contributors: &Arc<skep_contribute::Node>) {
         self.lock().contributors = Some(contributors.clone());
+    }
+
+    /// Something is fetched for others from now on, while this is crawled; or nothing any more.
+    pub fn follows(&self, follower: Option<(String, Arc<Follower>)>) {
+        self.lock().follower = follower;
     }
 
     fn contributors(&self) -> std::result::Result<Arc<skep_contribute::Node>, String> {
@@ -196,6 +205,7 @@ impl State {
             progress: Value::Null,
             asker: None,
             contributors: None,
+            follower: None,
             notes: Notes::new(Instant::now()),
             stopped: false,
         }
@@ -271,6 +281,20 @@ impl Work for Glue {
 
     fn contributor(&self, through: Key, address: IpAddr, message: &[u8]) -> std::result::Result<Vec<u8>, String> {
         Ok(self.contributors()?.handle_through(through.0, address, message))
+    }
+
+    fn follow(&self, led: &Led, message: &[u8]) -> std::result::Result<Telling, String> {
+        let asked = Question::decode(message).ok_or("this is no question")?;
+        let follower = match &self.lock().follower {
+            Some((crawl, follower)) if *crawl == asked.crawl => follower.clone(),
+            _ => return Err(NOT_FOLLOWING.into()),
+        };
+        let shell = self.shell().ok_or("this node ends")?;
+        let is_theirs = |url: &skep_url::Url| shell.slice_of(url.key().site_hash()) == led.slice;
+        let (way, lease) = (Arc::downgrade(&shell), *led);
+        let still_leads = Arc::new(move || way.upgrade().is_some_and(|shell| shell.still_leads(&lease)));
+        let from = From { leader: led.by.0, leads_for: led.left, is_theirs: &is_theirs, still_leads };
+        follower.answer(&from, asked.asked)
     }
 
     fn note(&self, note: &Note) {
@@ -410,6 +434,7 @@ impl Elsewhere for Others {
         let status = self.0.shell.status();
         let there = status.nodes.iter().filter(|node| matches!(node.state, "here" | "present" | "leaving")).count();
         let count = |what: &str| status.counts.get(what).copied().unwrap_or(0);
+        let near = self.0.near.sums();
         vec![
             ("skep_ring_nodes", "Nodes of the network that are there.", there as u64),
             (
@@ -432,6 +457,16 @@ impl Elsewhere for Others {
             ("skep_ring_clock_off", "Times that the clock of this node was found to be off.", count("clock")),
             ("skep_ring_absences", "Nodes that were found absent or retired.", count("absent")),
             ("skep_ring_recoveries", "Epochs that began without a majority.", count("recovery")),
+            ("skep_ring_near_hosts", "Hosts that are nearer to another holder than to this node.", near.hosts),
+            ("skep_ring_near_bundles", "Bundles that nearer holders fetched for this node.", near.gain.back),
+            ("skep_ring_near_pages", "Pages that they brought.", near.gain.urls),
+            (
+                "skep_ring_near_connect_ms_saved",
+                "Milliseconds by which their connections were quicker than those of this node.",
+                u64::try_from(near.gain.connect_ms_saved).unwrap_or(0),
+            ),
+            ("skep_ring_near_measured", "Connect times that other holders told.", near.gain.measured),
+            ("skep_ring_near_followed", "Bundles that this node fetched for others.", near.followed),
         ]
     }
 }

@@ -1,6 +1,7 @@
 //! Rings of real processes, each with an address of its own, over a web whose truth is known.
 
 mod faults;
+mod near;
 mod net;
 mod owners;
 mod ring;

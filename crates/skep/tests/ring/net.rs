@@ -1,12 +1,15 @@
 //! Machines for nodes: network namespaces on one bridge, each with an address of its own, between which the way can be cut.
 
+use std::io::{BufRead, BufReader};
 use std::net::IpAddr;
-use std::process::Command;
+use std::process::{Child, Command, Stdio};
 
 /// A bridge and the namespaces on it; all of it goes with this.
 pub struct Net {
     id: u32,
     spaces: usize,
+    /// What makes ways longer.
+    ways: Vec<Child>,
 }
 
 fn ip(words: &str) -> bool {
@@ -23,7 +26,7 @@ fn must(words: &str) {
 impl Net {
     pub fn new() -> Net {
         // Tests run side by side, each in a process of its own.
-        let net = Net { id: std::process::id() % 60_000, spaces: 0 };
+        let net = Net { id: std::process::id() % 60_000, spaces: 0, ways: Vec::new() };
         must(&format!("link add {} type bridge", net.bridge()));
         must(&format!("addr add {}/24 dev {}", net.address(1), net.bridge()));
         must(&format!("link set {} up", net.bridge()));
@@ -78,6 +81,30 @@ impl Net {
         machine
     }
 
+    /// The way from a machine to the web takes so much longer from now on, and that to other machines does not.
+    pub fn far(&mut self, machine: usize, ms: u32) {
+        let (into, out) = (format!("sk{}i{machine}", self.id), format!("sk{}o{machine}", self.id));
+        let script = concat!(env!("CARGO_MANIFEST_DIR"), "/tests/ring/far.py");
+        let mut way = Command::new("python3")
+            .args([script, &into, &out, &ms.to_string()])
+            .stdin(Stdio::piped())
+            .stdout(Stdio::piped())
+            .spawn()
+            .expect("`python3` is there: xtask installs it");
+        let mut line = String::new();
+        BufReader::new(way.stdout.take().expect("its output")).read_line(&mut line).expect("text");
+        self.ways.push(way);
+        assert_eq!(line.trim(), "ready", "no tunnel for a longer way");
+        let space = self.space(machine);
+        must(&format!("link set {into} netns {space}"));
+        must(&format!("-n {space} link set {into} up"));
+        must(&format!("link set {out} up"));
+        // Answers come back over the bridge: what comes by one way and goes by another is let through.
+        std::fs::write(format!("/proc/sys/net/ipv4/conf/{out}/rp_filter"), "0").expect("it is set");
+        // The web is at 100 and above, see `web`.
+        must(&format!("-n {space} route add {}/27 dev {into} src {}", self.address(96), self.of(machine)));
+    }
+
     /// Machines of the two groups do not reach each other any more.
     pub fn split(&self, one: &[usize], other: &[usize]) {
         self.routes("add", one, other);
@@ -117,6 +144,10 @@ impl Net {
 
 impl Drop for Net {
     fn drop(&mut self) {
+        for way in &mut self.ways {
+            let _ended_already = way.kill();
+            let _reaped = way.wait();
+        }
         for machine in 0..self.spaces {
             ip(&format!("netns del {}", self.space(machine)));
         }

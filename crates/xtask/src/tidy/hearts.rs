@@ -94,6 +94,7 @@ const HEARTS: &[(&str, &[Outside])] = &[
     ("crates/contribute/src/columns.rs", &[Clock, Socket, Spawn, Chance]),
     ("crates/contribute/src/dispatch.rs", &[Clock, Socket, Spawn, Chance]),
     ("crates/contribute/src/envelope.rs", &[Clock, Socket, Spawn, Chance]),
+    ("crates/contribute/src/follow.rs", &[Clock, Socket, Spawn, Chance]),
     ("crates/contribute/src/known_pages.rs", &[Clock, Socket, Spawn, Chance]),
     ("crates/contribute/src/message.rs", &[Clock, Socket, Spawn, Chance]),
     ("crates/contribute/src/meter.rs", &[Clock, Socket, Spawn, Chance]),
