@@ -85,6 +85,8 @@ fn what_happened_on_a_day_is_told_by_site() {
     row("example.org", "1 1 0 0 0");
     row("other.example", "1 0 0 0 0");
     assert!(html.contains("href=\"/changes/day?day=2024-01-01\"") && !html.contains("changes after"), "{html}");
+    let further = site.get("/changes/day?day=2024-02-01&before=1").is(200).text();
+    assert!(!further.contains("<table>") && further.contains("Nothing changed"), "those before that event: {further}");
     let today = site.get("/changes/day").is(200).text();
     assert!(today.contains("What changed today") && today.contains("Nothing changed"), "{today}");
 }
