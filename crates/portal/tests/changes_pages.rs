@@ -329,4 +329,13 @@ fn parts_of_a_page_are_chosen_by_pointing_at_them() {
     browser.until("document.getElementById('told').textContent.startsWith('kept')");
     browser.picture(&pictures().join("watches-pick.png"));
     assert!(site.get("/watches").is(200).text().contains("<code>p.clock</code>"));
+    // Rules go by the page as it was sent: what only the browser puts into it is not named.
+    let said = "<table class=\"prices\"><thead><tr class=\"top\"><td>head</td></tr></thead><tr><td>low</td></tr></table>";
+    let site = watching(said);
+    browser.go(&format!("http://127.0.0.1:{}/watches/pick?url={URL}", site.serving.address().port()));
+    browser.enter(Some("#page"));
+    browser.click("tbody td");
+    browser.enter(None);
+    browser.until("document.querySelector('#rule [name=part]').value !== ''");
+    assert_eq!(browser.run("return document.querySelector('#rule [name=part]').value"), "td");
 }
