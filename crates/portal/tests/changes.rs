@@ -50,11 +50,17 @@ fn who_pulls_gets_what_is_there() {
     assert_eq!(count("limit=2"), 2);
     assert_eq!((count("mime=text/*"), count("mime=image/*"), count("mime=text/html&class=text")), (3, 0, 1));
     let with_text = events(&site.get("/changes?delta=text").is(200));
-    let texts: Vec<Delta> = with_text.iter().map(|event| Delta::read(&event["delta"]).unwrap()).collect();
+    let texts: Vec<Delta> = with_text.iter().map(|event| Delta::read(&event["data"]["delta"]).unwrap()).collect();
     let first = texts[0].apply("").unwrap();
     assert!(first.ends_with("one\n") && texts[2].apply(&first).unwrap().ends_with("stays as it is.\ntwo\n"));
-    assert_eq!(with_text[2]["delta"]["lines"], serde_json::json!([40, -1, "two"]));
-    assert!(all[2]["delta"].is_null(), "only for who asks");
+    assert_eq!(with_text[2]["data"]["delta"]["lines"], serde_json::json!([40, -1, "two"]));
+    assert!(all[2]["data"]["delta"].is_null(), "only for who asks");
+    for event in &with_text {
+        for (name, value) in event.as_object().unwrap().iter().filter(|(name, _)| *name != "data") {
+            let is_plain = name.bytes().all(|byte| byte.is_ascii_lowercase() || byte.is_ascii_digit());
+            assert!(is_plain && value.is_string(), "an attribute of a CloudEvent is of a simple type: {name}");
+        }
+    }
     for (query, about) in [
         ("color=red", "color"),
         ("since=yesterday", "yesterday"),
