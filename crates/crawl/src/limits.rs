@@ -90,6 +90,13 @@ pub const URL_BYTES_MAX: usize = 8_192;
 /// In `skep queue` and reports: the hosts named, at most.
 pub const HOSTS_LISTED_MAX: usize = 50;
 
+// --- other hands ---------------------------------------------------------------------------------------------------
+
+/// A rest between two requests that only those speak of who brought the robots.txt.
+pub const HANDS_DELAY_MS_MAX: u64 = 30_000;
+/// A wait for which only other hands say that a site asked.
+pub const HANDS_PARK_MS_MAX: u64 = 3_600_000;
+
 // --- the network ---------------------------------------------------------------------------------------------------
 
 /// Sites remembered as having answered, to be asked when nobody else does.

@@ -312,7 +312,10 @@ async fn ask_once(
     let ask = Ask { body_bytes_max: Some(ROBOTS_BYTES_MAX), ..Ask::new(url) };
     let exchange = session.get(&ask).await;
     let time_ms = exchange.brought.as_ref().map_or(time_ms, |brought| brought.time_ms);
-    parts.answered(url, pace, exchange.timings.total_ms.into(), None);
+    match exchange.brought {
+        Some(_) => parts.brought(url, pace, exchange.timings.total_ms.into(), None),
+        None => parts.answered(url, pace, exchange.timings.total_ms.into(), None),
+    }
     let mut judged = judge::judge(&exchange, url, time_ms, true);
     let answer = network::look(&mut judged, &Seen { url, exchange: &exchange, began_ms }, session, parts).await;
     if let Some(park_ms) = judged.park_ms {

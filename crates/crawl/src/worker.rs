@@ -328,7 +328,7 @@ impl Parts {
             return Ok(());
         }
         if pace != Pace::None {
-            self.clocks.answered(self.site(url), Duration::ZERO);
+            self.clocks.left(self.site(url), Duration::ZERO);
         }
         Err(NotNow::Over)
     }
@@ -363,12 +363,20 @@ impl Parts {
         }
     }
 
+    /// The same for an answer that others speak of.
+    pub fn brought(&self, url: &Url, pace: Pace, answer_ms: u64, crawl_delay_ms: Option<u64>) {
+        if pace != Pace::None {
+            let gap = pace::gap_ms(&pace, crawl_delay_ms, answer_ms);
+            self.clocks.brought(self.site(url), Duration::from_millis(gap));
+        }
+    }
+
     /// The site asks to be left alone, for 0 if it does not say how long. The schedule leaves it alone anyway; the clock says so to
     /// whoever is led there from elsewhere.
     pub fn parked(&self, url: &Url, park_ms: u64) {
         let park_ms = if park_ms > 0 { park_ms } else { self.backoff_ms };
         if self.pace(url) != Pace::None {
-            self.clocks.answered(self.site(url), Duration::from_millis(park_ms));
+            self.clocks.left(self.site(url), Duration::from_millis(park_ms));
         }
     }
 
