@@ -63,7 +63,7 @@ pub const SOFT_BITS_MAX: u32 = 6;
 pub const ROBOTS_BYTES_MAX: u64 = 512 << 10;
 /// Hosts whose place in the scope is kept in memory.
 pub const HOST_MEMOS_MAX: usize = 100_000;
-/// Hosts of which a worker remembers that their addresses are kept.
+/// Hosts of which a run remembers that their addresses are kept.
 pub const NAMES_KEPT_MAX: usize = 16_384;
 /// Refused URLs that are judged again at once, when rules change.
 pub const JUDGED_AT_ONCE: usize = 10_000;

@@ -72,6 +72,7 @@ impl<'t> Engine<'t> {
             others: run.others,
             leading: sharing.as_ref().map(Sharing::leading),
             stopping: false.into(),
+            names: Default::default(),
             hears_again: false.into(),
         });
         let mut hands = Vec::new();
