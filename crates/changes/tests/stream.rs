@@ -15,6 +15,27 @@ fn told(events: &[(Cursor, Event)]) -> Vec<String> {
 }
 
 #[test]
+fn a_page_that_leads_elsewhere_each_time_has_moved_once() {
+    let folder = tempfile::tempdir().unwrap();
+    let archive = open(folder.path());
+    let changes = Changes::default();
+    let url = "http://example.org/a";
+    page(&archive, url, START_MS, &text(&["first"]));
+    for n in 1..20 {
+        let fields = format!("Location: /session/{n}\r\n");
+        append(&archive, url, vec![answer(url, START_MS + n * DAY_MS, 301, &fields, "")]);
+    }
+    // To and fro between two places.
+    for n in 20..30 {
+        let fields = format!("Location: /session/{}\r\n", if n % 2 == 0 { 1 } else { 2 });
+        append(&archive, url, vec![answer(url, START_MS + n * DAY_MS, 301, &fields, "")]);
+    }
+    page(&archive, url, START_MS + 30 * DAY_MS, &text(&["first"]));
+    follow(&changes, &archive);
+    assert_eq!(told(&events(&changes, &archive, &From::Start)), ["new", "moved", "returned"]);
+}
+
+#[test]
 fn a_life_is_told_in_classes() {
     let folder = tempfile::tempdir().unwrap();
     let archive = open(folder.path());
@@ -40,8 +61,9 @@ fn a_life_is_told_in_classes() {
     give(19, 301, "Location: /b\r\n", "");
     give(20, 301, "Location: /b\r\n", "");
     give(21, 301, "Location: /c\r\n", "");
-    give(22, 410, "", "");
+    give(22, 301, "Location: /c\r\n", "");
     give(23, 410, "", "");
+    give(24, 410, "", "");
     follow(&changes, &archive);
     let events = events(&changes, &archive, &From::Start);
     assert_eq!(
@@ -54,6 +76,7 @@ fn a_life_is_told_in_classes() {
     assert_eq!(changed.details.text.as_ref().map(|text| text.snippet.as_str()), Some("second"));
     assert_eq!(events[4].1.details.reverted_to.as_deref(), Some(events[1].1.key.to_string().as_str()));
     assert_eq!(events[7].1.details.http.redirect.as_deref(), Some("http://example.org/b"));
+    assert_eq!((events[8].1.time_ms, events[8].1.details.http.redirect.as_deref()), (day(22), Some("http://example.org/c")));
     assert_eq!(events[3].1.details.reason.as_deref(), Some("outage"));
     // Nobody hears of noise who does not ask for it.
     let mut heard = Vec::new();
