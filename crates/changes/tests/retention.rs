@@ -134,6 +134,48 @@ fn what_is_not_to_be_kept_goes_and_what_a_revisit_stands_for_stays() {
 }
 
 #[test]
+fn what_goes_is_the_same_however_much_is_taken_in_hand_at_once() {
+    let day = |n: i64| START_MS + n * DAY_MS;
+    let retained = |at_once: usize| {
+        let folder = tempfile::tempdir().unwrap();
+        let archive = open(folder.path());
+        let changes = Changes::default();
+        // Twelve pages of twelve versions; each is followed by a revisit on a page whose key comes much later, and some of those stay.
+        for n in 0..144_i64 {
+            let url = format!("http://example.org/{}", n / 12);
+            page(&archive, &url, day(n % 12), &text(&[&format!("edition {n}")]));
+            archive.settle().unwrap();
+            let known = archive.views().captures.exact(&skep_archive::Key::of(&url)).unwrap();
+            let digest = known.map(Result::unwrap).last().unwrap().digest.unwrap();
+            let copy = format!("http://example.org/z/{}", n % 7);
+            append(&archive, &copy, vec![revisit(&copy, day(20 + n), &digest)]);
+        }
+        follow(&changes, &archive);
+        let retention = skep_changes::Retention::read("version = 1\n[[rule]]\nkeep = 2").unwrap().at_once(at_once);
+        let dry = changes.retain(&archive, &retention, day(300), true).unwrap();
+        let done = changes.retain(&archive, &retention, day(300), false).unwrap();
+        assert_eq!(done, dry, "what was foretold came, {at_once} at once");
+        assert_eq!(changes.retain(&archive, &retention, day(300), false).unwrap().removed, 0, "twice is once");
+        let mut left = Vec::new();
+        archive
+            .views()
+            .captures
+            .each(&skep_archive::captures::Match::All, |row| {
+                let capture = row.capture();
+                left.push((capture.url, capture.time_ms));
+                ControlFlow::Continue(())
+            })
+            .unwrap();
+        (done, left)
+    };
+    let all = retained(usize::MAX / 4);
+    assert!(all.0.removed > 100, "{:?}", all.0);
+    for at_once in [17, 60] {
+        assert_eq!(retained(at_once), all, "{at_once} at once");
+    }
+}
+
+#[test]
 fn a_body_for_which_a_record_on_its_way_stands_does_not_go() {
     let folder = tempfile::tempdir().unwrap();
     let archive = open(folder.path());
