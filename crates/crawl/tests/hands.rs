@@ -136,6 +136,10 @@ fn what_one_alone_has_seen_is_private_and_what_two_have_seen_is_not() {
         assert_eq!(capture.is_private(), !capture.url.len().is_multiple_of(2), "{}", capture.url);
     }
     assert!(pages.iter().any(|capture| capture.is_private()) && pages.iter().any(|capture| !capture.is_private()));
+    let question = Question::Why { url: pages[0].url.clone(), name: None };
+    let told = skep_crawl::answer_question(&archive, &question).expect("an answer");
+    let notes: Vec<&str> = told[0]["notes"].as_array().into_iter().flatten().filter_map(|note| note.as_str()).collect();
+    assert!(notes.contains(&"headers-of-one"), "{told:?}");
     let others = captures.values().flatten().filter(|capture| capture.status != 200);
     assert!(
         others.into_iter().all(|capture| !capture.is_private()),
