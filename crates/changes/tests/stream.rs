@@ -16,9 +16,7 @@ fn told(events: &[(Cursor, Event)]) -> Vec<String> {
 
 #[test]
 fn a_page_that_leads_elsewhere_each_time_has_moved_once() {
-    let folder = tempfile::tempdir().unwrap();
-    let archive = open(folder.path());
-    let changes = Changes::default();
+    let (_folder, archive, changes) = fresh(Changes::default());
     let url = "http://example.org/a";
     page(&archive, url, START_MS, &text(&["first"]));
     for n in 1..20 {
@@ -37,9 +35,7 @@ fn a_page_that_leads_elsewhere_each_time_has_moved_once() {
 
 #[test]
 fn a_life_is_told_in_classes() {
-    let folder = tempfile::tempdir().unwrap();
-    let archive = open(folder.path());
-    let changes = Changes::default();
+    let (_folder, archive, changes) = fresh(Changes::default());
     let url = "http://example.org/a";
     let day = |n: i64| START_MS + n * DAY_MS;
     let give = |n: i64, status: u16, fields: &str, body: &str| {
@@ -231,9 +227,7 @@ fn what_is_followed_live_is_what_is_built_again() {
 
 #[test]
 fn a_check_narrows_the_window_of_a_change() {
-    let folder = tempfile::tempdir().unwrap();
-    let archive = open(folder.path());
-    let changes = Changes::new(TestChecks);
+    let (_folder, archive, changes) = fresh(Changes::new(TestChecks));
     let url = "http://example.org/";
     let day = |n: i64| START_MS + n * DAY_MS;
     let window = || events(&changes, &archive, &From::Start).last().unwrap().1.details.window.clone();
@@ -254,9 +248,7 @@ fn a_check_narrows_the_window_of_a_change() {
 
 #[test]
 fn a_host_goes_down_and_comes_back() {
-    let folder = tempfile::tempdir().unwrap();
-    let archive = open(folder.path());
-    let changes = Changes::new(TestChecks);
+    let (_folder, archive, changes) = fresh(Changes::new(TestChecks));
     let url = "https://example.org/a";
     let day = |n: i64| START_MS + n * DAY_MS;
     page(&archive, url, day(0), "<p>here</p>");
@@ -283,9 +275,7 @@ fn a_host_goes_down_and_comes_back() {
 
 #[test]
 fn what_many_pages_share_is_one_event_of_their_host() {
-    let folder = tempfile::tempdir().unwrap();
-    let archive = open(folder.path());
-    let changes = Changes::default();
+    let (_folder, archive, changes) = fresh(Changes::default());
     let url = |n: usize| format!("http://example.org/{n}");
     let body = |n: usize, own: &str, footer: &str| {
         format!("<title>{n}</title><p>{}</p><p>{own}</p><footer>{footer}</footer>", words(n as u64, 80))
@@ -319,9 +309,7 @@ fn what_many_pages_share_is_one_event_of_their_host() {
 
 #[test]
 fn robots_sitemaps_and_start_pages_tell_of_their_host() {
-    let folder = tempfile::tempdir().unwrap();
-    let archive = open(folder.path());
-    let changes = Changes::default();
+    let (_folder, archive, changes) = fresh(Changes::default());
     let give = |path: &str, n: i64, status: u16, fields: &str, body: &str| {
         let url = format!("http://example.org{path}");
         append(&archive, &url, vec![answer(&url, START_MS + n * DAY_MS, status, fields, body)]);
@@ -346,9 +334,7 @@ fn robots_sitemaps_and_start_pages_tell_of_their_host() {
 
 #[test]
 fn deltas_lead_from_text_to_text_for_who_follows() {
-    let folder = tempfile::tempdir().unwrap();
-    let archive = open(folder.path());
-    let changes = Changes::default();
+    let (_folder, archive, changes) = fresh(Changes::default());
     let mut chance = Chance(5);
     let settings = skep_changes::Settings::of(&archive).unwrap();
     let mut texts: HashMap<String, String> = HashMap::new();
@@ -399,9 +385,7 @@ fn deltas_lead_from_text_to_text_for_who_follows() {
 
 #[test]
 fn noise_and_walls_change_no_text_of_who_wants_to_hear_of_them() {
-    let folder = tempfile::tempdir().unwrap();
-    let archive = open(folder.path());
-    let changes = Changes::default();
+    let (_folder, archive, changes) = fresh(Changes::default());
     let settings = skep_changes::Settings::of(&archive).unwrap();
     let url = "http://example.org/";
     let bodies = [
@@ -431,9 +415,7 @@ fn noise_and_walls_change_no_text_of_who_wants_to_hear_of_them() {
 
 #[test]
 fn a_consumer_that_is_killed_again_and_again_sees_every_key_in_order() {
-    let folder = tempfile::tempdir().unwrap();
-    let archive = open(folder.path());
-    let changes = Changes::default();
+    let (_folder, archive, changes) = fresh(Changes::default());
     let mut chance = Chance(3);
     let (mut cursor, mut heard): (From, Vec<Event>) = (From::Start, Vec::new());
     let mut stops = 0;
@@ -480,9 +462,7 @@ fn a_consumer_that_is_killed_again_and_again_sees_every_key_in_order() {
 
 #[test]
 fn cursors_that_lead_nowhere_are_named() {
-    let folder = tempfile::tempdir().unwrap();
-    let archive = open(folder.path());
-    let changes = Changes::default();
+    let (folder, archive, changes) = fresh(Changes::default());
     page(&archive, "http://example.org/", START_MS, "<p>x</p>");
     follow(&changes, &archive);
     let newest = changes.newest(&archive).unwrap();
@@ -507,9 +487,7 @@ fn cursors_that_lead_nowhere_are_named() {
 
 #[test]
 fn what_is_removed_or_private_is_not_told() {
-    let folder = tempfile::tempdir().unwrap();
-    let archive = open(folder.path());
-    let changes = Changes::default();
+    let (_folder, archive, changes) = fresh(Changes::default());
     page(&archive, "http://example.org/a", START_MS, "<p>x</p>");
     page(&archive, "http://example.org/b", START_MS, "<p>y</p>");
     follow(&changes, &archive);
@@ -528,9 +506,7 @@ fn what_is_removed_or_private_is_not_told() {
 
 #[test]
 fn what_was_told_of_a_removed_capture_is_taken_back_and_what_followed_is_judged_anew() {
-    let folder = tempfile::tempdir().unwrap();
-    let archive = open(folder.path());
-    let changes = Changes::default();
+    let (_folder, archive, changes) = fresh(Changes::default());
     let url = "http://example.org/";
     for (day, said) in [(0, "first"), (1, "second"), (2, "third")] {
         page(&archive, url, START_MS + day * DAY_MS, &text(&[said]));
@@ -611,9 +587,7 @@ fn a_page_that_is_there_between_failures_is_not_gone() {
 
 #[test]
 fn a_page_that_moved_and_fails_now_and_then_has_moved_once_and_returns() {
-    let folder = tempfile::tempdir().unwrap();
-    let archive = open(folder.path());
-    let changes = Changes::new(TestChecks);
+    let (_folder, archive, changes) = fresh(Changes::new(TestChecks));
     let url = "http://example.org/a";
     let day = |n: i64| START_MS + n * DAY_MS;
     let leads = "Location: /b\r\n";
@@ -634,9 +608,7 @@ fn a_page_that_moved_and_fails_now_and_then_has_moved_once_and_returns() {
 
 #[test]
 fn what_has_very_many_captures_is_not_new_again_when_one_becomes_known_late() {
-    let folder = tempfile::tempdir().unwrap();
-    let archive = open(folder.path());
-    let changes = Changes::new(TestChecks);
+    let (_folder, archive, changes) = fresh(Changes::new(TestChecks));
     let url = "http://example.org/";
     let count = skep_changes::limits::REFOLDED_CAPTURES_MAX as i64 + 20;
     let minute = |n: i64| START_MS + n * 60_000;
@@ -662,9 +634,7 @@ fn what_has_very_many_captures_is_not_new_again_when_one_becomes_known_late() {
 
 #[test]
 fn a_new_page_is_told_with_its_title_and_where_it_leads() {
-    let folder = tempfile::tempdir().unwrap();
-    let archive = open(folder.path());
-    let changes = Changes::default();
+    let (_folder, archive, changes) = fresh(Changes::default());
     let url = "http://example.org/";
     let links: String = (10..80).map(|n| format!("<a href=/{n}>{n}</a>")).collect();
     let body = format!("<html lang=en><title>Bees</title><link rel=canonical href=/bees><p>{links}</p>");
@@ -690,9 +660,7 @@ fn a_new_page_is_told_with_its_title_and_where_it_leads() {
 
 #[test]
 fn who_is_led_to_the_start_page_found_nothing() {
-    let folder = tempfile::tempdir().unwrap();
-    let archive = open(folder.path());
-    let changes = Changes::default();
+    let (_folder, archive, changes) = fresh(Changes::default());
     let give = |path: &str, day: i64, status: u16, fields: &str, body: &str| {
         let url = format!("http://example.org{path}");
         append(&archive, &url, vec![answer(&url, START_MS + day * DAY_MS, status, fields, body)]);
@@ -713,9 +681,7 @@ fn who_is_led_to_the_start_page_found_nothing() {
 /// For a day nobody reaches it, or gets an error, or is led home, or is told that nothing is there.
 #[test]
 fn a_site_that_vanishes_for_a_day_and_returns_makes_no_noise() {
-    let folder = tempfile::tempdir().unwrap();
-    let archive = open(folder.path());
-    let changes = Changes::new(TestChecks);
+    let (folder, archive, changes) = fresh(Changes::new(TestChecks));
     let at = |hours: i64| START_MS + hours * 3_600_000;
     let url = |n: usize| format!("http://example.org/{n}");
     let said = |n: usize| text(&[&format!("page {n} says something")]);
@@ -768,9 +734,7 @@ fn a_site_that_vanishes_for_a_day_and_returns_makes_no_noise() {
 
 #[test]
 fn a_clock_that_was_far_ahead_for_one_pass_makes_no_noise_and_hides_nothing() {
-    let folder = tempfile::tempdir().unwrap();
-    let archive = open(folder.path());
-    let changes = Changes::default();
+    let (folder, archive, changes) = fresh(Changes::default());
     let day = |n: i64| START_MS + n * DAY_MS;
     let (changing, still, born) =
         ("http://example.org/changing", "http://example.org/still", "http://example.org/born");
@@ -839,9 +803,7 @@ fn five_failures_are_five_of_any_kind() {
 
 #[test]
 fn rules_in_the_settings_count() {
-    let folder = tempfile::tempdir().unwrap();
-    let archive = open(folder.path());
-    let changes = Changes::default();
+    let (_folder, archive, changes) = fresh(Changes::default());
     let url = "http://example.org/";
     let body = |clock: &str, said: &str| format!("<main><p>{said}</p><p id=clock>{clock}</p></main><nav>{clock}</nav>");
     let file = archive.layout().settings().join("changes.toml");
@@ -859,9 +821,7 @@ fn rules_in_the_settings_count() {
 
 #[test]
 fn who_wants_events_of_a_time_begins_where_they_begin() {
-    let folder = tempfile::tempdir().unwrap();
-    let archive = open(folder.path());
-    let changes = Changes::default();
+    let (_folder, archive, changes) = fresh(Changes::default());
     // Not in the order of time: some became known late.
     for (part, day) in [5_i64, 2, 7, 6, 9].into_iter().enumerate() {
         let page = |n: usize| {
@@ -895,9 +855,7 @@ fn who_wants_events_of_a_time_begins_where_they_begin() {
 fn who_reads_while_events_are_told_passes_none_over() {
     const ROUNDS: usize = 60;
     const PAGES: usize = 300;
-    let folder = tempfile::tempdir().unwrap();
-    let archive = open(folder.path());
-    let changes = Changes::default();
+    let (_folder, archive, changes) = fresh(Changes::default());
     follow(&changes, &archive);
     let over = std::sync::atomic::AtomicBool::new(false);
     let seen = std::thread::scope(|scope| {
