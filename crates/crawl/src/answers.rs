@@ -289,6 +289,7 @@ fn said(outcome: Outcome) -> String {
         Some(status) => format!("answered {status}"),
         None => match outcome {
             Outcome::NOARCHIVE => "the page asks not to be kept (noarchive)".into(),
+            Outcome::TYPE_REFUSED => "what came is of a type that the crawl does not want (--types)".into(),
             Outcome::CHALLENGE => "the answer was a test for robots, not a page".into(),
             Outcome::ADDRESS_REFUSED => {
                 "its address is not a public one; --allow-private lets such addresses in".into()
