@@ -153,7 +153,12 @@ fn said(visited: &Visited, before: State) -> Said {
         304 => Said::Found(Found::Same),
         300..=399 => {
             let was = matches!(before, State::Visited { status, .. } if (300..=399).contains(&status) && status != 304);
-            Said::Found(if was { Found::Same } else { Found::Changed(None) })
+            match status {
+                _ if was => Said::Found(Found::Same),
+                301 | 308 => Said::Found(Found::Changed(None)),
+                // For now it is shown elsewhere: a wall, a login, a pause. Whether the page changed meanwhile nobody has seen.
+                _ => Said::Nothing,
+            }
         }
         200..=299 => match visited.found {
             Finding::Same => Said::Found(Found::Same),
