@@ -194,6 +194,10 @@ pub const TAG_BYTES_MAX: usize = 100;
 pub const WATCHED_SITES_MAX: usize = 65_536;
 /// Blocks of 128 URLs that are recalled, or looked through for what is due, before somebody else has a turn.
 pub const BLOCKS_AT_ONCE: u32 = 64;
+/// Entries, or hosts, that are looked at for a question before somebody else has a turn.
+pub const INQUIRED_AT_ONCE: u64 = 8_192;
+/// Broken links listed.
+pub const BROKEN_MAX: usize = 100_000;
 /// URLs of a host whose dates are listed.
 pub const SCHEDULE_URLS_MAX: usize = 100;
 /// Pages by which the freshness of a watch is reckoned.

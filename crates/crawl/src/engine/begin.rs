@@ -1,6 +1,6 @@
 //! How a run begins: the crawl gets its number and its pass, the registry is brought up to date, seeds are heard, workers start.
 
-use std::collections::{BTreeSet, HashMap};
+use std::collections::{BTreeSet, HashMap, VecDeque};
 use std::path::Path;
 use std::sync::Arc;
 use std::sync::mpsc::{Receiver, Sender};
@@ -134,6 +134,7 @@ impl<'t> Engine<'t> {
             settings_seen: None,
             begun: now,
             trouble: None,
+            inquiries: VecDeque::new(),
             sharing,
         };
         engine.judge_again()?;
