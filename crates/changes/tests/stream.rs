@@ -72,7 +72,10 @@ fn a_life_is_told_in_classes() {
     assert_eq!(changed.details.text.as_ref().map(|text| text.snippet.as_str()), Some("second"));
     assert_eq!(events[4].1.details.reverted_to.as_deref(), Some(events[1].1.key.to_string().as_str()));
     assert_eq!(events[7].1.details.http.redirect.as_deref(), Some("http://example.org/b"));
-    assert_eq!((events[8].1.time_ms, events[8].1.details.http.redirect.as_deref()), (day(22), Some("http://example.org/c")));
+    assert_eq!(
+        (events[8].1.time_ms, events[8].1.details.http.redirect.as_deref()),
+        (day(22), Some("http://example.org/c"))
+    );
     assert_eq!(events[3].1.details.reason.as_deref(), Some("outage"));
     // Nobody hears of noise who does not ask for it.
     let mut heard = Vec::new();

@@ -58,7 +58,9 @@ pub fn answer(
     match question {
         Question::Why { url, name } => why(ledger, &settings, url, name.as_deref(), archive),
         Question::Queue { host, limit } => queue(ledger, &settings, host.as_deref(), *limit, schedule),
-        Question::Report { .. } | Question::Watches | Question::Schedule { .. } | Question::Plan { .. } => Ok(Vec::new()),
+        Question::Report { .. } | Question::Watches | Question::Schedule { .. } | Question::Plan { .. } => {
+            Ok(Vec::new())
+        }
         Question::Reread | Question::Set { .. } => Ok(Vec::new()),
     }
 }

@@ -102,7 +102,8 @@ impl Inquiry {
             About::Plan(watch) => watch.clone(),
             _ => settings.watch.clone().unwrap_or_default(),
         };
-        let recalling = |entries, ledger: &Ledger| Walk::Recalling(entries, ledger.to_recall(settings.number, &watch, now));
+        let recalling =
+            |entries, ledger: &Ledger| Walk::Recalling(entries, ledger.to_recall(settings.number, &watch, now));
         self.walk = match std::mem::take(&mut self.walk) {
             Walk::Before => match &self.about {
                 About::Reports => Walk::Report(Box::default()),
@@ -270,8 +271,7 @@ impl Report {
 
     fn told(self: Box<Report>, ledger: &Ledger, settings: &Settings) -> Value {
         let counts = ledger.registry.counts(settings.number);
-        let slowest: Vec<Value> =
-            self.slow.iter().rev().map(|(ms, host)| json!({ "host": host, "ms": ms })).collect();
+        let slowest: Vec<Value> = self.slow.iter().rev().map(|(ms, host)| json!({ "host": host, "ms": ms })).collect();
         json!({
             "name": settings.name, "pass": settings.pass.number, "begun": rfc3339(settings.pass.begun_ms),
             "ended": settings.pass.ended_ms.map(rfc3339), "seeds": settings.seeds.len(), "known": counts.known,
@@ -325,9 +325,7 @@ impl Broken {
         }
         let mut lines: Vec<(String, (Outcome, Vec<String>))> = self.links.into_iter().collect();
         lines.sort_by(|a, b| a.0.cmp(&b.0));
-        let told = |(url, (outcome, pages)): (String, (Outcome, Vec<String>))| {
-            json!({ "url": url, "outcome": outcome.to_string(), "pages": pages })
-        };
+        let told = |(url, (outcome, pages)): (String, (Outcome, Vec<String>))| json!({ "url": url, "outcome": outcome.to_string(), "pages": pages });
         Ok(lines.into_iter().map(told).collect())
     }
 }

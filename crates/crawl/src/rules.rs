@@ -405,7 +405,8 @@ mod tests {
     #[test]
     fn what_came_is_of_the_types_that_are_wanted_or_of_none() {
         let images = [Type::Image];
-        for mime in ["image/png", "image/svg+xml", "text/html", "application/xhtml+xml", "", "application/octet-stream"] {
+        for mime in ["image/png", "image/svg+xml", "text/html", "application/xhtml+xml", "", "application/octet-stream"]
+        {
             assert!(is_of_types(&images, mime), "{mime}");
         }
         for (mime, came) in [

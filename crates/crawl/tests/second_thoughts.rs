@@ -211,7 +211,8 @@ fn what_comes_is_held_against_the_types_that_are_wanted() {
     let only = Settings { types: vec![Type::Html], ..at(address) };
     let (ending, events) = crawl(&archive, only);
     assert_eq!((ending, paths(&archive)), (Ending::Finished, set(&["/", "/page"])));
-    let refused = events.iter().filter(|event| matches!(event, Event::Visited { outcome, .. } if outcome == "type-refused"));
+    let refused =
+        events.iter().filter(|event| matches!(event, Event::Visited { outcome, .. } if outcome == "type-refused"));
     assert_eq!(refused.count(), 2, "{events:?}");
     let question = Question::Why { url: format!("http://{address}/paper"), name: None };
     let told = answer_question(&archive, &question).unwrap();

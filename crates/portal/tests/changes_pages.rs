@@ -330,7 +330,8 @@ fn parts_of_a_page_are_chosen_by_pointing_at_them() {
     browser.picture(&pictures().join("watches-pick.png"));
     assert!(site.get("/watches").is(200).text().contains("<code>p.clock</code>"));
     // Rules go by the page as it was sent: what only the browser puts into it is not named.
-    let said = "<table class=\"prices\"><thead><tr class=\"top\"><td>head</td></tr></thead><tr><td>low</td></tr></table>";
+    let said =
+        "<table class=\"prices\"><thead><tr class=\"top\"><td>head</td></tr></thead><tr><td>low</td></tr></table>";
     let site = watching(said);
     browser.go(&format!("http://127.0.0.1:{}/watches/pick?url={URL}", site.serving.address().port()));
     browser.enter(Some("#page"));

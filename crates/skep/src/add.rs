@@ -140,11 +140,9 @@ fn add(archive: &Archive, job: &Job, tell: &mut dyn Tell) -> Result<Exit> {
         done += path.metadata().map_or(0, |m| m.len());
         let outcome = match outcome {
             Ok(outcome) => outcome,
-            Err(failure) if job.files.len() > 1 && !failure.reader_left => Outcome {
-                result: told(failure),
-                undone: true,
-                ..Outcome::default()
-            },
+            Err(failure) if job.files.len() > 1 && !failure.reader_left => {
+                Outcome { result: told(failure), undone: true, ..Outcome::default() }
+            }
             Err(failure) => {
                 additions.commit()?;
                 return Err(failure);
@@ -220,7 +218,8 @@ fn refuse_packed_twice(path: &Path) -> Result<()> {
     let Some(packed) = inside.iter().find(|entry| entry.deflated) else { return Ok(()) };
     let folder = path.with_extension("");
     let quoted = |path: &Path| format!("'{}'", path.display().to_string().replace('\'', "'\\''"));
-    let why = format!("the package compresses {} a second time, so that no record of it has a place of its own", packed.name);
+    let why =
+        format!("the package compresses {} a second time, so that no record of it has a place of its own", packed.name);
     let (package, folder) = (quoted(path), quoted(&folder));
     Err(Failure::new(format!("{} cannot be read where it is", path.display()))
         .because(why)

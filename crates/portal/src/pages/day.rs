@@ -84,7 +84,9 @@ fn told_cut(is_further: bool, is_empty: bool, further: Option<&str>) -> String {
     let none = if is_empty { ", and none of them is of this day" } else { "" };
     let further = further.map_or(String::new(), |there| format!(" {}", link(there, "Look at those before them")));
     let looked = count(DAY_LOOKED_MAX as u64);
-    format!("<p class=\"soft\">Only the {which} {looked} events were looked at{none}; there may be more.{further}</p>\n")
+    format!(
+        "<p class=\"soft\">Only the {which} {looked} events were looked at{none}; there may be more.{further}</p>\n"
+    )
 }
 
 fn live(look: &Looking<'_>, site: &str) -> String {
