@@ -172,7 +172,6 @@ const PRIVATE_ENDINGS: [&str; 9] =
 /// resolves them for us would lead us into its network.
 pub(crate) fn is_private_name(host: &str) -> bool {
     let host = host.trim_end_matches('.');
-    let ends =
-        |ending: &&str| host.strip_suffix(*ending).is_some_and(|before| before.is_empty() || before.ends_with('.'));
-    !host.contains('.') || PRIVATE_ENDINGS.iter().any(|ending| ends(&ending))
+    let is_under = |ending: &str| host.strip_suffix(ending).is_some_and(|rest| rest.is_empty() || rest.ends_with('.'));
+    !host.contains('.') || PRIVATE_ENDINGS.into_iter().any(is_under)
 }
