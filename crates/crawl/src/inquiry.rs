@@ -269,7 +269,7 @@ impl Report {
         }
     }
 
-    fn told(self: Box<Report>, ledger: &Ledger, settings: &Settings) -> Value {
+    fn told(self, ledger: &Ledger, settings: &Settings) -> Value {
         let counts = ledger.registry.counts(settings.number);
         let slowest: Vec<Value> = self.slow.iter().rev().map(|(ms, host)| json!({ "host": host, "ms": ms })).collect();
         json!({
