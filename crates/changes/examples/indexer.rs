@@ -192,7 +192,7 @@ fn main() -> Result<()> {
             events += u64::from(day > 0);
             // From here on with what came over the wire alone.
             let told: Value = serde_json::from_str(&line).unwrap_or_default();
-            if let Some(delta) = Delta::read(&told["delta"]) {
+            if let Some(delta) = Delta::read(&told["data"]["delta"]) {
                 let text = texts.entry(kept.url.to_owned()).or_default();
                 match delta.apply(text) {
                     Ok(now) => (*text, applied) = (now, applied + 1),

@@ -74,7 +74,8 @@ impl Judge<'_> {
             // It was there since it was not: what fails now begins to fail. One that is gone or moved is told to be back by a capture.
             let since = state.newest.is_none_or(|(newest_ms, _)| checked_ms > newest_ms);
             if since && matches!(state.health, Health::Failing { .. } | Health::Suspect { .. }) {
-                state.health = state.health.moved().map_or(Health::Well, |target| Health::Moved { target });
+                let back = |target| Health::Moved { target, instead: None };
+                state.health = state.health.moved().map_or(Health::Well, back);
             }
         }
         let before = state.clone();
@@ -289,9 +290,17 @@ impl Judge<'_> {
             return Ok(self.suspect(state, capture, SOFT_MISSING, 0));
         }
         let hash = xxh3_64(target.as_deref().unwrap_or_default().as_bytes());
-        let known = state.health.moved() == Some(hash);
-        state.health = Health::Moved { target: hash };
-        let Some(good) = state.good.as_ref().filter(|_| !known) else { return Ok(None) };
+        // Where it moved is told at once; where it leads from then on, once it led there twice in a row: some lead to another place each time.
+        let (told, instead) = match state.health {
+            Health::Moved { target, instead } => (Some(target), instead),
+            health => (health.moved(), None),
+        };
+        if let Some(target) = told.filter(|_| told == Some(hash) || instead != Some(hash)) {
+            state.health = Health::Moved { target, instead: (target != hash).then_some(hash) };
+            return Ok(None);
+        }
+        state.health = Health::Moved { target: hash, instead: None };
+        let Some(good) = &state.good else { return Ok(None) };
         let mut event = self.titled(self.event(capture, Classes::of(Class::Moved), Some(good)), good)?;
         event.details.http.redirect = target;
         Ok(Some(event))

@@ -92,6 +92,8 @@ pub const VISIT_BYTES_MAX: u64 = 64 << 10;
 
 /// Rules of retention.
 pub const RETENTION_RULES_MAX: usize = 10_000;
+/// Captures that retention takes in hand together, of some 350 bytes each; where more go, they go in parts.
+pub const RETENTION_CAPTURES_AT_ONCE: usize = 100_000;
 
 /// Sinks of an archive; each has a thread.
 pub const SINKS_MAX: usize = 64;

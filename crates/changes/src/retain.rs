@@ -25,7 +25,7 @@ use crate::decided::{self, Decided};
 use crate::error::{Error, Result};
 use crate::event::Kept;
 use crate::judge::is_judged;
-use crate::limits::RETENTION_RULES_MAX;
+use crate::limits::{RETENTION_CAPTURES_AT_ONCE, RETENTION_RULES_MAX};
 use crate::log::Changes;
 
 const FILE: &str = "retention.toml";
@@ -36,10 +36,18 @@ const OTHER_PAGE: [Class; 7] =
     [Class::New, Class::TextMajor, Class::TextMinor, Class::Links, Class::Meta, Class::Data, Class::Reverted];
 
 /// What is kept.
-#[derive(Debug, Clone, Default, PartialEq, Eq)]
+#[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Retention {
     rules: Decided<Rule>,
     pinned: BTreeSet<Position>,
+    /// Captures that are taken in hand together.
+    at_once: usize,
+}
+
+impl Default for Retention {
+    fn default() -> Retention {
+        Retention { rules: Decided::default(), pinned: BTreeSet::new(), at_once: RETENTION_CAPTURES_AT_ONCE }
+    }
 }
 
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -164,7 +172,13 @@ impl Retention {
             text.parse()
                 .map_err(|_| Error::Retention(format!("pinned: {text:?} is not a position such as c41f22ab:1:17")))
         };
-        Ok(Retention { rules, pinned: typed.pinned.iter().map(pin).collect::<Result<_>>()? })
+        let pinned = typed.pinned.iter().map(pin).collect::<Result<_>>()?;
+        Ok(Retention { rules, pinned, ..Retention::default() })
+    }
+
+    /// The same with so many captures in hand at once; what goes is the same.
+    pub fn at_once(self, captures: usize) -> Retention {
+        Retention { at_once: captures.max(1), ..self }
     }
 
     /// Of the captures of a URL, in the order of time, those that go.
@@ -240,17 +254,64 @@ fn duration_ms(text: &str) -> Option<i64> {
 
 impl Changes {
     /// Applies what was decided about retention, or says what it would come to. The stream is up to date when this begins.
+    ///
+    /// What goes is taken in hand so many at once. Where there is more, it goes in parts by digest: a body and the revisits that stand for it
+    /// are in the same one, so that each part can be judged by itself.
     pub fn retain(&self, archive: &Archive, retention: &Retention, now_ms: i64, dry: bool) -> Result<Retained> {
         let mut done = Retained::default();
+        let (mut gone, mut from) = (Vec::new(), Vec::new());
+        let mut going = 0;
+        while self.some_that_go(archive, retention, now_ms, Part::ALL, &mut from, &mut done, &mut gone)? {
+            going += std::mem::take(&mut gone).len();
+        }
+        if going == 0 {
+            remove(archive, gone, dry, &mut done)?;
+            return Ok(done);
+        }
+        // Half full, so that parts that are not quite alike all find room.
+        let of = u32::try_from((2 * (going + gone.len())).div_ceil(retention.at_once)).unwrap_or(u32::MAX);
+        for number in 0..of {
+            from.clear();
+            loop {
+                gone.clear();
+                let (part, mut looked) = (Part { number, of }, Retained::default());
+                let more = self.some_that_go(archive, retention, now_ms, part, &mut from, &mut looked, &mut gone)?;
+                // Where one body stands for so many that they are no part, those that go later spare it until the next time.
+                remove(archive, std::mem::take(&mut gone), dry, &mut done)?;
+                if !more {
+                    break;
+                }
+            }
+        }
+        Ok(done)
+    }
+
+    /// Of the captures from a key on, those that go, until there are enough of them. Says whether there may be more, from which key on.
+    #[expect(clippy::too_many_arguments, reason = "what is looked at, and what comes of it")]
+    fn some_that_go(
+        &self,
+        archive: &Archive,
+        retention: &Retention,
+        now_ms: i64,
+        part: Part,
+        from: &mut Vec<u8>,
+        done: &mut Retained,
+        gone: &mut Vec<Capture>,
+    ) -> Result<bool> {
         let mut some: Vec<Capture> = Vec::new();
-        let mut gone: Vec<Capture> = Vec::new();
         let mut wrong = None;
-        archive.views().captures.each(&skep_archive::captures::Match::All, |row| {
+        let (start, mut more) = (std::mem::take(from), false);
+        archive.views().captures.each_between(&start, None, |row| {
             let capture = row.capture();
-            let other = some.first().is_some_and(|first| first.key != capture.key);
-            if other && let Err(error) = self.retain_url(archive, retention, now_ms, &mut some, &mut done, &mut gone) {
-                wrong = Some(error);
-                return ControlFlow::Break(());
+            if some.first().is_some_and(|first| first.key != capture.key) {
+                if let Err(error) = self.retain_url(archive, retention, now_ms, part, &mut some, done, gone) {
+                    wrong = Some(error);
+                    return ControlFlow::Break(());
+                }
+                if gone.len() >= retention.at_once {
+                    (*from, more) = (capture.key.as_bytes().to_vec(), true);
+                    return ControlFlow::Break(());
+                }
             }
             if is_judged(&capture) && !archive.views().is_hidden(capture.position) {
                 some.push(capture);
@@ -260,29 +321,18 @@ impl Changes {
         if let Some(error) = wrong {
             return Err(error);
         }
-        self.retain_url(archive, retention, now_ms, &mut some, &mut done, &mut gone)?;
-        // From here on until they are gone, nobody begins to refer to these bodies; who did before is seen once all is settled.
-        let going = archive
-            .referred()
-            .going(gone.iter().filter(|capture| has_body(capture)).filter_map(|capture| capture.digest));
-        gone.retain(|capture| !has_body(capture) || capture.digest.is_none_or(|digest| going.contains(&digest)));
-        archive.settle()?;
-        spare_originals(archive, &mut gone)?;
-        done.removed = gone.len() as u64;
-        done.bytes = gone.iter().map(|capture| capture.length).sum();
-        if !dry && !gone.is_empty() {
-            archive.remove_captures(&gone, REASON)?;
-        }
-        drop(going);
-        Ok(done)
+        self.retain_url(archive, retention, now_ms, part, &mut some, done, gone)?;
+        Ok(more)
     }
 
     /// Decides about the captures of one key, which may be of several URLs.
+    #[expect(clippy::too_many_arguments, reason = "what is looked at, and what comes of it")]
     fn retain_url(
         &self,
         archive: &Archive,
         retention: &Retention,
         now_ms: i64,
+        part: Part,
         some: &mut Vec<Capture>,
         done: &mut Retained,
         gone: &mut Vec<Capture>,
@@ -320,10 +370,47 @@ impl Changes {
             let goes: BTreeSet<Position> = retention.goes(&url, &versions, now_ms).into_iter().collect();
             done.urls += 1;
             done.captures += captures.len() as u64;
-            gone.extend(captures.into_iter().filter(|capture| goes.contains(&capture.position)));
+            let goes = |capture: &Capture| goes.contains(&capture.position) && part.holds(capture);
+            gone.extend(captures.into_iter().filter(goes));
         }
         Ok(())
     }
+}
+
+/// Some of the captures of an archive, by digest.
+#[derive(Debug, Clone, Copy)]
+struct Part {
+    number: u32,
+    of: u32,
+}
+
+impl Part {
+    const ALL: Part = Part { number: 0, of: 1 };
+
+    fn holds(self, capture: &Capture) -> bool {
+        let hash = capture.digest.map_or(0, |digest| xxhash_rust::xxh3::xxh3_64(digest.bytes()));
+        hash % u64::from(self.of) == u64::from(self.number)
+    }
+}
+
+/// Removes captures that go, or counts them.
+fn remove(archive: &Archive, mut gone: Vec<Capture>, dry: bool, done: &mut Retained) -> Result<()> {
+    // From here on until they are gone, nobody begins to refer to these bodies; who did before is seen once all is settled.
+    let going =
+        archive.referred().going(gone.iter().filter(|capture| has_body(capture)).filter_map(|capture| capture.digest));
+    gone.retain(|capture| !has_body(capture) || capture.digest.is_none_or(|digest| going.contains(&digest)));
+    if gone.is_empty() {
+        return Ok(());
+    }
+    archive.settle()?;
+    spare_originals(archive, &mut gone)?;
+    done.removed += gone.len() as u64;
+    done.bytes += gone.iter().map(|capture| capture.length).sum::<u64>();
+    if !dry && !gone.is_empty() {
+        archive.remove_captures(&gone, REASON)?;
+    }
+    drop(going);
+    Ok(())
 }
 
 fn has_body(capture: &Capture) -> bool {

@@ -45,8 +45,8 @@ pub enum Health {
     Failing { since_ms: i64, count: u32, moved: Option<u64> },
     /// That was confirmed.
     Gone,
-    /// It leads elsewhere for good; what that comes to.
-    Moved { target: u64 },
+    /// It leads elsewhere for good; what that comes to, as told, and where it led last instead, which is told once it leads there again.
+    Moved { target: u64, instead: Option<u64> },
     /// No page came, so many times; what the text came to.
     Suspect { count: u32, text: u64 },
 }
@@ -72,7 +72,7 @@ impl Health {
     /// Where it leads for good, as far as was told: a failure since then does not bring it back.
     pub fn moved(self) -> Option<u64> {
         match self {
-            Health::Moved { target } => Some(target),
+            Health::Moved { target, .. } => Some(target),
             Health::Failing { moved, .. } => moved,
             _ => None,
         }
@@ -105,7 +105,8 @@ impl State {
             Health::Failing { since_ms, count, moved: None } => (1, since_ms, count, 0),
             Health::Failing { since_ms, count, moved: Some(target) } => (5, since_ms, count, target),
             Health::Gone => (2, 0, 0, 0),
-            Health::Moved { target } => (3, 0, 0, target),
+            Health::Moved { target, instead: None } => (3, 0, 0, target),
+            Health::Moved { target, instead: Some(instead) } => (6, instead as i64, 0, target),
             Health::Suspect { count, text } => (4, 0, count, text),
         };
         out.push(number);
@@ -142,9 +143,10 @@ impl State {
             0 => Health::Well,
             1 => Health::Failing { since_ms, count, moved: None },
             2 => Health::Gone,
-            3 => Health::Moved { target: hash },
+            3 => Health::Moved { target: hash, instead: None },
             4 => Health::Suspect { count, text: hash },
             5 => Health::Failing { since_ms, count, moved: Some(hash) },
+            6 => Health::Moved { target: hash, instead: Some(since_ms as u64) },
             _ => return None,
         };
         let good = if from.byte()? == 1 { Some(Good::decode(&mut from)?) } else { None };
@@ -278,7 +280,8 @@ mod tests {
                 Health::Failing { since_ms: 9, count: 2, moved: None },
                 Health::Failing { since_ms: 9, count: 2, moved: Some(77) },
                 Health::Gone,
-                Health::Moved { target: 77 },
+                Health::Moved { target: 77, instead: None },
+                Health::Moved { target: 77, instead: Some(u64::MAX - 3) },
                 Health::Suspect { count: 3, text: 1 },
             ] {
                 state.health = health;

@@ -27,7 +27,7 @@ impl Kept<'_> {
         self.json_with(cursor, None, out);
     }
 
-    /// The same with the delta of the text.
+    /// The same with the delta of the text: in the data, for an attribute of a CloudEvent is of a simple type.
     pub fn json_with(&self, cursor: &Cursor, delta: Option<&Delta>, out: &mut String) {
         out.reserve(self.details.len() + self.url.len() + 512);
         out.push_str("{\"specversion\":\"1.0\",\"id\":\"");
@@ -60,10 +60,15 @@ impl Kept<'_> {
         out.push_str("\",\"key\":\"");
         push_key(self.key, out);
         out.push_str("\",\"data\":");
-        out.push_str(self.details);
-        if let Some(delta) = delta {
-            out.push_str(",\"delta\":");
-            out.push_str(&delta.json());
+        // Details are an object, as they were written.
+        match (delta, self.details.strip_suffix('}')) {
+            (Some(delta), Some(open)) => {
+                out.push_str(open);
+                out.push_str(if open.ends_with('{') { "\"delta\":" } else { ",\"delta\":" });
+                out.push_str(&delta.json());
+                out.push('}');
+            }
+            _ => out.push_str(self.details),
         }
         out.push('}');
     }

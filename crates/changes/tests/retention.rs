@@ -10,9 +10,7 @@ use support::*;
 
 #[test]
 fn what_a_number_leaves_is_not_new() {
-    let folder = tempfile::tempdir().unwrap();
-    let archive = open(folder.path());
-    let changes = Changes::default();
+    let (folder, archive, changes) = fresh(Changes::default());
     let url = "http://example.org/";
     let day = |n: i64| START_MS + n * DAY_MS;
     for n in 0..6 {
@@ -61,9 +59,7 @@ fn what_a_number_leaves_is_not_new() {
 
 #[test]
 fn the_newest_good_version_stays_behind_however_many_walls() {
-    let folder = tempfile::tempdir().unwrap();
-    let archive = open(folder.path());
-    let changes = Changes::default();
+    let (_folder, archive, changes) = fresh(Changes::default());
     let url = "http://example.org/";
     let day = |n: i64| START_MS + n * DAY_MS;
     page(&archive, url, day(0), &text(&["first"]));
@@ -87,9 +83,7 @@ fn the_newest_good_version_stays_behind_however_many_walls() {
 
 #[test]
 fn what_is_not_to_be_kept_goes_and_what_a_revisit_stands_for_stays() {
-    let folder = tempfile::tempdir().unwrap();
-    let archive = open(folder.path());
-    let changes = Changes::default();
+    let (_folder, archive, changes) = fresh(Changes::default());
     let (url, copy) = ("http://example.org/", "http://example.org/copy");
     let day = |n: i64| START_MS + n * DAY_MS;
     // Text on days 0, 3, 6; in between only bytes.
@@ -134,10 +128,50 @@ fn what_is_not_to_be_kept_goes_and_what_a_revisit_stands_for_stays() {
 }
 
 #[test]
+fn what_goes_is_the_same_however_much_is_taken_in_hand_at_once() {
+    let day = |n: i64| START_MS + n * DAY_MS;
+    let retained = |at_once: usize| {
+        let folder = tempfile::tempdir().unwrap();
+        let archive = open(folder.path());
+        let changes = Changes::default();
+        // Twelve pages of twelve versions; each is followed by a revisit on a page whose key comes much later, and some of those stay.
+        for n in 0..144_i64 {
+            let url = format!("http://example.org/{}", n / 12);
+            page(&archive, &url, day(n % 12), &text(&[&format!("edition {n}")]));
+            archive.settle().unwrap();
+            let known = archive.views().captures.exact(&skep_archive::Key::of(&url)).unwrap();
+            let digest = known.map(Result::unwrap).last().unwrap().digest.unwrap();
+            let copy = format!("http://example.org/z/{}", n % 7);
+            append(&archive, &copy, vec![revisit(&copy, day(20 + n), &digest)]);
+        }
+        follow(&changes, &archive);
+        let retention = skep_changes::Retention::read("version = 1\n[[rule]]\nkeep = 2").unwrap().at_once(at_once);
+        let dry = changes.retain(&archive, &retention, day(300), true).unwrap();
+        let done = changes.retain(&archive, &retention, day(300), false).unwrap();
+        assert_eq!(done, dry, "what was foretold came, {at_once} at once");
+        assert_eq!(changes.retain(&archive, &retention, day(300), false).unwrap().removed, 0, "twice is once");
+        let mut left = Vec::new();
+        archive
+            .views()
+            .captures
+            .each(&skep_archive::captures::Match::All, |row| {
+                let capture = row.capture();
+                left.push((capture.url, capture.time_ms));
+                ControlFlow::Continue(())
+            })
+            .unwrap();
+        (done, left)
+    };
+    let all = retained(usize::MAX / 4);
+    assert!(all.0.removed > 100, "{:?}", all.0);
+    for at_once in [17, 60] {
+        assert_eq!(retained(at_once), all, "{at_once} at once");
+    }
+}
+
+#[test]
 fn a_body_for_which_a_record_on_its_way_stands_does_not_go() {
-    let folder = tempfile::tempdir().unwrap();
-    let archive = open(folder.path());
-    let changes = Changes::default();
+    let (_folder, archive, changes) = fresh(Changes::default());
     let (url, copy) = ("http://example.org/", "http://example.org/copy");
     let day = |n: i64| START_MS + n * DAY_MS;
     (0..3).for_each(|n| page(&archive, url, day(n), &text(&[&format!("edition {n}")])));
@@ -163,9 +197,7 @@ fn a_body_for_which_a_record_on_its_way_stands_does_not_go() {
 
 #[test]
 fn retention_and_who_writes_revisits_at_the_same_time_leave_none_without_a_body() {
-    let folder = tempfile::tempdir().unwrap();
-    let archive = open(folder.path());
-    let changes = Changes::default();
+    let (_folder, archive, changes) = fresh(Changes::default());
     let day = |n: i64| START_MS + n * DAY_MS;
     let retention = skep_changes::Retention::read("version = 1\n[[rule]]\nkeep = 1").unwrap();
     let body = |n: i64| text(&[&format!("edition {}", n / 2 % 7)]);

@@ -15,10 +15,27 @@ fn told(events: &[(Cursor, Event)]) -> Vec<String> {
 }
 
 #[test]
+fn a_page_that_leads_elsewhere_each_time_has_moved_once() {
+    let (_folder, archive, changes) = fresh(Changes::default());
+    let url = "http://example.org/a";
+    page(&archive, url, START_MS, &text(&["first"]));
+    for n in 1..20 {
+        let fields = format!("Location: /session/{n}\r\n");
+        append(&archive, url, vec![answer(url, START_MS + n * DAY_MS, 301, &fields, "")]);
+    }
+    // To and fro between two places.
+    for n in 20..30 {
+        let fields = format!("Location: /session/{}\r\n", if n % 2 == 0 { 1 } else { 2 });
+        append(&archive, url, vec![answer(url, START_MS + n * DAY_MS, 301, &fields, "")]);
+    }
+    page(&archive, url, START_MS + 30 * DAY_MS, &text(&["first"]));
+    follow(&changes, &archive);
+    assert_eq!(told(&events(&changes, &archive, &From::Start)), ["new", "moved", "returned"]);
+}
+
+#[test]
 fn a_life_is_told_in_classes() {
-    let folder = tempfile::tempdir().unwrap();
-    let archive = open(folder.path());
-    let changes = Changes::default();
+    let (_folder, archive, changes) = fresh(Changes::default());
     let url = "http://example.org/a";
     let day = |n: i64| START_MS + n * DAY_MS;
     let give = |n: i64, status: u16, fields: &str, body: &str| {
@@ -40,8 +57,9 @@ fn a_life_is_told_in_classes() {
     give(19, 301, "Location: /b\r\n", "");
     give(20, 301, "Location: /b\r\n", "");
     give(21, 301, "Location: /c\r\n", "");
-    give(22, 410, "", "");
+    give(22, 301, "Location: /c\r\n", "");
     give(23, 410, "", "");
+    give(24, 410, "", "");
     follow(&changes, &archive);
     let events = events(&changes, &archive, &From::Start);
     assert_eq!(
@@ -54,6 +72,10 @@ fn a_life_is_told_in_classes() {
     assert_eq!(changed.details.text.as_ref().map(|text| text.snippet.as_str()), Some("second"));
     assert_eq!(events[4].1.details.reverted_to.as_deref(), Some(events[1].1.key.to_string().as_str()));
     assert_eq!(events[7].1.details.http.redirect.as_deref(), Some("http://example.org/b"));
+    assert_eq!(
+        (events[8].1.time_ms, events[8].1.details.http.redirect.as_deref()),
+        (day(22), Some("http://example.org/c"))
+    );
     assert_eq!(events[3].1.details.reason.as_deref(), Some("outage"));
     // Nobody hears of noise who does not ask for it.
     let mut heard = Vec::new();
@@ -208,9 +230,7 @@ fn what_is_followed_live_is_what_is_built_again() {
 
 #[test]
 fn a_check_narrows_the_window_of_a_change() {
-    let folder = tempfile::tempdir().unwrap();
-    let archive = open(folder.path());
-    let changes = Changes::new(TestChecks);
+    let (_folder, archive, changes) = fresh(Changes::new(TestChecks));
     let url = "http://example.org/";
     let day = |n: i64| START_MS + n * DAY_MS;
     let window = || events(&changes, &archive, &From::Start).last().unwrap().1.details.window.clone();
@@ -231,9 +251,7 @@ fn a_check_narrows_the_window_of_a_change() {
 
 #[test]
 fn a_host_goes_down_and_comes_back() {
-    let folder = tempfile::tempdir().unwrap();
-    let archive = open(folder.path());
-    let changes = Changes::new(TestChecks);
+    let (_folder, archive, changes) = fresh(Changes::new(TestChecks));
     let url = "https://example.org/a";
     let day = |n: i64| START_MS + n * DAY_MS;
     page(&archive, url, day(0), "<p>here</p>");
@@ -260,9 +278,7 @@ fn a_host_goes_down_and_comes_back() {
 
 #[test]
 fn what_many_pages_share_is_one_event_of_their_host() {
-    let folder = tempfile::tempdir().unwrap();
-    let archive = open(folder.path());
-    let changes = Changes::default();
+    let (_folder, archive, changes) = fresh(Changes::default());
     let url = |n: usize| format!("http://example.org/{n}");
     let body = |n: usize, own: &str, footer: &str| {
         format!("<title>{n}</title><p>{}</p><p>{own}</p><footer>{footer}</footer>", words(n as u64, 80))
@@ -296,9 +312,7 @@ fn what_many_pages_share_is_one_event_of_their_host() {
 
 #[test]
 fn robots_sitemaps_and_start_pages_tell_of_their_host() {
-    let folder = tempfile::tempdir().unwrap();
-    let archive = open(folder.path());
-    let changes = Changes::default();
+    let (_folder, archive, changes) = fresh(Changes::default());
     let give = |path: &str, n: i64, status: u16, fields: &str, body: &str| {
         let url = format!("http://example.org{path}");
         append(&archive, &url, vec![answer(&url, START_MS + n * DAY_MS, status, fields, body)]);
@@ -323,9 +337,7 @@ fn robots_sitemaps_and_start_pages_tell_of_their_host() {
 
 #[test]
 fn deltas_lead_from_text_to_text_for_who_follows() {
-    let folder = tempfile::tempdir().unwrap();
-    let archive = open(folder.path());
-    let changes = Changes::default();
+    let (_folder, archive, changes) = fresh(Changes::default());
     let mut chance = Chance(5);
     let settings = skep_changes::Settings::of(&archive).unwrap();
     let mut texts: HashMap<String, String> = HashMap::new();
@@ -376,9 +388,7 @@ fn deltas_lead_from_text_to_text_for_who_follows() {
 
 #[test]
 fn noise_and_walls_change_no_text_of_who_wants_to_hear_of_them() {
-    let folder = tempfile::tempdir().unwrap();
-    let archive = open(folder.path());
-    let changes = Changes::default();
+    let (_folder, archive, changes) = fresh(Changes::default());
     let settings = skep_changes::Settings::of(&archive).unwrap();
     let url = "http://example.org/";
     let bodies = [
@@ -408,9 +418,7 @@ fn noise_and_walls_change_no_text_of_who_wants_to_hear_of_them() {
 
 #[test]
 fn a_consumer_that_is_killed_again_and_again_sees_every_key_in_order() {
-    let folder = tempfile::tempdir().unwrap();
-    let archive = open(folder.path());
-    let changes = Changes::default();
+    let (_folder, archive, changes) = fresh(Changes::default());
     let mut chance = Chance(3);
     let (mut cursor, mut heard): (From, Vec<Event>) = (From::Start, Vec::new());
     let mut stops = 0;
@@ -457,9 +465,7 @@ fn a_consumer_that_is_killed_again_and_again_sees_every_key_in_order() {
 
 #[test]
 fn cursors_that_lead_nowhere_are_named() {
-    let folder = tempfile::tempdir().unwrap();
-    let archive = open(folder.path());
-    let changes = Changes::default();
+    let (folder, archive, changes) = fresh(Changes::default());
     page(&archive, "http://example.org/", START_MS, "<p>x</p>");
     follow(&changes, &archive);
     let newest = changes.newest(&archive).unwrap();
@@ -484,9 +490,7 @@ fn cursors_that_lead_nowhere_are_named() {
 
 #[test]
 fn what_is_removed_or_private_is_not_told() {
-    let folder = tempfile::tempdir().unwrap();
-    let archive = open(folder.path());
-    let changes = Changes::default();
+    let (_folder, archive, changes) = fresh(Changes::default());
     page(&archive, "http://example.org/a", START_MS, "<p>x</p>");
     page(&archive, "http://example.org/b", START_MS, "<p>y</p>");
     follow(&changes, &archive);
@@ -505,9 +509,7 @@ fn what_is_removed_or_private_is_not_told() {
 
 #[test]
 fn what_was_told_of_a_removed_capture_is_taken_back_and_what_followed_is_judged_anew() {
-    let folder = tempfile::tempdir().unwrap();
-    let archive = open(folder.path());
-    let changes = Changes::default();
+    let (_folder, archive, changes) = fresh(Changes::default());
     let url = "http://example.org/";
     for (day, said) in [(0, "first"), (1, "second"), (2, "third")] {
         page(&archive, url, START_MS + day * DAY_MS, &text(&[said]));
@@ -588,9 +590,7 @@ fn a_page_that_is_there_between_failures_is_not_gone() {
 
 #[test]
 fn a_page_that_moved_and_fails_now_and_then_has_moved_once_and_returns() {
-    let folder = tempfile::tempdir().unwrap();
-    let archive = open(folder.path());
-    let changes = Changes::new(TestChecks);
+    let (_folder, archive, changes) = fresh(Changes::new(TestChecks));
     let url = "http://example.org/a";
     let day = |n: i64| START_MS + n * DAY_MS;
     let leads = "Location: /b\r\n";
@@ -611,9 +611,7 @@ fn a_page_that_moved_and_fails_now_and_then_has_moved_once_and_returns() {
 
 #[test]
 fn what_has_very_many_captures_is_not_new_again_when_one_becomes_known_late() {
-    let folder = tempfile::tempdir().unwrap();
-    let archive = open(folder.path());
-    let changes = Changes::new(TestChecks);
+    let (_folder, archive, changes) = fresh(Changes::new(TestChecks));
     let url = "http://example.org/";
     let count = skep_changes::limits::REFOLDED_CAPTURES_MAX as i64 + 20;
     let minute = |n: i64| START_MS + n * 60_000;
@@ -639,9 +637,7 @@ fn what_has_very_many_captures_is_not_new_again_when_one_becomes_known_late() {
 
 #[test]
 fn a_new_page_is_told_with_its_title_and_where_it_leads() {
-    let folder = tempfile::tempdir().unwrap();
-    let archive = open(folder.path());
-    let changes = Changes::default();
+    let (_folder, archive, changes) = fresh(Changes::default());
     let url = "http://example.org/";
     let links: String = (10..80).map(|n| format!("<a href=/{n}>{n}</a>")).collect();
     let body = format!("<html lang=en><title>Bees</title><link rel=canonical href=/bees><p>{links}</p>");
@@ -667,9 +663,7 @@ fn a_new_page_is_told_with_its_title_and_where_it_leads() {
 
 #[test]
 fn who_is_led_to_the_start_page_found_nothing() {
-    let folder = tempfile::tempdir().unwrap();
-    let archive = open(folder.path());
-    let changes = Changes::default();
+    let (_folder, archive, changes) = fresh(Changes::default());
     let give = |path: &str, day: i64, status: u16, fields: &str, body: &str| {
         let url = format!("http://example.org{path}");
         append(&archive, &url, vec![answer(&url, START_MS + day * DAY_MS, status, fields, body)]);
@@ -690,9 +684,7 @@ fn who_is_led_to_the_start_page_found_nothing() {
 /// For a day nobody reaches it, or gets an error, or is led home, or is told that nothing is there.
 #[test]
 fn a_site_that_vanishes_for_a_day_and_returns_makes_no_noise() {
-    let folder = tempfile::tempdir().unwrap();
-    let archive = open(folder.path());
-    let changes = Changes::new(TestChecks);
+    let (folder, archive, changes) = fresh(Changes::new(TestChecks));
     let at = |hours: i64| START_MS + hours * 3_600_000;
     let url = |n: usize| format!("http://example.org/{n}");
     let said = |n: usize| text(&[&format!("page {n} says something")]);
@@ -745,9 +737,7 @@ fn a_site_that_vanishes_for_a_day_and_returns_makes_no_noise() {
 
 #[test]
 fn a_clock_that_was_far_ahead_for_one_pass_makes_no_noise_and_hides_nothing() {
-    let folder = tempfile::tempdir().unwrap();
-    let archive = open(folder.path());
-    let changes = Changes::default();
+    let (folder, archive, changes) = fresh(Changes::default());
     let day = |n: i64| START_MS + n * DAY_MS;
     let (changing, still, born) =
         ("http://example.org/changing", "http://example.org/still", "http://example.org/born");
@@ -816,9 +806,7 @@ fn five_failures_are_five_of_any_kind() {
 
 #[test]
 fn rules_in_the_settings_count() {
-    let folder = tempfile::tempdir().unwrap();
-    let archive = open(folder.path());
-    let changes = Changes::default();
+    let (_folder, archive, changes) = fresh(Changes::default());
     let url = "http://example.org/";
     let body = |clock: &str, said: &str| format!("<main><p>{said}</p><p id=clock>{clock}</p></main><nav>{clock}</nav>");
     let file = archive.layout().settings().join("changes.toml");
@@ -836,9 +824,7 @@ fn rules_in_the_settings_count() {
 
 #[test]
 fn who_wants_events_of_a_time_begins_where_they_begin() {
-    let folder = tempfile::tempdir().unwrap();
-    let archive = open(folder.path());
-    let changes = Changes::default();
+    let (_folder, archive, changes) = fresh(Changes::default());
     // Not in the order of time: some became known late.
     for (part, day) in [5_i64, 2, 7, 6, 9].into_iter().enumerate() {
         let page = |n: usize| {
@@ -872,9 +858,7 @@ fn who_wants_events_of_a_time_begins_where_they_begin() {
 fn who_reads_while_events_are_told_passes_none_over() {
     const ROUNDS: usize = 60;
     const PAGES: usize = 300;
-    let folder = tempfile::tempdir().unwrap();
-    let archive = open(folder.path());
-    let changes = Changes::default();
+    let (_folder, archive, changes) = fresh(Changes::default());
     follow(&changes, &archive);
     let over = std::sync::atomic::AtomicBool::new(false);
     let seen = std::thread::scope(|scope| {

@@ -144,6 +144,10 @@ pub const WORK_BITS: u8 = 18;
 pub const KEYS_PER_BIT: u32 = 2;
 /// New keys of a subnet within a day; further ones wait.
 pub const KEYS_PER_SUBNET_MAX: u32 = 16;
+/// New keys within a day of a wide network: a /16, or a /32 of IPv6, of which one owner may have all 65,536 narrow ones.
+pub const KEYS_AROUND_MAX: u32 = 256;
+/// One bit more for each so many of these.
+pub const KEYS_AROUND_PER_BIT: u32 = 32;
 /// New keys within a day that come through one other node.
 pub const KEYS_PER_NODE_MAX: u32 = 256;
 /// Bits of work that a contributor does for a node, at the most.
@@ -216,6 +220,7 @@ const _: () = assert!(BATCH_BUNDLES_MAX <= HOLDS_MAX && OUT_AT_FIRST <= HOLDS_MA
 const _: () = assert!(BUNDLE_BYTES_MAX + WHOLE_BYTES_MAX < COMING_BYTES_MAX && COMING_BYTES_MAX < COMING_ALL_BYTES_MAX);
 const _: () = assert!(CARRY_SECONDS * 1_000 < LEASE_MS_MAX);
 const _: () = assert!(WORK_BITS as u32 + KEYS_PER_SUBNET_MAX / KEYS_PER_BIT <= WORK_BITS_MAX as u32);
+const _: () = assert!(WORK_BITS as u32 + KEYS_AROUND_MAX / KEYS_AROUND_PER_BIT <= WORK_BITS_MAX as u32);
 const _: () = assert!(LEASE_MS_MAX + CHECK_TAKEN_MS + CHECK_MS_MAX < SLOT_MS); // a check is within the slot of what it checks
 
 // --- nodes that fetch for each other --------------------------------------------------------------------------------

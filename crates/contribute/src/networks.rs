@@ -69,19 +69,43 @@ impl Networks {
             self.prefixes[..upto].iter().rev().take(4_096).find(|(first, bits, ..)| address & mask(*bits) == *first);
         match found {
             Some((_, _, whose, place)) => (*whose, *place),
-            None => {
-                let bits = if address >> 32 == 0xffff { 96 + 24 } else { 48 };
-                let bytes = (address & mask(bits)).to_be_bytes();
-                // Not a number that a table would have.
-                (xxhash_rust::xxh3::xxh3_64(&bytes) | 1 << 63, Place::default())
-            }
+            None => (prefix(address, if is_v4(address) { 96 + 24 } else { 48 }), Place::default()),
         }
     }
+}
+
+/// The wide network around an address, whatever a table says: what one owner may have whole.
+pub fn around(address: IpAddr) -> Network {
+    let address = number(address);
+    prefix(address, if is_v4(address) { 96 + 16 } else { 32 })
+}
+
+fn is_v4(address: u128) -> bool {
+    address >> 32 == 0xffff
+}
+
+/// A prefix by a number, and not by one that a table would have.
+fn prefix(address: u128, bits: u32) -> Network {
+    let bytes = (address & mask(bits)).to_be_bytes();
+    xxhash_rust::xxh3::xxh3_64_with_seed(&bytes, bits.into()) | 1 << 63
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn wide_networks_are_around_narrow_ones() {
+        let of = |text: &str| around(text.parse().unwrap());
+        assert_eq!(of("192.0.2.1"), of("192.0.99.1"));
+        assert_eq!(of("192.0.2.1"), of("::ffff:192.0.2.1"));
+        assert_ne!(of("192.0.2.1"), of("192.1.2.1"));
+        assert_eq!(of("2001:db8:1::1"), of("2001:db8:ffff:7::1"));
+        assert_ne!(of("2001:db8::1"), of("2001:db9::1"));
+        // One whose narrow network begins as the wide one does is not the same.
+        let narrow = Networks::default().of("2001:db8::1".parse().unwrap()).0;
+        assert_ne!(of("2001:db8::1"), narrow);
+    }
 
     #[test]
     fn a_table_says_it_better_than_the_usual_prefix() {

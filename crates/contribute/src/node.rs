@@ -27,6 +27,7 @@ use crate::limits::{
 };
 use crate::message::{self, Answer, Bundle, Refusal, Request, Task, VERSION};
 use crate::neighbours::Neighbours;
+use crate::networks;
 use crate::tables::Tables;
 use crate::trust::{Class, Greeting, Key, Origin, Place, Trust};
 use crate::unconfirmed::Unconfirmed;
@@ -346,7 +347,9 @@ impl Node {
     fn answer(&self, way: Way, key: &Key, request: Request, now_ms: i64) -> Answer {
         let (network, place) = self.tables.lock().unwrap_or_else(PoisonError::into_inner).networks.of(way.address);
         let through = way.through.map(|node| u64::from_le_bytes(message::first(blake3::hash(&node).as_bytes())));
-        let origin = Origin { network, through };
+        // The wide one is no other node's to fill.
+        let around = through.is_none().then(|| networks::around(way.address));
+        let origin = Origin { network, around, through };
         if let Request::Hello { version, proof, holds, team } = request {
             return match version == VERSION {
                 true => self.hello(key, way.address, origin, proof, &holds, team, now_ms),

@@ -15,8 +15,9 @@ use std::collections::{BTreeMap, HashMap, VecDeque};
 use serde::{Deserialize, Serialize};
 
 use crate::limits::{
-    CHANGED_ONE_IN, CLASSES_MAX, CONTRIBUTORS_MAX, FLOOR_PERMILLE, GOOD_BUNDLES, KEYS_PER_BIT, KEYS_PER_NODE_MAX,
-    KEYS_PER_SUBNET_MAX, NOISE_BITS, SUSPENDED_MS, UNCONFIRMED_MS, WITNESSED_MAX, WORK_BITS,
+    CHANGED_ONE_IN, CLASSES_MAX, CONTRIBUTORS_MAX, FLOOR_PERMILLE, GOOD_BUNDLES, KEYS_AROUND_MAX, KEYS_AROUND_PER_BIT,
+    KEYS_PER_BIT, KEYS_PER_NODE_MAX, KEYS_PER_SUBNET_MAX, NOISE_BITS, SUSPENDED_MS, UNCONFIRMED_MS, WITNESSED_MAX,
+    WORK_BITS,
 };
 use crate::message::{Digest, Fetched};
 
@@ -32,6 +33,8 @@ pub type UrlHash = u64;
 pub struct Origin {
     /// His network.
     pub network: Network,
+    /// The wider one around it, of which new keys are counted as well: who has that has as many of the narrow ones as he likes.
+    pub around: Option<Network>,
     /// The node that says so, by a number, where he speaks through another one: it might say of anybody that he is anywhere.
     pub through: Option<u64>,
 }
@@ -45,7 +48,7 @@ impl Origin {
 
 impl From<Network> for Origin {
     fn from(network: Network) -> Origin {
-        Origin { network, through: None }
+        Origin { network, around: None, through: None }
     }
 }
 
@@ -254,7 +257,7 @@ impl Trust {
 
     /// Somebody comes. `bits`: what his proof of work is worth.
     pub fn greet(&mut self, key: &Key, origin: impl Into<Origin>, bits: u8, now_ms: i64) -> Greeting {
-        let Origin { network, through } = origin.into();
+        let Origin { network, around, through } = origin.into();
         if let Some(known) = self.standings.get_mut(key) {
             (known.last_ms, known.network) = (now_ms, network);
             return match known.suspended_until_ms > now_ms {
@@ -264,16 +267,18 @@ impl Trust {
         }
         self.newcomers.retain(|_, (since_ms, _)| now_ms - *since_ms < DAY_MS);
         let newcomers = |of: Network| self.newcomers.get(&of).map_or(0, |(_, count)| *count);
-        let count = newcomers(network);
+        let (count, count_around) = (newcomers(network), around.map_or(0, newcomers));
         let too_many_through = through.is_some_and(|node| newcomers(node) >= KEYS_PER_NODE_MAX);
-        if count >= KEYS_PER_SUBNET_MAX || too_many_through || self.standings.len() >= CONTRIBUTORS_MAX {
+        let too_many = count >= KEYS_PER_SUBNET_MAX || count_around >= KEYS_AROUND_MAX || too_many_through;
+        if too_many || self.standings.len() >= CONTRIBUTORS_MAX {
             return Greeting::Crowded;
         }
-        let wanted = WORK_BITS.saturating_add(u8::try_from(count / KEYS_PER_BIT).unwrap_or(u8::MAX));
+        let more = (count / KEYS_PER_BIT).max(count_around / KEYS_AROUND_PER_BIT);
+        let wanted = WORK_BITS.saturating_add(u8::try_from(more).unwrap_or(u8::MAX));
         if bits < wanted {
             return Greeting::Work(wanted);
         }
-        for of in [Some(network), through].into_iter().flatten() {
+        for of in [Some(network), around, through].into_iter().flatten() {
             let (since_ms, count) = self.newcomers.entry(of).or_default();
             (*since_ms, *count) = (now_ms, *count + 1);
         }
@@ -579,7 +584,7 @@ mod tests {
     #[test]
     fn one_node_does_not_make_many_networks_of_those_who_speak_through_it() {
         let mut trust = Trust::default();
-        let through = |network, node: u64| Origin { network, through: Some(node << 40) };
+        let through = |network, node: u64| Origin { through: Some(node << 40), ..Origin::from(network) };
         let seen = view(1, 5);
         assert!(!trust.witness(&[1; 32], through(1, 70), 1, &seen, 0));
         assert!(!trust.witness(&[2; 32], through(2, 70), 1, &seen, 0), "on the word of the same node");
@@ -609,6 +614,24 @@ mod tests {
         assert_eq!(trust.greet(&[99; 32], 5, 63, 0), Greeting::Crowded);
         assert_eq!(trust.greet(&[99; 32], 6, 63, 0), Greeting::Welcome, "another subnet");
         assert_eq!(trust.greet(&[98; 32], 5, 63, DAY_MS), Greeting::Welcome, "another day");
+    }
+
+    #[test]
+    fn who_has_a_wide_network_does_not_have_as_many_keys_as_it_has_narrow_ones() {
+        let mut trust = Trust::default();
+        let of = |narrow: u64| Origin { around: Some(77 << 40), ..Origin::from(narrow) };
+        let mut wanted = Vec::new();
+        for narrow in 0..u64::from(KEYS_AROUND_MAX) {
+            let mut key = [0; 32];
+            key[..8].copy_from_slice(&narrow.to_le_bytes());
+            let Greeting::Work(bits) = trust.greet(&key, of(narrow), 0, 0) else { panic!() };
+            assert_eq!(trust.greet(&key, of(narrow), bits, 0), Greeting::Welcome);
+            wanted.push(bits);
+        }
+        assert!(wanted.is_sorted() && wanted.last() > wanted.first(), "each costs a little more");
+        assert_eq!(trust.greet(&[9; 32], of(99_999), 63, 0), Greeting::Crowded);
+        assert_eq!(trust.greet(&[9; 32], 99_999, 63, 0), Greeting::Welcome, "elsewhere");
+        assert_eq!(trust.greet(&[8; 32], of(99_999), 63, DAY_MS), Greeting::Welcome, "another day");
     }
 
     #[test]

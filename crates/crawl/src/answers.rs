@@ -1,7 +1,5 @@
-//! Answers to questions about crawls: why, queue, report. From the registry, whoever asks.
+//! Answers to questions about crawls: why, queue. From the registry, whoever asks.
 
-use std::collections::{BTreeMap, BTreeSet, HashMap, HashSet};
-use std::ops::ControlFlow;
 use std::sync::Arc;
 
 use serde_json::{Value, json};
@@ -16,8 +14,8 @@ use crate::control::{Change, Question};
 use crate::engine::is_spent;
 use crate::error::{Error, Result};
 use crate::hops::Hops;
+use crate::inquiry::Inquiry;
 use crate::ledger::{Ledger, name_of};
-use crate::limits::HOSTS_LISTED_MAX;
 use crate::outcome::Outcome;
 use crate::registry::{self, Entry, Host, State};
 use crate::registry_key::RegistryKey;
@@ -40,13 +38,16 @@ pub fn answer_at_rest(archive: &Arc<Archive>, question: &Question) -> Result<Vec
             }
             vec![json!({ "host": host, "changed": changed })]
         }
-        question => answer(&mut ledger, archive, question, None)?,
+        question => match Inquiry::of(question, Settings::all(&archive.layout().settings())?)? {
+            Some(inquiry) => inquiry.answered(&mut ledger, archive)?,
+            None => answer(&mut ledger, archive, question, None)?,
+        },
     };
     ledger.checkpoint()?;
     Ok(answered)
 }
 
-/// Answers a question.
+/// Answers a question that takes no time. Others are an [`Inquiry`].
 pub fn answer(
     ledger: &mut Ledger,
     archive: &Arc<Archive>,
@@ -57,21 +58,14 @@ pub fn answer(
     match question {
         Question::Why { url, name } => why(ledger, &settings, url, name.as_deref(), archive),
         Question::Queue { host, limit } => queue(ledger, &settings, host.as_deref(), *limit, schedule),
-        Question::Report { name: None, broken: false } => {
-            settings.iter().map(|settings| report(ledger, settings)).collect()
+        Question::Report { .. } | Question::Watches | Question::Schedule { .. } | Question::Plan { .. } => {
+            Ok(Vec::new())
         }
-        Question::Report { name, broken } => {
-            let chosen = chosen(&settings, name.as_deref())?;
-            if *broken { broken_links(ledger, chosen, archive) } else { Ok(vec![report(ledger, chosen)?]) }
-        }
-        Question::Watches => crate::watches::standings(ledger, &settings),
-        Question::Schedule { what } => crate::watches::schedule(ledger, &settings, what),
-        Question::Plan { name, watch } => crate::watches::plan(ledger, chosen(&settings, Some(name))?, watch),
         Question::Reread | Question::Set { .. } => Ok(Vec::new()),
     }
 }
 
-fn chosen<'s>(all: &'s [Settings], name: Option<&str>) -> Result<&'s Settings> {
+pub(crate) fn chosen<'s>(all: &'s [Settings], name: Option<&str>) -> Result<&'s Settings> {
     match (name, all) {
         (Some(name), all) => {
             all.iter().find(|settings| settings.name == name).ok_or(Error::Unknown { name: name.into() })
@@ -289,6 +283,7 @@ fn said(outcome: Outcome) -> String {
         Some(status) => format!("answered {status}"),
         None => match outcome {
             Outcome::NOARCHIVE => "the page asks not to be kept (noarchive)".into(),
+            Outcome::TYPE_REFUSED => "what came is of a type that the crawl does not want (--types)".into(),
             Outcome::CHALLENGE => "the answer was a test for robots, not a page".into(),
             Outcome::ADDRESS_REFUSED => {
                 "its address is not a public one; --allow-private lets such addresses in".into()
@@ -362,99 +357,3 @@ fn queue(
         })
     }).collect())
 }
-
-/// Hosts named as the slowest in a report.
-const SLOWEST_REPORTED: usize = 10;
-
-fn report(ledger: &mut Ledger, settings: &Settings) -> Result<Value> {
-    let counts = ledger.registry.counts(settings.number);
-    let (mut statuses, mut errors, mut refused, mut traps): (
-        BTreeMap<String, u64>,
-        BTreeMap<&str, u64>,
-        BTreeMap<&str, u64>,
-        BTreeMap<&str, u64>,
-    ) = Default::default();
-    let (mut robots, mut broken) = (0u64, 0u64);
-    ledger.registry.walk(0, |entry| {
-        if entry.crawl == settings.number {
-            match entry.outcome {
-                State::Visited { status, .. } => {
-                    *statuses.entry(Outcome(status).to_string()).or_default() += 1;
-                    broken += u64::from(Outcome(status).is_broken());
-                }
-                State::Failed { class, .. } => *errors.entry(Outcome(class).id()).or_default() += 1,
-                State::Dead { class, .. } => {
-                    *errors.entry(Outcome(class).id()).or_default() += 1;
-                    broken += u64::from(Outcome(class).is_broken());
-                }
-                State::Refused { rule } if rule == Outcome::ROBOTS.0 => robots += 1,
-                State::Refused { rule } => {
-                    *refused.entry(Refusal::from_number(rule).map_or(Outcome(rule).id(), Refusal::id)).or_default() += 1
-                }
-                State::Trap { code } => *traps.entry(crate::traps::id(code)).or_default() += 1,
-                _ => {}
-            }
-        }
-        ControlFlow::Continue(())
-    })?;
-    let (mut hosts, mut bytes, mut pages) = (0u64, 0u64, 0u64);
-    let mut slow: BTreeSet<(u32, String)> = BTreeSet::new();
-    ledger.each_host(|host| {
-        if host.crawl == settings.number && host.visited > 0 {
-            hosts += 1;
-            bytes += host.conduct.bytes;
-            pages += u64::from(host.conduct.pages);
-            slow.insert((host.conduct.slowest_ms, host.key.clone()));
-            if slow.len() > SLOWEST_REPORTED {
-                slow.pop_first();
-            }
-        }
-    })?;
-    let slowest: Vec<Value> = slow.iter().rev().map(|(ms, host)| json!({ "host": host, "ms": ms })).collect();
-    Ok(json!({
-        "name": settings.name, "pass": settings.pass.number, "begun": rfc3339(settings.pass.begun_ms), "ended": settings.pass.ended_ms.map(rfc3339),
-        "seeds": settings.seeds.len(), "known": counts.known, "visited": counts.visited, "visited_in_pass": counts.visited_in_pass,
-        "waiting": counts.waiting, "pages": pages, "bytes": bytes, "hosts": hosts, "status": statuses, "errors": errors, "refused": refused,
-        "traps": traps, "robots": robots, "broken": broken, "slowest": slowest,
-    }))
-}
-
-/// Broken links, and every kept page of the crawl that holds one.
-fn broken_links(ledger: &mut Ledger, settings: &Settings, archive: &Arc<Archive>) -> Result<Vec<Value>> {
-    let mut broken: HashMap<String, (Outcome, Vec<String>)> = HashMap::new();
-    ledger.registry.walk(0, |entry| {
-        let outcome = match entry.outcome {
-            State::Visited { status, .. } => Outcome(status),
-            State::Dead { class, .. } => Outcome(class),
-            _ => return ControlFlow::Continue(()),
-        };
-        if entry.crawl == settings.number && outcome.is_broken() && broken.len() < BROKEN_MAX {
-            broken.insert(entry.url.clone(), (outcome, Vec::new()));
-        }
-        ControlFlow::Continue(())
-    })?;
-    if !broken.is_empty() {
-        let mut seen = HashSet::new();
-        crate::recorded::each_metadata(archive, &mut |capture, meta| {
-            if meta.crawl == settings.name {
-                for link in &meta.links.links {
-                    if let Some((_, pages)) = broken.get_mut(&link.url)
-                        && pages.len() < HOSTS_LISTED_MAX
-                        && seen.insert((link.url.clone(), capture.url.clone()))
-                    {
-                        pages.push(capture.url.clone());
-                    }
-                }
-            }
-        })?;
-    }
-    let mut lines: Vec<(String, (Outcome, Vec<String>))> = broken.into_iter().collect();
-    lines.sort_by(|a, b| a.0.cmp(&b.0));
-    Ok(lines
-        .into_iter()
-        .map(|(url, (outcome, pages))| json!({ "url": url, "outcome": outcome.to_string(), "pages": pages }))
-        .collect())
-}
-
-/// Broken links listed, at most.
-const BROKEN_MAX: usize = 100_000;

@@ -111,7 +111,10 @@ async fn through(
                 // The Crawl-delay holds already between this file and the first page.
                 Some(answer_ms) => {
                     if learned.park_ms.is_none() {
-                        parts.answered(first, bundle.pace, answer_ms, report.crawl_delay_ms);
+                        match theirs {
+                            Some(_) => parts.brought(first, bundle.pace, answer_ms, report.crawl_delay_ms),
+                            None => parts.answered(first, bundle.pace, answer_ms, report.crawl_delay_ms),
+                        }
                     }
                     answered(report, answer_ms, parts);
                 }
@@ -172,7 +175,10 @@ async fn through(
                 return put_off(number + usize::from(cookie.is_some()), not_now, report, parts);
             }
             let mut step = visit(ask, url, cookie.as_deref(), bundle.lease, &mut session, parts).await;
-            parts.answered(url, bundle.pace, step.answer_ms, report.crawl_delay_ms);
+            match theirs {
+                Some(_) => parts.brought(url, bundle.pace, step.answer_ms, report.crawl_delay_ms),
+                None => parts.answered(url, bundle.pace, step.answer_ms, report.crawl_delay_ms),
+            }
             answered(report, step.answer_ms, parts);
             match step.cookie.take() {
                 Some(wanted) => cookie = Some(wanted),

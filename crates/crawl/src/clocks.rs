@@ -23,6 +23,8 @@ struct Clock {
     until: Instant,
     /// Somebody has the turn; whoever waits for it is told when the answer has come.
     held: Option<Arc<Notify>>,
+    /// How long it rested after the last answer that was seen here.
+    rest: Duration,
 }
 
 /// Why there is no turn.
@@ -56,11 +58,12 @@ impl Clocks {
                         told = clock.held.clone().unwrap_or_default();
                         (clock.until, clock.held.is_some().then(|| told.notified()))
                     }
-                    _ => {
+                    known => {
+                        let rest = known.map_or(Duration::ZERO, |clock| clock.rest);
                         if next.len() >= SWEEP_SITES {
                             next.retain(|_, clock| clock.until > now);
                         }
-                        next.insert(site.into(), Clock { until: now + hold, held: Some(Arc::default()) });
+                        next.insert(site.into(), Clock { until: now + hold, held: Some(Arc::default()), rest });
                         return Ok(());
                     }
                 }
@@ -83,8 +86,35 @@ impl Clocks {
 
     /// The answer is complete; the next request comes after `gap` at the earliest.
     pub fn answered(&self, site: &str, gap: Duration) {
-        let clock = Clock { until: Instant::now() + gap, held: None };
-        if let Some(told) = self.lock().insert(site.into(), clock).and_then(|clock| clock.held) {
+        self.release(site, |_| (gap, gap));
+    }
+
+    /// The same where others say how quickly the site answered: it rests no shorter than after the last answer that was seen here.
+    pub fn brought(&self, site: &str, gap: Duration) {
+        self.release(site, |rest| (gap.max(rest), rest));
+    }
+
+    /// The turn is over, or the site wants to be left alone; no answer says how quick it is.
+    pub fn left(&self, site: &str, wait: Duration) {
+        self.release(site, |rest| (wait, rest));
+    }
+
+    /// Nobody has the turn any more. `waits` makes of the rest that is remembered the one from now on, and the one to remember.
+    fn release(&self, site: &str, waits: impl FnOnce(Duration) -> (Duration, Duration)) {
+        let (mut next, now) = (self.lock(), Instant::now());
+        let told = match next.get_mut(site) {
+            Some(clock) => {
+                let (wait, rest) = waits(clock.rest);
+                (clock.until, clock.rest) = (now + wait, rest);
+                clock.held.take()
+            }
+            None => {
+                let (wait, rest) = waits(Duration::ZERO);
+                next.insert(site.into(), Clock { until: now + wait, held: None, rest });
+                None
+            }
+        };
+        if let Some(told) = told {
             told.notify_waiters();
         }
     }
@@ -93,14 +123,14 @@ impl Clocks {
     pub fn unasked(&self, site: &str, until: Instant) {
         let mut next = self.lock();
         if until > Instant::now() && !next.contains_key(site) {
-            next.insert(site.into(), Clock { until, held: None });
+            next.insert(site.into(), Clock { until, held: None, rest: Duration::ZERO });
         }
     }
 
     /// Whatever else is known of it, the site is left alone until then.
     pub fn hold(&self, site: &str, until: Instant) {
         let mut next = self.lock();
-        let clock = next.entry(site.into()).or_insert(Clock { until, held: None });
+        let clock = next.entry(site.into()).or_insert(Clock { until, held: None, rest: Duration::ZERO });
         clock.until = clock.until.max(until);
     }
 
@@ -157,6 +187,29 @@ mod tests {
         assert!(begin.elapsed() >= Duration::from_millis(600));
         clocks.turn("a.test", HOLD, later()).await.unwrap();
         assert!(begin.elapsed() >= Duration::from_millis(30_600), "a turn that never ends lapses");
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn what_others_say_of_a_site_does_not_hurry_it() {
+        let clocks = Clocks::default();
+        let begin = Instant::now();
+        clocks.turn("slow.test", HOLD, later()).await.unwrap();
+        clocks.answered("slow.test", Duration::from_secs(15));
+        clocks.turn("slow.test", HOLD, later()).await.unwrap();
+        assert_eq!(begin.elapsed().as_secs(), 15);
+        clocks.brought("slow.test", Duration::from_millis(500));
+        clocks.turn("slow.test", HOLD, later()).await.unwrap();
+        assert_eq!(begin.elapsed().as_secs(), 30, "as after the last answer that was seen here");
+        clocks.left("slow.test", Duration::from_secs(1));
+        clocks.turn("slow.test", HOLD, later()).await.unwrap();
+        clocks.brought("slow.test", Duration::from_secs(20));
+        clocks.turn("slow.test", HOLD, later()).await.unwrap();
+        assert_eq!(begin.elapsed().as_secs(), 51, "slower is believed");
+        clocks.answered("slow.test", Duration::from_millis(500));
+        clocks.turn("slow.test", HOLD, later()).await.unwrap();
+        clocks.brought("slow.test", Duration::from_millis(500));
+        clocks.turn("slow.test", HOLD, later()).await.unwrap();
+        assert_eq!(begin.elapsed().as_secs(), 52, "what was seen here since is known better");
     }
 
     #[tokio::test(start_paused = true)]

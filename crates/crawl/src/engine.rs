@@ -14,9 +14,9 @@ mod watch;
 
 pub(crate) use begin::number;
 
-use std::collections::{BTreeSet, HashMap};
+use std::collections::{BTreeSet, HashMap, VecDeque};
 use std::sync::Arc;
-use std::sync::mpsc::{Receiver, RecvTimeoutError, channel};
+use std::sync::mpsc::{Receiver, RecvTimeoutError, Sender, channel};
 use std::time::{Duration, Instant};
 
 use skep_archive::Archive;
@@ -30,6 +30,7 @@ use crate::cookies::Cookies;
 use crate::error::{Error, Result};
 use crate::finding::Judges;
 use crate::hearing::site_id;
+use crate::inquiry::{Inquiry, Step};
 use crate::ledger::{Ledger, name_of};
 use crate::limits::PARK_WAIT_MS_MAX;
 use crate::progress::{Counters, Ending, Event};
@@ -128,6 +129,8 @@ struct Engine<'t> {
     begun: Instant,
     trouble: Option<Error>,
     sharing: Option<share::Sharing>,
+    /// Questions that take a walk, and who asked.
+    inquiries: VecDeque<(Inquiry, Sender<Result<Vec<serde_json::Value>>>)>,
 }
 
 impl<'t> Engine<'t> {
@@ -158,6 +161,7 @@ impl<'t> Engine<'t> {
             self.look_around()?;
             self.look_again()?;
             self.share()?;
+            self.inquire();
             self.tell_waiting()?;
             self.step(Told::Tick)?;
             self.end_empty()?;
@@ -206,8 +210,12 @@ impl<'t> Engine<'t> {
                 Ok(())
             }
             Said::Asked(Asked::Question(question, answer)) => {
-                let answered = self.answer(&question);
-                let _asker_left = answer.send(answered);
+                let settings = Settings::all(&self.archive.layout().settings());
+                match settings.and_then(|settings| Inquiry::of(&question, settings)) {
+                    Ok(Some(inquiry)) => self.inquiries.push_back((inquiry, answer)),
+                    Ok(None) => drop(answer.send(self.answer(&question))),
+                    Err(error) => drop(answer.send(Err(error))),
+                }
                 Ok(())
             }
         }
@@ -494,6 +502,20 @@ impl<'t> Engine<'t> {
         Ok(held + spent.map(|host| u64::from(host.waiting)).sum::<u64>())
     }
 
+    /// Takes a step towards the answer of a question. Those who asked and left are not told.
+    fn inquire(&mut self) {
+        let Some((mut inquiry, answer)) = self.inquiries.pop_front() else { return };
+        match inquiry.step(&mut self.ledger) {
+            Ok(Step::More) => self.inquiries.push_front((inquiry, answer)),
+            Ok(Step::Told(told)) => drop(answer.send(Ok(told))),
+            Ok(Step::Records(broken)) => {
+                let archive = self.archive.clone();
+                std::thread::spawn(move || drop(answer.send(broken.told(&archive))));
+            }
+            Err(error) => drop(answer.send(Err(error))),
+        }
+    }
+
     fn answer(&mut self, question: &Question) -> Result<Vec<serde_json::Value>> {
         if let Question::Set { host, change } = question {
             return self.set(host, change);
@@ -528,7 +550,7 @@ impl<'t> Engine<'t> {
 
     /// How long there is nothing to do unless somebody says something.
     fn patience_left(&self) -> Duration {
-        if self.refused_all {
+        if self.refused_all || !self.inquiries.is_empty() {
             return Duration::ZERO;
         }
         let now = Instant::now();
@@ -558,6 +580,9 @@ impl<'t> Engine<'t> {
         // Everything synced is folded, also when the crawl ends in trouble.
         while let Ok(said) = self.heard.try_recv() {
             self.hear(said)?;
+        }
+        for (inquiry, answer) in std::mem::take(&mut self.inquiries) {
+            drop(answer.send(inquiry.answered(&mut self.ledger, &self.archive)));
         }
         self.part();
         let ending = ended?;

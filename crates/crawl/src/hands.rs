@@ -20,6 +20,7 @@ use skep_url::robots::Policy;
 use tokio::sync::oneshot;
 
 use crate::clocks::NotNow;
+use crate::limits::HANDS_DELAY_MS_MAX;
 use crate::robots::{self, AGENT};
 use crate::validators;
 use crate::worker::{Parts, Said};
@@ -59,6 +60,7 @@ pub(crate) async fn offer(bundle: &Bundle, first: &Url, parts: &Parts) -> Result
     let policy = robots::known_for(first, parts);
     let offer = make(bundle, first, policy.as_ref(), left_ms - RESERVE_MS.min(left_ms / 3), others.only, back, parts);
     let mut delay_ms = offer.robots.and_then(|rules| rules.crawl_delay_ms);
+    let given_ms = parts.elapsed_ms();
     let given = others.hands.give(offer);
     let ourselves = if others.only { Who::Nobody } else { Who::We };
     let deadline = parts.zero + Duration::from_millis(bundle.deadline_ms);
@@ -71,10 +73,16 @@ pub(crate) async fn offer(bundle: &Bundle, first: &Url, parts: &Parts) -> Result
         Ok(()) => tokio::select! {
             back = brought => match back {
                 Ok(Back::Brought(brought)) => {
-                    let robots = brought.exchanges.iter().filter(|(url, _)| url.as_str().ends_with("/robots.txt"));
-                    delay_ms = delay_ms.or(robots.filter_map(|(_, exchange)| robots::delay_in(exchange)).max());
-                    answer_ms = brought.exchanges.iter().map(|(_, exchange)| exchange.timings.total_ms).max().unwrap_or(0);
-                    Who::Others(believed(brought, bundle, answer_ms.into(), delay_ms, parts).await, policy)
+                    // No answer took longer than they were away.
+                    let away_ms = u32::try_from(parts.elapsed_ms() - given_ms).unwrap_or(u32::MAX);
+                    answer_ms = slowest_ms(&brought.exchanges).min(away_ms);
+                    let said_ms = delay_ms.or(asked_ms(&brought.exchanges).map(|ms| ms.min(HANDS_DELAY_MS_MAX)));
+                    let mut theirs = believed(brought, bundle, answer_ms.into(), said_ms, parts).await;
+                    for (_, exchange) in theirs.iter_mut().filter(|(_, exchange)| exchange.brought.is_some()) {
+                        exchange.timings.total_ms = exchange.timings.total_ms.min(away_ms);
+                    }
+                    delay_ms = delay_ms.or(asked_ms(&theirs));
+                    Who::Others(theirs, policy)
                 }
                 Ok(Back::Nobody) => {
                     asked = false;
@@ -88,11 +96,22 @@ pub(crate) async fn offer(bundle: &Bundle, first: &Url, parts: &Parts) -> Result
         },
     };
     match asked {
-        true => parts.answered(first, bundle.pace, answer_ms.into(), delay_ms),
+        true => parts.brought(first, bundle.pace, answer_ms.into(), delay_ms),
         // Nobody asked it anything: the turn is free again at once.
-        false => parts.clocks.answered(parts.site(first), Duration::ZERO),
+        false => parts.clocks.left(parts.site(first), Duration::ZERO),
     }
     Ok(who)
+}
+
+/// The slowest answer.
+fn slowest_ms(exchanges: &[(Url, Exchange)]) -> u32 {
+    exchanges.iter().map(|(_, exchange)| exchange.timings.total_ms).max().unwrap_or(0)
+}
+
+/// The rest that a robots.txt among them asks for.
+fn asked_ms(exchanges: &[(Url, Exchange)]) -> Option<u64> {
+    let files = exchanges.iter().filter(|(url, _)| url.as_str().ends_with("/robots.txt"));
+    files.filter_map(|(_, exchange)| robots::delay_in(exchange)).max()
 }
 
 fn make(
@@ -199,28 +218,44 @@ async fn look(
     again: &[BundleUrl],
     bundle: &Bundle,
     mut answer_ms: u64,
-    delay_ms: Option<u64>,
+    mut delay_ms: Option<u64>,
     parts: &Parts,
 ) -> Vec<(Url, Exchange)> {
     let mut ours = Vec::with_capacity(again.len());
     let mut session = None;
-    for wanted in again {
-        let Ok(url) = Url::parse(&wanted.url) else { continue };
+    let mut again: Vec<(&BundleUrl, Url)> =
+        again.iter().filter_map(|wanted| Some((wanted, Url::parse(&wanted.url).ok()?))).collect();
+    // What the rules ask for is seen before the pages are.
+    again.sort_by_key(|(_, url)| !url.as_str().ends_with("/robots.txt"));
+    for (wanted, url) in again {
         if parts.stopping.load(Ordering::Relaxed) {
             break;
         }
-        // They asked the site last: its gap begins now, or after our own last answer.
-        parts.answered(&url, bundle.pace, answer_ms, delay_ms);
-        if parts.turn(&url, bundle.pace, bundle.deadline_ms).await.is_err() {
-            break;
+        // The way to a robots.txt may lead to other sites, which have clocks and a pace of their own.
+        let is_there = parts.site(&url) == bundle.site;
+        let pace = if is_there { bundle.pace } else { parts.pace(&url) };
+        if is_there {
+            // They asked the site last: its gap begins now, or after our own last answer.
+            parts.brought(&url, pace, answer_ms, delay_ms);
+        }
+        match parts.turn(&url, pace, bundle.deadline_ms).await {
+            Ok(()) => {}
+            Err(NotNow::Until(_)) if !is_there => continue,
+            Err(_) => break,
         }
         let session = session.get_or_insert_with(|| parts.fetcher.session(&url));
         let ask =
             Ask { etag: wanted.etag.as_deref(), last_modified: wanted.last_modified.as_deref(), ..Ask::new(&url) };
         let exchange = session.get(&ask).await;
-        answer_ms = exchange.timings.total_ms.into();
-        parts.answered(&url, bundle.pace, answer_ms, delay_ms);
-        let is_enough = matches!(exchange.status(), Some(429 | 503));
+        let took_ms = exchange.timings.total_ms.into();
+        if is_there {
+            answer_ms = took_ms;
+            if url.as_str().ends_with("/robots.txt") && exchange.status() == Some(200) {
+                delay_ms = robots::delay_in(&exchange);
+            }
+        }
+        parts.answered(&url, pace, took_ms, delay_ms.filter(|_| is_there));
+        let is_enough = is_there && matches!(exchange.status(), Some(429 | 503));
         ours.push((url, exchange));
         // The site wants to be left alone, also by those who check.
         if is_enough {

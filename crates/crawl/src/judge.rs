@@ -15,7 +15,7 @@ use skep_warc::http::Head;
 use skep_warc::write::Truncated;
 
 use crate::dates;
-use crate::limits::{DECODE_RATIO_MAX, PARSED_BYTES_MAX, RATIO_FROM_BYTES};
+use crate::limits::{DECODE_RATIO_MAX, HANDS_PARK_MS_MAX, PARSED_BYTES_MAX, RATIO_FROM_BYTES};
 use crate::outcome::Outcome;
 use crate::remembered::Previous;
 
@@ -107,7 +107,9 @@ pub fn judge(exchange: &Exchange, url: &Url, now_ms: i64, ours: bool) -> Judgeme
     judged.mime = head.mime().unwrap_or_default();
     if matches!(status, 429 | 503) {
         let wait = head.header("retry-after").and_then(|value| pace::retry_after(value, now_ms));
-        judged.park_ms = Some(wait.unwrap_or(0));
+        // How long a wait others were asked for, nobody else has heard.
+        let most_ms = if exchange.brought.is_some() { HANDS_PARK_MS_MAX } else { u64::MAX };
+        judged.park_ms = Some(wait.unwrap_or(0).min(most_ms));
     }
     if status == 304 {
         return judged;

@@ -36,6 +36,7 @@ pub mod hands;
 pub mod heard;
 mod hearing;
 pub mod hops;
+mod inquiry;
 mod judge;
 mod keep;
 mod ledger;

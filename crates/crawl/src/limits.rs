@@ -63,7 +63,7 @@ pub const SOFT_BITS_MAX: u32 = 6;
 pub const ROBOTS_BYTES_MAX: u64 = 512 << 10;
 /// Hosts whose place in the scope is kept in memory.
 pub const HOST_MEMOS_MAX: usize = 100_000;
-/// Hosts of which a worker remembers that their addresses are kept.
+/// Hosts of which a run remembers that their addresses are kept.
 pub const NAMES_KEPT_MAX: usize = 16_384;
 /// Refused URLs that are judged again at once, when rules change.
 pub const JUDGED_AT_ONCE: usize = 10_000;
@@ -89,6 +89,13 @@ pub const HEARD_URLS_MAX: usize = 1_000;
 pub const URL_BYTES_MAX: usize = 8_192;
 /// In `skep queue` and reports: the hosts named, at most.
 pub const HOSTS_LISTED_MAX: usize = 50;
+
+// --- other hands ---------------------------------------------------------------------------------------------------
+
+/// A rest between two requests that only those speak of who brought the robots.txt.
+pub const HANDS_DELAY_MS_MAX: u64 = 30_000;
+/// A wait for which only other hands say that a site asked.
+pub const HANDS_PARK_MS_MAX: u64 = 3_600_000;
 
 // --- the network ---------------------------------------------------------------------------------------------------
 
@@ -187,6 +194,10 @@ pub const TAG_BYTES_MAX: usize = 100;
 pub const WATCHED_SITES_MAX: usize = 65_536;
 /// Blocks of 128 URLs that are recalled, or looked through for what is due, before somebody else has a turn.
 pub const BLOCKS_AT_ONCE: u32 = 64;
+/// Entries, or hosts, that are looked at for a question before somebody else has a turn.
+pub const INQUIRED_AT_ONCE: u64 = 8_192;
+/// Broken links listed.
+pub const BROKEN_MAX: usize = 100_000;
 /// URLs of a host whose dates are listed.
 pub const SCHEDULE_URLS_MAX: usize = 100;
 /// Pages by which the freshness of a watch is reckoned.

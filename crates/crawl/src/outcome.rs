@@ -64,6 +64,7 @@ outcomes! {
     6 NO_URL "not-a-url" Some(retry::Outcome::Refused);
     7 SOFT_MISSING "soft-404" None;
     8 PROBE "probe" None;
+    9 TYPE_REFUSED "type-refused" Some(retry::Outcome::Refused);
     10 DNS_NOT_FOUND "dns-not-found" Some(retry::Outcome::Dns);
     11 DNS_FAILED "dns-failed" Some(retry::Outcome::Dns);
     12 DNS_TIMEOUT "dns-timeout" Some(retry::Outcome::Dns);

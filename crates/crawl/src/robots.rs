@@ -200,7 +200,7 @@ pub async fn rules(url: &Url, bundle: &Bundle, session: &mut Session, parts: &Pa
     let policy = Policy::of(asked.answer(failing_for_seconds));
     let failed = policy.is_closed();
     let fresh_seconds = policy.fresh_seconds.min(ROBOTS_FRESH_SECONDS);
-    let is_page = !failed && is_page(&asked.body);
+    let is_page = !failed && is_page(asked.status, &asked.body);
     let bytes = asked.body.len();
     let (policy, bytes, fresh_seconds) = match known {
         // While the file cannot be had, the last good one counts.
@@ -312,7 +312,10 @@ async fn ask_once(
     let ask = Ask { body_bytes_max: Some(ROBOTS_BYTES_MAX), ..Ask::new(url) };
     let exchange = session.get(&ask).await;
     let time_ms = exchange.brought.as_ref().map_or(time_ms, |brought| brought.time_ms);
-    parts.answered(url, pace, exchange.timings.total_ms.into(), None);
+    match exchange.brought {
+        Some(_) => parts.brought(url, pace, exchange.timings.total_ms.into(), None),
+        None => parts.answered(url, pace, exchange.timings.total_ms.into(), None),
+    }
     let mut judged = judge::judge(&exchange, url, time_ms, true);
     let answer = network::look(&mut judged, &Seen { url, exchange: &exchange, began_ms }, session, parts).await;
     if let Some(park_ms) = judged.park_ms {
@@ -403,9 +406,9 @@ fn body(exchange: &Exchange) -> Vec<u8> {
     judge::decoded(head, exchange).map(|body| body.into_owned()).unwrap_or_default()
 }
 
-/// HTML, where rules should be.
-fn is_page(body: &[u8]) -> bool {
-    body.trim_ascii_start().starts_with(b"<")
+/// HTML, where rules should be. The page of a host that says that there are none is its word like any other.
+fn is_page(status: Option<u16>, body: &[u8]) -> bool {
+    status.is_some_and(|status| (200..300).contains(&status)) && body.trim_ascii_start().starts_with(b"<")
 }
 
 /// The sitemaps that a robots.txt names.
@@ -423,7 +426,7 @@ fn archived(first: &Url, now_ms: i64, parts: &Parts) -> Option<Known> {
     let since_ms = parts.robots.since_ms(first.as_str(), now_ms);
     let (time_ms, status, body) = parts.remembered.body_since(first, since_ms).ok()??;
     // A page of HTML holds no rules and may be anybody's, a portal's for one: whoever sent it is asked again.
-    if is_page(&body) {
+    if is_page(Some(status), &body) {
         return None;
     }
     let answer = Answer::Response { status, body: &body, retry_after_seconds: None, failing_for_seconds: 0 };
@@ -462,6 +465,13 @@ mod tests {
         assert!(!kept("b") && !kept("c") && kept("d"));
         robots.forget("d");
         assert_eq!(robots.cache.lock().unwrap().bytes, 0);
+    }
+
+    #[test]
+    fn a_page_counts_as_no_rules_only_where_it_stands_for_rules() {
+        assert!(is_page(Some(200), b" \n<!doctype html>"));
+        assert!(!is_page(Some(404), b"<!doctype html>not here"), "the usual word of a host that has no rules");
+        assert!(!is_page(Some(200), b"User-agent: *\n") && !is_page(None, b"<"));
     }
 
     #[test]

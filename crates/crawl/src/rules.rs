@@ -227,10 +227,18 @@ impl Rules {
     }
 
     fn is_wanted(&self, url: &str, kind: LinkKind) -> bool {
-        let guessed = type_of(url, kind);
-        // Pages hold the links: without them there is nothing else to find.
-        guessed == Type::Html || self.settings.types.contains(&guessed)
+        is_among(&self.settings.types, type_of(url, kind))
     }
+}
+
+/// Pages hold the links: without them there is nothing else to find.
+fn is_among(types: &[Type], this: Type) -> bool {
+    this == Type::Html || types.contains(&this)
+}
+
+/// Whether an answer is of one of these types, as far as its own says.
+pub fn is_of_types(types: &[Type], mime: &str) -> bool {
+    types.is_empty() || type_of_answer(mime).is_none_or(|came| is_among(types, came))
 }
 
 /// How far from a seed a link of this kind leads; `None` when it is one redirect too many.
@@ -291,6 +299,33 @@ pub fn type_of(url: &str, kind: LinkKind) -> Type {
         ) => Type::Other,
         _ => Type::Html,
     }
+}
+
+/// What came, by its media type; nothing where that says nothing.
+pub fn type_of_answer(mime: &str) -> Option<Type> {
+    let (kind, name) = mime.split_once('/')?;
+    let ends = |ending: &str| name == ending || name.strip_suffix(ending).is_some_and(|before| before.ends_with('+'));
+    let begins = |beginnings: &[&str]| beginnings.iter().any(|beginning| name.starts_with(beginning));
+    Some(match (kind, name) {
+        ("text", "html") | ("application", "xhtml+xml") => Type::Html,
+        ("image", _) => Type::Image,
+        ("text", "css") => Type::Style,
+        ("text" | "application", "javascript" | "x-javascript" | "ecmascript") => Type::Script,
+        ("font", _) => Type::Font,
+        ("application", "vnd.ms-fontobject") => Type::Font,
+        ("application", _) if begins(&["font-", "x-font-"]) => Type::Font,
+        ("audio" | "video", _) => Type::Media,
+        ("application", "pdf" | "postscript" | "rtf" | "msword" | "epub+zip") | ("text", "rtf") => Type::Document,
+        ("application", _)
+            if begins(&["vnd.openxmlformats-", "vnd.oasis.opendocument", "vnd.ms-excel", "vnd.ms-powerpoint"]) =>
+        {
+            Type::Document
+        }
+        ("application", "octet-stream" | "x-unknown") => return None,
+        ("text", _) => Type::Data,
+        _ if ends("json") || ends("xml") => Type::Data,
+        _ => Type::Other,
+    })
 }
 
 #[cfg(test)]
@@ -364,6 +399,31 @@ mod tests {
             ("http://b.test/moved", LinkKind::Redirect, 0, Ok(())),
         ] {
             assert_eq!(rules.judge(url, kind, Hops { depth, redirects: 0 }), wanted, "{url} {kind:?} {depth}");
+        }
+    }
+
+    #[test]
+    fn what_came_is_of_the_types_that_are_wanted_or_of_none() {
+        let images = [Type::Image];
+        for mime in ["image/png", "image/svg+xml", "text/html", "application/xhtml+xml", "", "application/octet-stream"]
+        {
+            assert!(is_of_types(&images, mime), "{mime}");
+        }
+        for (mime, came) in [
+            ("application/pdf", Type::Document),
+            ("application/vnd.oasis.opendocument.text", Type::Document),
+            ("text/css", Type::Style),
+            ("application/javascript", Type::Script),
+            ("font/woff2", Type::Font),
+            ("application/font-woff", Type::Font),
+            ("video/mp4", Type::Media),
+            ("application/rss+xml", Type::Data),
+            ("application/json", Type::Data),
+            ("text/plain", Type::Data),
+            ("application/zip", Type::Other),
+        ] {
+            assert_eq!(type_of_answer(mime), Some(came), "{mime}");
+            assert!(!is_of_types(&images, mime) && is_of_types(&[came], mime) && is_of_types(&[], mime), "{mime}");
         }
     }
 

@@ -23,6 +23,7 @@ use crate::network::{self, Seen};
 use crate::outcome::Outcome;
 use crate::payloads::Claim;
 use crate::remembered::Previous;
+use crate::rules;
 use crate::soft;
 use crate::validators;
 use crate::worker::Parts;
@@ -178,6 +179,12 @@ pub async fn visit(
     let time_ms = exchange.brought.as_ref().map_or(time_ms, |brought| brought.time_ms);
     let mut judged = judge::judge(&exchange, url, time_ms, parts.ignores_robots(url));
     let answer = network::look(&mut judged, &Seen { url, exchange: &exchange, began_ms }, session, parts).await;
+    let settings = parts.settings();
+    // Whoever types a seed means it. What a link leads to is known when it comes.
+    let is_page = matches!(judged.outcome, Outcome(200..=299));
+    if is_page && ask.via.is_some() && !rules::is_of_types(&settings.types, &judged.mime) {
+        judged.outcome = Outcome::TYPE_REFUSED;
+    }
     let brought = &exchange;
     let same = previous.as_ref().map(|previous| move || keep::is_same(brought, previous));
     let suspect = soft::look(&mut judged, url, &exchange, same, &parts.soft);
@@ -193,7 +200,7 @@ pub async fn visit(
         suspect,
         cookie: wanted,
     };
-    if judged.brought_nothing(previous.as_ref(), parts.settings().revisit_always, time_ms)
+    if judged.brought_nothing(previous.as_ref(), settings.revisit_always, time_ms)
         || judged.outcome == Outcome::CUT_OFF && has_more(url, &exchange, previous.as_ref(), parts)
     {
         // What is not kept is not heard either: a rebuild hears the same, by the rules of its time.

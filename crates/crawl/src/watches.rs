@@ -1,19 +1,14 @@
 //! Answers about watches: how they stand, when a page is looked at again and why, what a budget would bring.
 
-use std::ops::ControlFlow;
-
 use serde_json::{Value, json};
 use skep_schedule::limits::PRICE_SAMPLE;
 use skep_schedule::revisit::plan::{CLASSES, forecast};
 use skep_schedule::revisit::{Budget, Memory, Moment, Policy, Prior};
-use skep_url::Url;
 use skep_warc::date::rfc3339;
 
-use crate::answers::is_named;
-use crate::canonical::canonical;
-use crate::error::{Error, Result};
+use crate::error::Result;
 use crate::ledger::Ledger;
-use crate::limits::{FRESH_SAMPLE, SCHEDULE_URLS_MAX, TOLD_SEEDS_MAX};
+use crate::limits::{FRESH_SAMPLE, TOLD_SEEDS_MAX};
 use crate::registry::State;
 use crate::settings::{Settings, Watch};
 
@@ -21,33 +16,26 @@ fn now() -> Moment {
     Moment::from_ms(skep_archive::system_clock())
 }
 
-/// How every watch stands: the one that runs by what it knows, the others by what is on disk.
-pub fn standings(ledger: &mut Ledger, all: &[Settings]) -> Result<Vec<Value>> {
-    let mut standings = Vec::new();
-    for settings in all {
-        let Some(watch) = &settings.watch else { continue };
-        let counts = ledger.registry.counts(settings.number);
-        let standing = ledger.with_watch(settings.number, watch, now(), |ledger| {
-            ledger.standing_of(settings.number, FRESH_SAMPLE, now())
-        })?;
-        let waiting = standing.pages.saturating_sub(standing.overdue + counts.out);
-        standings.push(json!({
-            "name": settings.name,
-            "tags": watch.tags,
-            "policy": told_policy(watch),
-            "budget": told_budget(watch),
-            "seeds": settings.seeds.iter().take(TOLD_SEEDS_MAX).collect::<Vec<_>>(),
-            "pages": standing.pages,
-            "sampled": standing.sampled,
-            "fresh": standing.fresh,
-            "oldest_check_ms": standing.oldest_ms,
-            "waiting": waiting,
-            "overdue": standing.overdue,
-            "overdue_bundles": standing.overdue_bundles,
-            "out": counts.out,
-        }));
-    }
-    Ok(standings)
+/// How the watch stands that is at hand: the one that runs by what it knows, another by what is on disk.
+pub fn standing(ledger: &mut Ledger, settings: &Settings, watch: &Watch) -> Result<Value> {
+    let counts = ledger.registry.counts(settings.number);
+    let standing = ledger.standing_of(settings.number, FRESH_SAMPLE, now())?;
+    let waiting = standing.pages.saturating_sub(standing.overdue + counts.out);
+    Ok(json!({
+        "name": settings.name,
+        "tags": watch.tags,
+        "policy": told_policy(watch),
+        "budget": told_budget(watch),
+        "seeds": settings.seeds.iter().take(TOLD_SEEDS_MAX).collect::<Vec<_>>(),
+        "pages": standing.pages,
+        "sampled": standing.sampled,
+        "fresh": standing.fresh,
+        "oldest_check_ms": standing.oldest_ms,
+        "waiting": waiting,
+        "overdue": standing.overdue,
+        "overdue_bundles": standing.overdue_bundles,
+        "out": counts.out,
+    }))
 }
 
 fn told_policy(watch: &Watch) -> &'static str {
@@ -73,45 +61,13 @@ fn days(days: f32) -> String {
     }
 }
 
-/// When a URL, or URLs of a host, are looked at again.
-pub fn schedule(ledger: &mut Ledger, all: &[Settings], what: &str) -> Result<Vec<Value>> {
-    let url = what.contains("://").then(|| Url::parse(what).ok()).flatten();
+/// When these URLs are looked at again, by the watch that is at hand.
+pub fn schedule(ledger: &mut Ledger, settings: &Settings, watch: &Watch, entries: &[u64]) -> Result<Vec<Value>> {
     let mut told = Vec::new();
-    for settings in all {
-        let Some(watch) = &settings.watch else { continue };
-        let entries = match &url {
-            Some(url) => ledger.registry.known(settings.number, &canonical(url.as_str()))?.into_iter().collect(),
-            None => of_host(ledger, settings.number, what)?,
-        };
-        ledger.with_watch(settings.number, watch, now(), |ledger| {
-            for entry in entries {
-                told.extend(one(ledger, settings, watch, entry)?);
-            }
-            Ok(())
-        })?;
+    for entry in entries {
+        told.extend(one(ledger, settings, watch, *entry)?);
     }
     Ok(told)
-}
-
-/// The first entries of a host.
-fn of_host(ledger: &mut Ledger, crawl: u16, host: &str) -> Result<Vec<u64>> {
-    let mut hosts = Vec::new();
-    ledger.each_host(|known| {
-        if known.crawl == crawl && is_named(known, host) {
-            hosts.push(known.id);
-        }
-    })?;
-    let mut entries = Vec::new();
-    if hosts.is_empty() {
-        return Ok(entries);
-    }
-    ledger.registry.walk(0, |entry| {
-        if entry.crawl == crawl && hosts.contains(&entry.host) && matches!(entry.outcome, State::Visited { .. }) {
-            entries.push(entry.number);
-        }
-        if entries.len() < SCHEDULE_URLS_MAX { ControlFlow::Continue(()) } else { ControlFlow::Break(()) }
-    })?;
-    Ok(entries)
 }
 
 fn one(ledger: &mut Ledger, settings: &Settings, watch: &Watch, number: u64) -> Result<Option<Value>> {
@@ -174,13 +130,10 @@ fn why(watch: &Watch, memory: &Memory, price: f32) -> String {
     }
 }
 
-/// What watching would come to.
+/// What watching would come to, by the watch that is at hand.
 pub fn plan(ledger: &mut Ledger, settings: &Settings, watch: &Watch) -> Result<Vec<Value>> {
-    watch.check().map_err(|what| Error::Settings { what })?;
-    let (sample, pages) = ledger.with_watch(settings.number, watch, now(), |ledger| {
-        let sample = ledger.sample(PRICE_SAMPLE)?;
-        Ok((sample, ledger.watching.as_ref().map_or(0, |watching| watching.revisits.pages())))
-    })?;
+    let sample = ledger.sample(PRICE_SAMPLE)?;
+    let pages = ledger.watching.as_ref().map_or(0, |watching| watching.revisits.pages());
     let visited = ledger.registry.counts(settings.number).visited;
     let (mut answers, mut bytes) = (0_u64, 0_u64);
     ledger.each_host(|host| {

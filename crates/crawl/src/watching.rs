@@ -153,7 +153,12 @@ fn said(visited: &Visited, before: State) -> Said {
         304 => Said::Found(Found::Same),
         300..=399 => {
             let was = matches!(before, State::Visited { status, .. } if (300..=399).contains(&status) && status != 304);
-            Said::Found(if was { Found::Same } else { Found::Changed(None) })
+            match status {
+                _ if was => Said::Found(Found::Same),
+                301 | 308 => Said::Found(Found::Changed(None)),
+                // For now it is shown elsewhere: a wall, a login, a pause. Whether the page changed meanwhile nobody has seen.
+                _ => Said::Nothing,
+            }
         }
         200..=299 => match visited.found {
             Finding::Same => Said::Found(Found::Same),
@@ -172,24 +177,33 @@ impl Ledger {
         self.watching = Some(Watching::new(crawl, watch, now));
     }
 
-    /// Asks about the watch of a crawl: the one that runs, or one that is recalled for the question.
+    /// What is to be recalled before the watch of a crawl can be asked about: nothing where it runs.
+    pub(crate) fn to_recall(&self, crawl: u16, watch: &Watch, now: Moment) -> Option<Box<Watching>> {
+        let runs = self.watching.as_ref().is_some_and(|watching| watching.crawl == crawl);
+        (!runs).then(|| Box::new(Watching { keeps: false, ..Watching::new(crawl, watch, now) }))
+    }
+
+    /// Recalls some of it. Says whether there is more.
+    pub(crate) fn recall_for(&mut self, asked: &mut Option<Box<Watching>>, now: Moment) -> Result<bool> {
+        let Some(asking) = asked.take() else { return Ok(false) };
+        let running = self.watching.replace(*asking);
+        let recalled = match self.recall_some(now) {
+            Ok(false) => self.reprice(1.0, now).map(|()| false),
+            more => more,
+        };
+        *asked = std::mem::replace(&mut self.watching, running).map(Box::new);
+        recalled
+    }
+
+    /// Asks about a watch: the one that runs, or the one that was recalled.
     pub(crate) fn with_watch<T>(
         &mut self,
-        crawl: u16,
-        watch: &Watch,
-        now: Moment,
+        recalled: Option<Box<Watching>>,
         ask: impl FnOnce(&mut Ledger) -> Result<T>,
     ) -> Result<T> {
-        if self.watching.as_ref().is_some_and(|watching| watching.crawl == crawl) {
-            return ask(self);
-        }
-        let asking = Watching { keeps: false, ..Watching::new(crawl, watch, now) };
-        let running = self.watching.replace(asking);
-        let mut recalled = Ok(true);
-        while let Ok(true) = recalled {
-            recalled = self.recall_some(now);
-        }
-        let answer = recalled.and_then(|_| self.reprice(1.0, now)).and_then(|()| ask(self));
+        let Some(recalled) = recalled else { return ask(self) };
+        let running = self.watching.replace(*recalled);
+        let answer = ask(self);
         self.watching = running;
         answer
     }

@@ -1,6 +1,7 @@
 //! Local hands: a thread with its own runtime that takes bundles and visits their URLs, many bundles side by side.
 
 use std::cell::RefCell;
+use std::collections::{HashMap, HashSet};
 use std::rc::Rc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::mpsc::Sender;
@@ -106,6 +107,8 @@ pub struct Shared {
     pub others: Option<crate::hands::Others>,
     /// What is led here, where the crawl is one of many nodes.
     pub leading: Option<Arc<crate::sharing::Leading>>,
+    /// Hosts whose addresses are kept.
+    pub names: Names,
     /// Bundles are to end early.
     pub stopping: AtomicBool,
     /// The rules have changed: a page that has not is asked for its links all the same.
@@ -130,6 +133,24 @@ impl Shared {
     }
 }
 
+/// Hosts of which the name server's answer is kept, by whichever worker: once per run, again where there were very many in between.
+#[derive(Default)]
+pub struct Names(Mutex<HashSet<String>>);
+
+impl Names {
+    /// Is it not kept yet? From now on it is.
+    fn is_news(&self, host: &str) -> bool {
+        let mut kept = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+        if kept.contains(host) {
+            return false;
+        }
+        if kept.len() >= NAMES_KEPT_MAX {
+            kept.clear();
+        }
+        kept.insert(host.to_owned())
+    }
+}
+
 /// What one worker works with.
 pub struct Parts {
     shared: Arc<Shared>,
@@ -143,9 +164,8 @@ pub struct Parts {
     visits: Arc<Semaphore>,
     bytes: Arc<Semaphore>,
     suffixes: Suffixes,
-    names_kept: RefCell<std::collections::HashSet<String>>,
     /// Captures that were looked up for bundles which are with others; each is asked for once more when they are back.
-    looked_up: RefCell<std::collections::HashMap<String, Option<Previous>>>,
+    looked_up: RefCell<HashMap<String, Option<Previous>>>,
 }
 
 impl std::ops::Deref for Parts {
@@ -243,7 +263,6 @@ impl Parts {
             visits: Arc::new(Semaphore::new(UNSYNCED_VISITS_MAX)),
             bytes: Arc::new(Semaphore::new(UNSYNCED_BYTES_MAX as usize)),
             suffixes: Suffixes::compiled(),
-            names_kept: RefCell::default(),
             looked_up: RefCell::default(),
             shared,
         })
@@ -328,7 +347,7 @@ impl Parts {
             return Ok(());
         }
         if pace != Pace::None {
-            self.clocks.answered(self.site(url), Duration::ZERO);
+            self.clocks.left(self.site(url), Duration::ZERO);
         }
         Err(NotNow::Over)
     }
@@ -363,12 +382,20 @@ impl Parts {
         }
     }
 
+    /// The same for an answer that others speak of.
+    pub fn brought(&self, url: &Url, pace: Pace, answer_ms: u64, crawl_delay_ms: Option<u64>) {
+        if pace != Pace::None {
+            let gap = pace::gap_ms(&pace, crawl_delay_ms, answer_ms);
+            self.clocks.brought(self.site(url), Duration::from_millis(gap));
+        }
+    }
+
     /// The site asks to be left alone, for 0 if it does not say how long. The schedule leaves it alone anyway; the clock says so to
     /// whoever is led there from elsewhere.
     pub fn parked(&self, url: &Url, park_ms: u64) {
         let park_ms = if park_ms > 0 { park_ms } else { self.backoff_ms };
         if self.pace(url) != Pace::None {
-            self.clocks.answered(self.site(url), Duration::from_millis(park_ms));
+            self.clocks.left(self.site(url), Duration::from_millis(park_ms));
         }
     }
 
@@ -491,23 +518,34 @@ impl Parts {
         self.stopping.load(Ordering::Relaxed) || self.network.is_down() || self.elapsed_ms() + reserve_ms > deadline_ms
     }
 
-    /// Keeps the answer of the name server, once per host and run; again where there were very many in between.
+    /// Keeps the answer of the name server, once per host and run.
     pub fn keep_name(&self, session: &Session) {
         let Some(resolved) = session.resolved() else { return };
-        let mut kept = self.names_kept.borrow_mut();
-        if resolved.text.is_empty() || kept.contains(&resolved.host) {
+        if resolved.text.is_empty() || !self.names.is_news(&resolved.host) {
             return;
         }
-        if kept.len() >= NAMES_KEPT_MAX {
-            kept.clear();
-        }
-        kept.insert(resolved.host.clone());
-        drop(kept);
         let dns = crate::records::Dns { host: &resolved.host, time_ms: self.now_ms(), text: &resolved.text };
         let append = self.encoders.borrow_mut().dns(&dns, &mut || self.id());
         if let Ok(append) = append {
             // If this record is lost, so is the next visit's, and that is said.
             let _told_elsewhere = self.archive.append_then(append, Box::new(|_| ()));
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_answer_of_a_name_server_is_kept_once_whoever_asks() {
+        let names = Names::default();
+        let told = std::thread::scope(|scope| {
+            let workers: Vec<_> = (0..8).map(|_| scope.spawn(|| usize::from(names.is_news("bees.test")))).collect();
+            workers.into_iter().map(|worker| worker.join().unwrap()).sum::<usize>()
+        });
+        assert_eq!(told, 1);
+        assert!((0..NAMES_KEPT_MAX).all(|number| names.is_news(&format!("{number}.test"))));
+        assert!(names.0.lock().unwrap().len() <= NAMES_KEPT_MAX);
     }
 }

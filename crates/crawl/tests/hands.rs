@@ -33,23 +33,28 @@ impl Theirs {
         stream.write_all(request.as_bytes()).expect("it is sent");
         let mut response = Vec::new();
         stream.read_to_end(&mut response).expect("an answer");
-        let mut head = Head::new();
-        let Parsed::Complete { body } = head.parse_response(&response, true) else { panic!("no head") };
-        let time_ms = skep_archive::system_clock();
-        Exchange {
-            request: request.into_bytes(),
-            head: Some(head),
-            head_bytes: body,
-            response: Spool::Memory(response),
-            brought: Some(Source {
-                time_ms,
-                by: "contributor 1".into(),
-                confirmed: false,
-                seen_elsewhere: false,
-                by_holder: false,
-            }),
-            ..Exchange::default()
-        }
+        said(url, &response)
+    }
+}
+
+/// An exchange that somebody says there was.
+fn said(url: &Url, response: &[u8]) -> Exchange {
+    let mut head = Head::new();
+    let Parsed::Complete { body } = head.parse_response(response, true) else { panic!("no head") };
+    let time_ms = skep_archive::system_clock();
+    Exchange {
+        request: format!("GET {} HTTP/1.1\r\nHost: {}\r\n\r\n", url.request_target(), url.host_name()).into_bytes(),
+        head: Some(head),
+        head_bytes: body,
+        response: Spool::Memory(response.to_vec()),
+        brought: Some(Source {
+            time_ms,
+            by: "contributor 1".into(),
+            confirmed: false,
+            seen_elsewhere: false,
+            by_holder: false,
+        }),
+        ..Exchange::default()
     }
 }
 
@@ -90,13 +95,8 @@ fn crawled_by(
     (folder, archive, visits)
 }
 
-fn crawled_in(
-    archive: &Arc<skep_archive::Archive>,
-    theirs: &Web,
-    settings: skep_crawl::Settings,
-    others: Others,
-) -> BTreeMap<String, usize> {
-    let run_of = Run {
+fn run_of(theirs: &Web, settings: skep_crawl::Settings, others: Others) -> Run {
+    Run {
         settings,
         fetch: web::fetch(theirs),
         cookies: Default::default(),
@@ -106,7 +106,16 @@ fn crawled_in(
         judges: None,
         others: Some(others),
         share: None,
-    };
+    }
+}
+
+fn crawled_in(
+    archive: &Arc<skep_archive::Archive>,
+    theirs: &Web,
+    settings: skep_crawl::Settings,
+    others: Others,
+) -> BTreeMap<String, usize> {
+    let run_of = run_of(theirs, settings, others);
     let mut visits: BTreeMap<String, usize> = BTreeMap::new();
     let ending = run(archive, run_of, &Control::default(), &mut |event| {
         if let Event::Visited { url, .. } = event {
@@ -133,6 +142,10 @@ fn what_one_alone_has_seen_is_private_and_what_two_have_seen_is_not() {
         assert_eq!(capture.is_private(), !capture.url.len().is_multiple_of(2), "{}", capture.url);
     }
     assert!(pages.iter().any(|capture| capture.is_private()) && pages.iter().any(|capture| !capture.is_private()));
+    let question = Question::Why { url: pages[0].url.clone(), name: None };
+    let told = skep_crawl::answer_question(&archive, &question).expect("an answer");
+    let notes: Vec<&str> = told[0]["notes"].as_array().into_iter().flatten().filter_map(|note| note.as_str()).collect();
+    assert!(notes.contains(&"headers-of-one"), "{told:?}");
     let others = captures.values().flatten().filter(|capture| capture.status != 200);
     assert!(
         others.into_iter().all(|capture| !capture.is_private()),
@@ -241,4 +254,63 @@ fn a_site_that_was_asked_for_a_bundle_that_is_lost_rests_before_we_ask_it() {
     assert!(visits.len() >= 3, "{visits:?}");
     let report = theirs.report();
     assert_eq!(report.count(Offence::SiteRest), 0, "{}", report.table());
+}
+
+/// Says of the first bundle that its site wants a day between two requests and took weeks to answer, and brings nothing that is believed; then
+/// has no room any more.
+struct Slowing(AtomicBool);
+
+impl Hands<Offer<Exchange>> for Slowing {
+    fn give(&self, offer: Offer<Exchange>) -> Result<(), Offer<Exchange>> {
+        if self.0.swap(true, Ordering::Relaxed) {
+            return Err(offer);
+        }
+        let first = offer.bundle.urls.first().and_then(|ask| Url::parse(&ask.url).ok()).expect("a URL");
+        let rules = b"HTTP/1.1 200 OK\r\nContent-Type: text/plain\r\n\r\nUser-agent: *\nCrawl-delay: 86400\n";
+        let robots = first.robots_txt();
+        let mut exchange = said(&robots, rules);
+        exchange.timings.total_ms = u32::MAX;
+        let nothing = || Round::Over(Believed { exchanges: Vec::new(), again: Vec::new() });
+        let judge = Box::new(move |_, _| nothing());
+        (offer.done)(Back::Brought(Brought { exchanges: vec![(robots, exchange)], again: Vec::new(), judge }));
+        Ok(())
+    }
+}
+
+#[test]
+fn what_nobody_believes_of_a_site_does_not_hold_it_up() {
+    let theirs = started(3);
+    let hands = Arc::new(Slowing(AtomicBool::new(false)));
+    let (_folder, _archive, visits) = crawled_by(&theirs, web::polite(&theirs), Others { hands, only: false });
+    assert!(visits.len() >= 3, "{visits:?}");
+}
+
+#[test]
+fn others_say_for_an_hour_at_most_that_a_site_wants_to_be_left_alone() {
+    let theirs = started(1);
+    let judged = |mut exchanges: Vec<(Url, Exchange)>| {
+        for (url, exchange) in &mut exchanges {
+            *exchange = said(url, b"HTTP/1.1 503 Busy\r\nRetry-After: 604800\r\nContent-Length: 0\r\n\r\n");
+        }
+        Believed { exchanges, again: Vec::new() }
+    };
+    let hands = Arc::new(Theirs { web: theirs.clone(), judged: Box::new(judged) });
+    let folder = tempfile::tempdir().expect("a folder");
+    let archive = web::archive(folder.path());
+    let begun_ms = skep_archive::system_clock();
+    let control = Control::default();
+    let settings = web::polite(&theirs);
+    let run_of = run_of(&theirs, settings, Others { hands, only: true });
+    let stop = control.clone();
+    run(&archive, run_of, &control, &mut |event| {
+        if matches!(event, Event::Visited { .. }) {
+            stop.stop();
+        }
+    })
+    .expect("a crawl");
+    let question = Question::Queue { host: None, limit: 10 };
+    let told = skep_crawl::answer_question(&archive, &question).expect("a queue");
+    let until = told[0]["parked_until"].as_str().and_then(|time| skep_warc::date::parse_ms(time.as_bytes()));
+    let wait_ms = until.expect("it is left alone") - begun_ms;
+    assert!((1..=3_700_000).contains(&wait_ms), "{wait_ms}");
 }

@@ -4,7 +4,7 @@
 mod web;
 
 use skep_archive::Archive;
-use skep_crawl::{Ending, Event, Question, Reach, Settings, SiteSettings, answer_question};
+use skep_crawl::{Ending, Event, Question, Reach, Settings, SiteSettings, Type, answer_question};
 use std::collections::BTreeSet;
 use std::net::SocketAddr;
 use std::sync::Arc;
@@ -190,4 +190,31 @@ fn a_crawl_without_a_way_out_waits_says_so_and_ends() {
     assert!(matches!(ending, Ending::Offline(_)), "{ending:?}");
     let told = |event: &Event| matches!(event, Event::Paused { why, .. } if why.contains("proxy"));
     assert!(events.iter().any(told));
+}
+
+#[test]
+fn what_comes_is_held_against_the_types_that_are_wanted() {
+    let file = |mime: &str, body: &str| {
+        let head = format!("HTTP/1.1 200 OK\r\nContent-Type: {mime}\r\nContent-Length: {}\r\n\r\n", body.len());
+        Said { bytes: [head, body.to_owned()].concat().into_bytes(), close: false }
+    };
+    let address = start(move |path| match path {
+        "/" => index(["/page", "/paper", "/script", "/notes.txt"].map(str::to_owned)),
+        "/page" => index([]),
+        "/paper" => file("application/pdf", "%PDF-1.4"),
+        // Nobody hears of what it leads to.
+        "/script" => file("text/css", "@import url(/style.css); a { background: url(/picture) }"),
+        _ => file("text/plain", "some notes"),
+    });
+    let folder = tempfile::tempdir().unwrap();
+    let archive = web::archive(folder.path());
+    let only = Settings { types: vec![Type::Html], ..at(address) };
+    let (ending, events) = crawl(&archive, only);
+    assert_eq!((ending, paths(&archive)), (Ending::Finished, set(&["/", "/page"])));
+    let refused =
+        events.iter().filter(|event| matches!(event, Event::Visited { outcome, .. } if outcome == "type-refused"));
+    assert_eq!(refused.count(), 2, "{events:?}");
+    let question = Question::Why { url: format!("http://{address}/paper"), name: None };
+    let told = answer_question(&archive, &question).unwrap();
+    assert!(told[0]["because"].as_str().is_some_and(|because| because.contains("--types")), "{told:?}");
 }

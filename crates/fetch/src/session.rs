@@ -384,23 +384,26 @@ impl Session {
     }
 
     /// What the proxy is asked for. Where it resolves the name, the gate sees only what stands in the URL: addresses, and names
-    /// that mean this machine.
+    /// that mean this machine or somebody in the proxy's own network.
     fn destination(&self) -> Result<Destination, Fault> {
         let shared = &self.shared;
         let (host, port) = (self.origin.host_name(), self.origin.port());
         let overrides = shared.dns.overrides(host);
         let given = overrides.first().map(|o| (o.address, o.port)).or_else(|| self.origin.address().map(|a| (a, None)));
         check_port(port, &overrides)?;
+        let may_be_private = || shared.settings.may_be_private(host);
         match given {
             Some((address, other_port)) => {
                 let target = SocketAddr::new(address, other_port.unwrap_or(port));
-                let private_too =
-                    shared.settings.may_be_private(host) || !overrides.is_empty() && shared.settings.is_own(host);
+                let private_too = may_be_private() || !overrides.is_empty() && shared.settings.is_own(host);
                 let admitted = shared.gate.admit(target, private_too).map_err(Refusal::fault)?;
                 Ok(Destination::Address(admitted.target()))
             }
             None if crate::dns::is_local_name(host) && !shared.gate.allows_private() => {
                 Err(Fault::AddressRefused(address::Class::Loopback))
+            }
+            None if crate::dns::is_private_name(host) && !(shared.gate.allows_private() || may_be_private()) => {
+                Err(Fault::AddressRefused(address::Class::Private))
             }
             None => Ok(Destination::Name(host.to_owned(), port)),
         }

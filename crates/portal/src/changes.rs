@@ -19,7 +19,7 @@ use crate::limits::{
 };
 use crate::metrics::Route;
 use crate::portal::{Portal, Scope};
-use crate::reply::Pieces;
+use crate::reply::{Pieces, Whole};
 use crate::routes::{counted, look};
 use crate::trouble::Trouble;
 use crate::visit::Visit;
@@ -449,9 +449,11 @@ async fn stay(portal: Arc<Portal>, asked: Asked, may: May) -> Answer {
         Err(trouble) => return refused(&trouble),
     };
     let (pieces, coming) = mpsc::channel(1);
+    let (whole, body) = Pieces::of(coming);
     let newest = portal.hub.join(&portal);
-    tokio::spawn(Consumer { portal, asked, may, texts, cursor, pieces, newest }.run());
-    head(EVENTS).map(|_| Body::new(Pieces(coming)))
+    let left = asked.limit;
+    tokio::spawn(Consumer { portal, asked, may, texts, cursor, left, pieces, newest, whole }.run());
+    head(EVENTS).map(|_| Body::new(body))
 }
 
 /// Somebody who stays.
@@ -461,8 +463,11 @@ struct Consumer {
     may: May,
     texts: Option<Settings>,
     cursor: Cursor,
+    /// Events that are still wanted.
+    left: u64,
     pieces: mpsc::Sender<std::io::Result<Bytes>>,
     newest: watch::Receiver<u64>,
+    whole: Whole,
 }
 
 impl Consumer {
@@ -483,12 +488,16 @@ impl Consumer {
             let caught_up = skip == some.len();
             let now_ms = self.portal.now_ms();
             for told in &some[skip..] {
+                if self.left == 0 {
+                    break;
+                }
                 self.cursor.number = told.number;
                 let event = told.kept();
                 if self.asked.filter.admits_of(&event, Some(&told.host))
                     && (event.classes.is_empty() || !self.portal.archive.views().is_hidden(event.record()))
                     && may_see(&self.portal, self.may, now_ms, &event)
                 {
+                    self.left -= 1;
                     match self.texts.is_some() {
                         false => text.push_str(&told.text),
                         true => match self.with_text(&told.value).await {
@@ -504,12 +513,15 @@ impl Consumer {
             if self.send(&mut text).await.is_none() {
                 return;
             }
+            if self.left == 0 {
+                return self.whole.say();
+            }
             if caught_up {
                 tokio::select! {
                     more = self.newest.changed() => if more.is_err() { return },
                     () = tokio::time::sleep(Duration::from_millis(CHANGES_STILL_MS)) => text.push_str(": still\n\n"),
                     () = self.pieces.closed() => return,
-                    _ = ending.wait_for(|ending| *ending) => return,
+                    _ = ending.wait_for(|ending| *ending) => return self.whole.say(),
                 }
             }
         }

@@ -1,10 +1,14 @@
 //! The proxy: a browser that is set to use it sees the past under its own addresses, so nothing has to be rewritten.
 //!
 //! `http://` is answered as asked for. For `https://` the proxy is each server itself, with a certificate of its own authority, which the
-//! browser must trust: `http://skep.archive/ca.pem` gives it, and it is kept in the archive's settings. What time it is there is said by
-//! `http://skep.archive/2014` for everything that comes from the same address, or by the header Accept-Datetime; else it is now.
+//! browser must trust: `http://skep.archive/ca.pem` gives it, and it is kept in the archive's settings. What time it is there is said on
+//! `http://skep.archive/` for everything that comes from the same address, or by the header Accept-Datetime; else it is now.
+//!
+//! Archived pages run here under their own addresses, and may ask for any: a picture from `http://skep.archive/2014` must not set the reader's
+//! time. That takes a word that stands on the proxy's own page, which no other page can read.
 
 use crate::answer::{self, Answer, escape};
+use crate::cdx::params::Params;
 use crate::find::Looking;
 use crate::limits::{CLIENTS_MAX, HOSTS_MAX, STEPS_ASIDE_MAX};
 use crate::portal::{Portal, Scope};
@@ -23,6 +27,7 @@ use rustls::pki_types::{CertificateDer, PrivateKeyDer};
 use skep_archive::{Capture, Key};
 use skep_url::Url;
 use std::collections::HashMap;
+use std::hash::{BuildHasher as _, RandomState};
 use std::net::IpAddr;
 use std::path::Path;
 use std::sync::{Arc, Mutex, PoisonError};
@@ -39,6 +44,7 @@ pub struct Proxy {
     authority: Authority,
     /// What time it is, by client.
     times: Mutex<HashMap<IpAddr, i64>>,
+    secrets: [RandomState; 2],
 }
 
 /// Who vouches for the servers of the past.
@@ -114,7 +120,7 @@ impl Proxy {
     pub fn new(portal: Arc<Portal>) -> Result<Proxy, Error> {
         let authority = Authority::load(&portal.archive.layout().settings())
             .map_err(|why| Error::Setting { what: format!("the proxy has no authority: {why}") })?;
-        Ok(Proxy { portal, authority, times: Mutex::new(HashMap::new()) })
+        Ok(Proxy { portal, authority, times: Mutex::default(), secrets: [RandomState::new(), RandomState::new()] })
     }
 
     /// What accepts TLS for `host:port`.
@@ -163,36 +169,61 @@ impl Proxy {
         routes::look(&self.portal, Scope::Everything, visit, work).await
     }
 
-    /// What the proxy says about itself.
+    /// What stands on the page for this client only, and proves that it was there.
+    fn word(&self, peer: IpAddr) -> String {
+        let [one, other] = &self.secrets;
+        format!("{:016x}{:016x}", one.hash_one(peer), other.hash_one(peer))
+    }
+
+    /// What the proxy says about itself; the time is set by its own page only.
     fn own(&self, peer: IpAddr, target: &str) -> Answer {
-        let asked = target.trim_matches('/');
+        let (path, query) = target.split_once('?').unwrap_or((target, ""));
+        let (asked, params) = (path.trim_matches('/'), Params::of(query));
         if asked == "ca.pem" {
             return answer::with(StatusCode::OK, "application/x-x509-ca-cert", self.authority.certificate.clone());
         }
-        if asked == "now" {
-            self.times().remove(&peer);
-        } else if let Some(moment) = time::latest(asked) {
-            let mut times = self.times();
-            if times.len() >= CLIENTS_MAX {
-                times.clear();
-            }
-            times.insert(peer, moment);
-        } else if !asked.is_empty() {
-            return answer::told(
-                StatusCode::NOT_FOUND,
-                "Not a time",
-                "http://skep.archive/2014 sets the time to the end of 2014.",
-            );
+        let wanted = params.get("time").unwrap_or(asked).trim();
+        let moment = time::latest(wanted);
+        if !wanted.is_empty() && wanted != "now" && moment.is_none() {
+            let told = "http://skep.archive/2014 is the end of 2014, http://skep.archive/20140126 that day.";
+            return answer::told(StatusCode::NOT_FOUND, "Not a time", told);
+        }
+        let word = self.word(peer);
+        if !wanted.is_empty() && params.get("word") == Some(&word) {
+            self.set(peer, moment);
+            return answer::redirect(StatusCode::SEE_OTHER, &format!("http://{OWN_NAME}/"));
         }
         let now = self.times().get(&peer).map_or("now".to_owned(), |moment| time::http(*moment));
+        let then = match (wanted, moment) {
+            ("", _) => String::new(),
+            (_, None) => "<p>Shall it be <strong>now</strong>, the newest there is?</p>".to_owned(),
+            (_, Some(moment)) => format!("<p>Shall it be <strong>{}</strong>?</p>", escape(&time::http(moment))),
+        };
         let body = format!(
-            "<p>You see the web as it was at <strong>{}</strong>, or nearest to it.</p>\
-             <p><code>http://{OWN_NAME}/2014</code> sets it to the end of 2014, <code>http://{OWN_NAME}/20140126</code> to that day, \
-             <code>http://{OWN_NAME}/now</code> to the newest. <a href=\"http://{OWN_NAME}/ca.pem\">The certificate</a> lets a browser \
+            "<p>You see the web as it was at <strong>{}</strong>, or nearest to it.</p>{then}\
+             <form action=\"http://{OWN_NAME}/\"><input type=\"hidden\" name=\"word\" value=\"{word}\">\
+             <label>Time <input name=\"time\" value=\"{}\" placeholder=\"2014, 20140126 or now\" required></label> <button>Set it</button></form>\
+             <p><code>http://{OWN_NAME}/2014</code> asks for the end of 2014, <code>http://{OWN_NAME}/20140126</code> for that day, \
+             <code>http://{OWN_NAME}/now</code> for the newest. <a href=\"http://{OWN_NAME}/ca.pem\">The certificate</a> lets a browser \
              trust https addresses of the past.</p>",
-            escape(&now)
+            escape(&now),
+            escape(wanted),
         );
-        answer::page(StatusCode::OK, "Through the archive", &body)
+        let mut answer = answer::page(StatusCode::OK, "Through the archive", &body);
+        keep_inside(answer.headers_mut());
+        answer
+    }
+
+    fn set(&self, peer: IpAddr, moment: Option<i64>) {
+        let mut times = self.times();
+        let Some(moment) = moment else {
+            times.remove(&peer);
+            return;
+        };
+        if times.len() >= CLIENTS_MAX {
+            times.clear();
+        }
+        times.insert(peer, moment);
     }
 }
 

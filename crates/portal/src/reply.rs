@@ -9,6 +9,7 @@ use http_body::Frame;
 use std::io;
 use std::pin::Pin;
 use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::task::{Context, Poll};
 use std::time::Duration;
 use tokio::sync::{Semaphore, mpsc, oneshot};
@@ -43,8 +44,9 @@ impl Reply {
     /// The head of an answer; its body follows.
     pub fn begin(self, head: Answer) -> Sink {
         let (pieces, coming) = mpsc::channel(PIECES_WAITING);
-        self.send(head.map(|_| Body::new(Pieces(coming))));
-        Sink { pieces, held: Vec::new() }
+        let (whole, body) = Pieces::of(coming);
+        self.send(head.map(|_| Body::new(body)));
+        Sink { pieces, held: Vec::new(), whole }
     }
 }
 
@@ -59,6 +61,7 @@ pub fn tell(reply: &mut Option<Reply>, answer: Answer) {
 pub struct Sink {
     pieces: mpsc::Sender<io::Result<Bytes>>,
     held: Vec<u8>,
+    whole: Whole,
 }
 
 impl Sink {
@@ -95,7 +98,9 @@ impl Sink {
 
     /// That was all.
     pub fn end(mut self) -> Result<(), Gone> {
-        self.flush()
+        self.flush()?;
+        self.whole.say();
+        Ok(())
     }
 
     /// The rest cannot be had: the connection is cut.
@@ -106,15 +111,43 @@ impl Sink {
     }
 }
 
-/// The body of an answer, piece by piece as it comes.
-pub struct Pieces(pub mpsc::Receiver<io::Result<Bytes>>);
+/// Says that an answer was written to its end, before whoever writes it goes.
+#[derive(Clone, Debug)]
+pub struct Whole(Arc<AtomicBool>);
+
+impl Whole {
+    /// That was all.
+    pub fn say(&self) {
+        self.0.store(true, Ordering::Release);
+    }
+}
+
+/// The body of an answer, piece by piece as it comes. One that was not written to its end does not end well: a client that was too slow, and was
+/// let go, never takes a part for the whole.
+pub struct Pieces {
+    coming: mpsc::Receiver<io::Result<Bytes>>,
+    whole: Whole,
+}
+
+impl Pieces {
+    /// What comes; and what says that it came to its end.
+    pub fn of(coming: mpsc::Receiver<io::Result<Bytes>>) -> (Whole, Pieces) {
+        let whole = Whole(Arc::new(AtomicBool::new(false)));
+        (whole.clone(), Pieces { coming, whole })
+    }
+}
 
 impl http_body::Body for Pieces {
     type Data = Bytes;
     type Error = io::Error;
 
     fn poll_frame(mut self: Pin<&mut Self>, context: &mut Context<'_>) -> Poll<Option<io::Result<Frame<Bytes>>>> {
-        self.0.poll_recv(context).map(|piece| piece.map(|piece| piece.map(Frame::data)))
+        let whole = self.whole.0.clone();
+        self.coming.poll_recv(context).map(|piece| match piece {
+            Some(piece) => Some(piece.map(Frame::data)),
+            None if whole.load(Ordering::Acquire) => None,
+            None => Some(Err(io::Error::other("the client was too slow, or the rest could not be read"))),
+        })
     }
 }
 
@@ -168,4 +201,33 @@ fn busy() -> Answer {
     );
     answer.headers_mut().insert(header::RETRY_AFTER, HeaderValue::from_static("5"));
     answer
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use http_body::Body as _;
+
+    fn begun() -> (Sink, Pin<Box<Body>>) {
+        let (tell, mut told) = oneshot::channel();
+        let sink = Reply { tell }.begin(answer::text(StatusCode::OK, ""));
+        (sink, Box::pin(told.try_recv().expect("a head").into_body()))
+    }
+
+    #[test]
+    fn an_answer_that_was_not_written_to_its_end_does_not_end_well() {
+        for is_whole in [true, false] {
+            let (mut sink, mut body) = begun();
+            sink.write(&[b'x'; PIECE_BYTES]).unwrap();
+            match is_whole {
+                true => sink.end().unwrap(),
+                false => drop(sink),
+            }
+            let mut context = Context::from_waker(std::task::Waker::noop());
+            assert!(matches!(body.as_mut().poll_frame(&mut context), Poll::Ready(Some(Ok(_)))));
+            let end = body.as_mut().poll_frame(&mut context);
+            assert_eq!(matches!(end, Poll::Ready(None)), is_whole);
+            assert_eq!(matches!(end, Poll::Ready(Some(Err(_)))), !is_whole);
+        }
+    }
 }

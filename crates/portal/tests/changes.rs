@@ -8,7 +8,7 @@ use skep_archive::{Append, Encoded, Key};
 use skep_changes::Delta;
 use skep_portal::{Access, Settings};
 use std::collections::{BTreeSet, HashMap};
-use std::io::{BufRead, BufReader, Write};
+use std::io::{BufRead, BufReader, Read, Write};
 use std::net::TcpStream;
 
 fn body(said: &str) -> Vec<u8> {
@@ -50,11 +50,17 @@ fn who_pulls_gets_what_is_there() {
     assert_eq!(count("limit=2"), 2);
     assert_eq!((count("mime=text/*"), count("mime=image/*"), count("mime=text/html&class=text")), (3, 0, 1));
     let with_text = events(&site.get("/changes?delta=text").is(200));
-    let texts: Vec<Delta> = with_text.iter().map(|event| Delta::read(&event["delta"]).unwrap()).collect();
+    let texts: Vec<Delta> = with_text.iter().map(|event| Delta::read(&event["data"]["delta"]).unwrap()).collect();
     let first = texts[0].apply("").unwrap();
     assert!(first.ends_with("one\n") && texts[2].apply(&first).unwrap().ends_with("stays as it is.\ntwo\n"));
-    assert_eq!(with_text[2]["delta"]["lines"], serde_json::json!([40, -1, "two"]));
-    assert!(all[2]["delta"].is_null(), "only for who asks");
+    assert_eq!(with_text[2]["data"]["delta"]["lines"], serde_json::json!([40, -1, "two"]));
+    assert!(all[2]["data"]["delta"].is_null(), "only for who asks");
+    for event in &with_text {
+        for (name, value) in event.as_object().unwrap().iter().filter(|(name, _)| *name != "data") {
+            let is_plain = name.bytes().all(|byte| byte.is_ascii_lowercase() || byte.is_ascii_digit());
+            assert!(is_plain && value.is_string(), "an attribute of a CloudEvent is of a simple type: {name}");
+        }
+    }
     for (query, about) in [
         ("color=red", "color"),
         ("since=yesterday", "yesterday"),
@@ -129,6 +135,21 @@ fn who_stays_hears_of_what_comes_and_goes_on_where_it_was() {
     site.serving.stopper().stop();
     let _the_rest = staying.lines.by_ref().take_while(Result::is_ok).count();
     site.serving.wait();
+}
+
+#[test]
+fn who_stays_for_so_many_hears_so_many() {
+    let site = Site::new(&files());
+    let asked = |query: &str| {
+        let mut stream = TcpStream::connect(site.serving.address()).unwrap();
+        let accept = "Host: localhost\r\nAccept: text/event-stream\r\nConnection: close";
+        write!(stream, "GET /changes?{query} HTTP/1.1\r\n{accept}\r\n\r\n").unwrap();
+        let mut told = String::new();
+        stream.read_to_string(&mut told).unwrap();
+        assert!(told.ends_with("\r\n0\r\n\r\n"), "it ends well: {told}");
+        told.matches("\nid: ").count()
+    };
+    assert_eq!((asked("limit=2"), asked("limit=0"), asked("limit=1&class=text")), (2, 0, 1));
 }
 
 /// A client that is killed in the middle of whatever it reads, and begins again behind the last event that it has whole.

@@ -85,6 +85,8 @@ fn what_happened_on_a_day_is_told_by_site() {
     row("example.org", "1 1 0 0 0");
     row("other.example", "1 0 0 0 0");
     assert!(html.contains("href=\"/changes/day?day=2024-01-01\"") && !html.contains("changes after"), "{html}");
+    let further = site.get("/changes/day?day=2024-02-01&before=1").is(200).text();
+    assert!(!further.contains("<table>") && further.contains("Nothing changed"), "those before that event: {further}");
     let today = site.get("/changes/day").is(200).text();
     assert!(today.contains("What changed today") && today.contains("Nothing changed"), "{today}");
 }
@@ -327,4 +329,14 @@ fn parts_of_a_page_are_chosen_by_pointing_at_them() {
     browser.until("document.getElementById('told').textContent.startsWith('kept')");
     browser.picture(&pictures().join("watches-pick.png"));
     assert!(site.get("/watches").is(200).text().contains("<code>p.clock</code>"));
+    // Rules go by the page as it was sent: what only the browser puts into it is not named.
+    let said =
+        "<table class=\"prices\"><thead><tr class=\"top\"><td>head</td></tr></thead><tr><td>low</td></tr></table>";
+    let site = watching(said);
+    browser.go(&format!("http://127.0.0.1:{}/watches/pick?url={URL}", site.serving.address().port()));
+    browser.enter(Some("#page"));
+    browser.click("tbody td");
+    browser.enter(None);
+    browser.until("document.querySelector('#rule [name=part]').value !== ''");
+    assert_eq!(browser.run("return document.querySelector('#rule [name=part]').value"), "td");
 }

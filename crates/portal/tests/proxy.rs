@@ -66,16 +66,37 @@ fn the_past_is_under_its_own_addresses() {
     plain(&site, "http://nothing.example/", &[]).is(404);
 }
 
+/// Sets the time as a reader does: with what stands on the proxy's own page.
+fn set_time(site: &Site, time: &str) {
+    let page = plain(site, &format!("http://skep.archive/{time}"), &[]).is(200).text();
+    let (_, rest) = page.split_once("name=\"word\" value=\"").expect("a form");
+    let (word, _) = rest.split_once('"').expect("a value");
+    plain(site, &format!("http://skep.archive/?word={word}&time={time}"), &[]).leads_to(303, "http://skep.archive/");
+}
+
 #[test]
 fn the_time_can_be_set() {
     let site = site();
-    assert!(plain(&site, "http://skep.archive/2014", &[]).is(200).text().contains("Wed, 31 Dec 2014"));
+    set_time(&site, "2014");
+    assert!(plain(&site, "http://skep.archive/", &[]).is(200).text().contains("Wed, 31 Dec 2014"));
     assert_eq!(secure(&site, "example.org", "/").is(200).text(), "<a href=/x>old</a>");
-    plain(&site, "http://skep.archive/now", &[]).is(200);
+    set_time(&site, "now");
     assert_eq!(secure(&site, "example.org", "/").is(200).text(), "<a href=/x>new</a>");
     plain(&site, "http://skep.archive/whenever", &[]).is(404);
     let wrong = [("Accept-Datetime", "soon")];
     plain(&site, "http://example.org/", &wrong).is(400);
+}
+
+#[test]
+fn a_page_of_the_past_cannot_set_the_time() {
+    let site = site();
+    for picture in ["/2014", "/?time=2014", "/?time=2014&word=", "/2014?word=0123456789abcdef0123456789abcdef"] {
+        let shown = plain(&site, &format!("http://skep.archive{picture}"), &[]).is(200);
+        let policy = shown.header("content-security-policy").unwrap_or_default();
+        assert!(policy.contains("frame-ancestors 'self'"), "nor show it as its own: {policy}");
+        assert_eq!(shown.header("access-control-allow-origin"), None, "nor read it");
+        assert_eq!(secure(&site, "example.org", "/").is(200).text(), "<a href=/x>new</a>", "{picture}");
+    }
 }
 
 #[test]

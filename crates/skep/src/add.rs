@@ -9,6 +9,7 @@ use clap::Args;
 use serde::{Deserialize, Serialize};
 use serde_json::json;
 use skep_archive::{Added, Adding, Addition, Additions, Archive, Note, cdxj};
+use skep_warc::wacz;
 use std::collections::{HashMap, HashSet, VecDeque};
 use std::io::BufReader;
 use std::path::{Path, PathBuf};
@@ -139,11 +140,9 @@ fn add(archive: &Archive, job: &Job, tell: &mut dyn Tell) -> Result<Exit> {
         done += path.metadata().map_or(0, |m| m.len());
         let outcome = match outcome {
             Ok(outcome) => outcome,
-            Err(failure) if job.files.len() > 1 && !failure.reader_left => Outcome {
-                result: failure.because.map_or(failure.what.clone(), |why| format!("{}: {why}", failure.what)),
-                undone: true,
-                ..Outcome::default()
-            },
+            Err(failure) if job.files.len() > 1 && !failure.reader_left => {
+                Outcome { result: told(failure), undone: true, ..Outcome::default() }
+            }
             Err(failure) => {
                 additions.commit()?;
                 return Err(failure);
@@ -170,6 +169,13 @@ fn add(archive: &Archive, job: &Job, tell: &mut dyn Tell) -> Result<Exit> {
     Ok(exit)
 }
 
+/// A failure in one line: what, because of what, and what to type next.
+fn told(failure: Failure) -> String {
+    let because = failure.because.map_or(String::new(), |why| format!(": {why}"));
+    let hint = failure.hint.map_or(String::new(), |hint| format!("; {hint}"));
+    format!("{}{because}{hint}", failure.what)
+}
+
 fn commit(additions: &mut Additions<'_>, tell: &mut dyn Tell) -> Result<()> {
     additions.commit()?.iter().for_each(|finding| tell.talk(&finding.to_string()));
     Ok(())
@@ -188,6 +194,7 @@ fn add_one(additions: &mut Additions<'_>, path: &Path, job: &Job, progress: &mut
     if named("cdxj") {
         return add_index(additions, path, job, progress);
     }
+    refuse_packed_twice(path)?;
     Ok(match additions.add(path, &job.collection, job.copy, progress)? {
         Added::Already(_) => Outcome { result: "there already".into(), ..Outcome::default() },
         Added::Changed(_) => changed(),
@@ -198,6 +205,25 @@ fn add_one(additions: &mut Additions<'_>, path: &Path, job: &Job, progress: &mut
             findings,
         },
     })
+}
+
+/// Files of a package are read where they are, each record by its place. Where the package compresses a file as a whole there are no such places:
+/// finding the last record would mean unpacking all others, each time.
+fn refuse_packed_twice(path: &Path) -> Result<()> {
+    let failed = |error| Failure::reading(path, error);
+    if !wacz::is_package(path).map_err(failed)? {
+        return Ok(());
+    }
+    let inside = wacz::archives(path).map_err(failed)?;
+    let Some(packed) = inside.iter().find(|entry| entry.deflated) else { return Ok(()) };
+    let folder = path.with_extension("");
+    let quoted = |path: &Path| format!("'{}'", path.display().to_string().replace('\'', "'\\''"));
+    let why =
+        format!("the package compresses {} a second time, so that no record of it has a place of its own", packed.name);
+    let (package, folder) = (quoted(path), quoted(&folder));
+    Err(Failure::new(format!("{} cannot be read where it is", path.display()))
+        .because(why)
+        .hint(format!("`unzip {package} 'archive/*' -d {folder}` unpacks it; then `skep add {folder}`")))
 }
 
 fn changed() -> Outcome {

@@ -54,7 +54,7 @@ pub struct Typed {
     /// Only pages that were visited for the watch or crawl of this name
     #[arg(long, value_name = "NAME")]
     watch: Option<String>,
-    /// With each event, what leads from the text that was told before to the text now (in --json: `delta`)
+    /// With each event, what leads from the text that was told before to the text now (in --json: `data.delta`)
     #[arg(long)]
     delta: bool,
     /// Only changes of at least this share of the words; what is born or dies is told all the same
@@ -257,7 +257,7 @@ fn row(event: &Value) -> String {
     let line = format!("{time:<24}  {:<18}  {share:>6}  {subject}  {said}", classes.join(" "));
     let mut text: String = line.trim_end().chars().map(printable).collect();
     // What came and what went of the text, below.
-    for step in event.pointer("/delta/lines").and_then(Value::as_array).into_iter().flatten() {
+    for step in event.pointer("/data/delta/lines").and_then(Value::as_array).into_iter().flatten() {
         let told = match (step.as_str(), step.as_i64()) {
             (Some(line), _) => format!("+ {line}"),
             (None, Some(count)) if count < 0 => format!("- {} lines", -count),

@@ -3,7 +3,7 @@
 mod site;
 
 use site::Site;
-use site::files::{HOME, Warc, history, package};
+use site::files::{HOME, Warc, history, package, packed_package};
 use std::io::Write;
 use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
@@ -137,6 +137,13 @@ fn broken_packages_and_indexes_are_explained() {
     let whole = package(&[("archive/a.warc.gz", &history().bytes)]);
     site.write("cut.wacz", &whole[..whole.len() - 40]);
     site.skep(&["add", "cut.wacz"]).fails("cut.wacz");
+    // A package that compresses its files has no places for their records: what to type instead is said, alone and among others.
+    site.write("it's twice.wacz", packed_package(&[("archive/a.warc.gz", &history().bytes)]));
+    let refused = site.skep(&["add", "it's twice.wacz"]).fails("compresses archive/a.warc.gz a second time");
+    refused.hints("/it'\\''s twice.wacz' 'archive/*' -d '").hints("then `skep add '");
+    let among = site.skep(&["add", "--json", "it's twice.wacz", "cut.wacz"]).exits(3);
+    assert!(among.each("result")[0].contains("`unzip '"), "{}", among.text());
+    assert!(!site.skep(&["index", "it's twice.wacz"]).exits(0).text().is_empty(), "who only reads it once can");
     site.write("wrong.cdxj", "this is no index\n".repeat(200));
     site.skep(&["add", "wrong.cdxj"]).fails("is not a CDXJ index");
     site.write("binary.cdxj", [0xff, 0xfe, b'\n', 0x80, 0]);

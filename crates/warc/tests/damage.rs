@@ -3,8 +3,8 @@
 mod scan;
 
 use scan::{Intact, damage, intact_records};
-use skep_warc::{Options, Reader};
-use std::io::{Cursor, Read, Write};
+use skep_warc::{Options, Reader, wacz};
+use std::io::{Cursor, ErrorKind, Read, Write};
 
 fn write_gzip(members: &[&[u8]]) -> Vec<u8> {
     let mut out = Vec::new();
@@ -106,4 +106,92 @@ fn nothing_is_skipped_in_silence() {
     let findings = reader.take_findings();
     assert_eq!(findings.len(), 1, "{findings:?}");
     assert_eq!((findings[0].rule.id(), findings[0].detail.as_str()), ("garbage", "24 bytes"));
+}
+
+/// A package of these files, stored or compressed once more.
+fn write_package(files: &[(&str, &[u8])], deflated: bool) -> Vec<u8> {
+    let mut package = zip::ZipWriter::new(Cursor::new(Vec::new()));
+    let method = if deflated { zip::CompressionMethod::Deflated } else { zip::CompressionMethod::Stored };
+    for (name, bytes) in files {
+        package.start_file(*name, zip::write::SimpleFileOptions::default().compression_method(method)).unwrap();
+        package.write_all(bytes).unwrap();
+    }
+    package.finish().unwrap().into_inner()
+}
+
+/// The records of all files of a package; nothing if its directory cannot be read. Whatever is wrong is an error that says so.
+fn read_package(bytes: &[u8]) -> Option<Vec<Intact>> {
+    let mut file = tempfile::NamedTempFile::new().unwrap();
+    file.write_all(bytes).unwrap();
+    // Bytes that cannot be inflated are an InvalidInput to who inflates them.
+    let is_told = |error: &std::io::Error| {
+        matches!(error.kind(), ErrorKind::InvalidData | ErrorKind::UnexpectedEof | ErrorKind::InvalidInput)
+    };
+    let entries = match wacz::archives(file.path()) {
+        Ok(entries) => entries,
+        Err(error) => {
+            assert!(is_told(&error), "{error:?}");
+            return None;
+        }
+    };
+    let mut all = Vec::new();
+    for entry in entries {
+        let _whatever_it_says = entry.name_is_unsafe();
+        let mut reader = match entry.reader(file.path(), Options::recover()) {
+            Ok(reader) => reader,
+            Err(error) => {
+                assert!(entry.deflated && is_told(&error), "{error:?}");
+                continue;
+            }
+        };
+        loop {
+            match reader.next() {
+                Ok(Some(mut record)) => {
+                    let (offset, head) = (record.offset(), record.head().raw().to_vec());
+                    let mut block = Vec::new();
+                    let read = record.read_to_end(&mut block);
+                    assert!(read.as_ref().err().is_none_or(is_told), "{read:?}");
+                    if read.is_ok() && record.finish().is_ok() {
+                        all.push(Intact { offset, head, block });
+                    }
+                }
+                Ok(None) => break,
+                // A file that is compressed as a whole ends where that breaks.
+                Err(error) => {
+                    assert!(entry.deflated && is_told(&error), "{error:?}");
+                    break;
+                }
+            }
+        }
+    }
+    Some(all)
+}
+
+#[test]
+fn a_damaged_package_gives_what_it_has_or_says_why_not() {
+    let records = sample_records();
+    let refs: Vec<&[u8]> = records.iter().map(Vec::as_slice).collect();
+    let (first, second) = (write_gzip(&refs[..10]), records[10..].concat());
+    let files: [(&str, &[u8]); 3] =
+        [("datapackage.json", b"{}"), ("archive/a.warc.gz", &first), ("archive/b.warc", &second)];
+    for deflated in [false, true] {
+        let whole = write_package(&files, deflated);
+        assert_eq!(read_package(&whole).map(|records| records.len()), Some(20), "undamaged");
+        let told = (0..400).filter(|seed| read_package(&damage(&whole, *seed)).is_none()).count();
+        assert!((1..400).contains(&told), "{told} without a directory");
+    }
+    // Damage within a file that is stored: every record around it comes back.
+    let whole = write_package(&files, false);
+    let at = whole.windows(first.len()).position(|window| window == first).unwrap();
+    for seed in 0..200 {
+        let mut dice = scan::Dice::new(seed);
+        let (mut broken, length) = (whole.clone(), 1 + dice.roll(200));
+        let from = at + dice.roll(first.len() - length);
+        broken[from..from + length].iter_mut().for_each(|byte| *byte = dice.roll(256) as u8);
+        let read: std::collections::HashSet<Intact> = read_package(&broken).expect("a directory").into_iter().collect();
+        let inside = intact_records(&broken[at..at + first.len()]);
+        let lost = inside.into_iter().map(|record| Intact { offset: record.offset + at as u64, ..record });
+        let lost: Vec<u64> = lost.filter(|record| !read.contains(record)).map(|record| record.offset).collect();
+        assert!(lost.is_empty(), "seed {seed}: lost {lost:?}");
+    }
 }

@@ -24,6 +24,13 @@ pub fn open(folder: &Path) -> Archive {
     Archive::open(folder, options()).unwrap()
 }
 
+/// An archive in a folder of its own, which goes with it, and what is told of it.
+pub fn fresh(changes: Changes) -> (tempfile::TempDir, Archive, Changes) {
+    let folder = tempfile::tempdir().unwrap();
+    let archive = open(folder.path());
+    (folder, archive, changes)
+}
+
 /// A record of what a server answered.
 pub fn answer(url: &str, time_ms: i64, status: u16, fields: &str, body: &str) -> Encoded {
     let mut id = [1; 16];

@@ -1,6 +1,6 @@
 //! How a run begins: the crawl gets its number and its pass, the registry is brought up to date, seeds are heard, workers start.
 
-use std::collections::{BTreeSet, HashMap};
+use std::collections::{BTreeSet, HashMap, VecDeque};
 use std::path::Path;
 use std::sync::Arc;
 use std::sync::mpsc::{Receiver, Sender};
@@ -72,6 +72,7 @@ impl<'t> Engine<'t> {
             others: run.others,
             leading: sharing.as_ref().map(Sharing::leading),
             stopping: false.into(),
+            names: Default::default(),
             hears_again: false.into(),
         });
         let mut hands = Vec::new();
@@ -133,6 +134,7 @@ impl<'t> Engine<'t> {
             settings_seen: None,
             begun: now,
             trouble: None,
+            inquiries: VecDeque::new(),
             sharing,
         };
         engine.judge_again()?;

@@ -89,6 +89,14 @@ fn challenges_and_outages_say_nothing_and_what_is_missing_is_looked_for_ever_mor
     let after = told.memory(HOME);
     assert_eq!((after.last(), after.changes(), after.belief()), (before.last(), before.changes(), before.belief()));
 
+    // For now it is elsewhere.
+    told.visit(HOME, 5, Outcome(302), Finding::Nothing, &[]);
+    let after = told.memory(HOME);
+    assert_eq!((after.last(), after.changes(), after.belief()), (before.last(), before.changes(), before.belief()));
+    assert!(after.due() > day(5) && after.due() <= day(6), "it is looked at again soon");
+    told.ok(HOME, 6, Finding::Same);
+    assert_eq!(told.memory(HOME).changes().0.round(), 1.0);
+
     let mut waits = Vec::new();
     let mut today = 10;
     for _ in 0..8 {
@@ -106,6 +114,18 @@ fn challenges_and_outages_say_nothing_and_what_is_missing_is_looked_for_ever_mor
     let once = told.memory(HOME);
     told.ok(HOME, today, Finding::Changed);
     assert_eq!(told.memory(HOME), once);
+}
+
+#[test]
+fn a_page_that_moved_for_good_has_changed_once() {
+    let mut told = Told::watched(Watch::default());
+    told.ok(HOME, 0, Finding::First);
+    told.visit(HOME, 2, Outcome(301), Finding::First, &[]);
+    assert_eq!(told.memory(HOME).changes().0.round(), 1.0);
+    told.visit(HOME, 4, Outcome(301), Finding::Changed, &[]);
+    told.visit(HOME, 6, Outcome(302), Finding::Changed, &[]);
+    let memory = told.memory(HOME);
+    assert_eq!((memory.last(), memory.changes().0.round()), (Some(day(6)), 1.0), "as before, and seen to be so");
 }
 
 #[test]

@@ -163,3 +163,15 @@ pub(crate) fn is_local_name(host: &str) -> bool {
     let host = host.trim_end_matches('.');
     host == "localhost" || host.ends_with(".localhost") || host == "localhost.localdomain" || host == "ip6-localhost"
 }
+
+/// Endings under which only a network's own name server, or none, knows anybody: RFC 6762 with its appendix G, RFC 8375, and what ICANN set aside.
+const PRIVATE_ENDINGS: [&str; 9] =
+    ["local", "localdomain", "internal", "intranet", "private", "corp", "home", "lan", "home.arpa"];
+
+/// Names that mean something in somebody's own network only: those without a dot, and those under endings that are for nothing else. One that
+/// resolves them for us would lead us into its network.
+pub(crate) fn is_private_name(host: &str) -> bool {
+    let host = host.trim_end_matches('.');
+    let is_under = |ending: &str| host.strip_suffix(ending).is_some_and(|rest| rest.is_empty() || rest.ends_with('.'));
+    !host.contains('.') || PRIVATE_ENDINGS.into_iter().any(is_under)
+}

@@ -153,7 +153,20 @@ async fn a_proxy_is_no_way_around_the_gate() {
         {
             assert_eq!(fault(&get(through(kind, &proxy), &url(target)).await), "address-refused", "{target}");
         }
+        for name in ["router", "router.", "printer.local", "metadata.google.internal", "wiki.corp", "nas.home.arpa"] {
+            let target = format!("http://{name}/");
+            assert_eq!(fault(&get(through(kind, &proxy), &url(&target)).await), "address-refused", "{target}");
+        }
         assert_eq!(fault(&get(through(kind, &proxy), &url("http://example.org:22/")).await), "port-refused");
         assert_eq!(proxy.connections(), 0);
+    }
+    let proxy = Server::always(ANSWER);
+    let mut settings = through("http://", &proxy);
+    settings.private_hosts = vec!["wiki.corp".to_owned()];
+    assert_eq!(fault(&get(settings.clone(), &url("http://wiki.corp/")).await), "", "named by the operator");
+    assert_eq!(fault(&get(settings.clone(), &url("http://router/")).await), "address-refused");
+    settings.allow_private = true;
+    for target in ["http://router/", "http://locals.example/", "http://hidden.onion/"] {
+        assert_eq!(fault(&get(settings.clone(), &url(target)).await), "", "{target}");
     }
 }

@@ -13,16 +13,13 @@ use crate::access::May;
 use crate::answer::Answer;
 use crate::limits::{PIECE_BYTES, PIECE_MS, PIECES_WAITING, STALL_MS};
 use crate::portal::Portal;
+use crate::reply::{Pieces, Whole};
 use axum::body::Body;
 use bytes::Bytes;
-use http_body::Frame;
 use skep_changes::{Cursor, From, Settings};
 use std::io;
 use std::ops::ControlFlow;
-use std::pin::Pin;
 use std::sync::Arc;
-use std::sync::atomic::{AtomicBool, Ordering};
-use std::task::{Context, Poll};
 use std::time::Duration;
 use tokio::sync::mpsc;
 use tokio::sync::mpsc::error::{SendTimeoutError, TrySendError};
@@ -40,11 +37,11 @@ pub async fn pull(portal: Arc<Portal>, asked: Asked, may: May, head_only: bool) 
         return head(LINES);
     }
     let (pieces, coming) = mpsc::channel(PIECES_WAITING);
-    let whole = Arc::new(AtomicBool::new(false));
+    let (whole, body) = Pieces::of(coming);
     let left = asked.limit;
     let now_ms = portal.now_ms();
-    tokio::spawn(Pull { portal, asked, may, now_ms, texts, cursor, until, left, pieces, whole: whole.clone() }.run());
-    head(LINES).map(|_| Body::new(Pulled { coming, whole }))
+    tokio::spawn(Pull { portal, asked, may, now_ms, texts, cursor, until, left, pieces, whole }.run());
+    head(LINES).map(|_| Body::new(body))
 }
 
 /// Somebody who pulls.
@@ -59,8 +56,8 @@ struct Pull {
     /// The newest event when it was asked.
     until: u64,
     left: u64,
-    pieces: mpsc::Sender<Bytes>,
-    whole: Arc<AtomicBool>,
+    pieces: mpsc::Sender<io::Result<Bytes>>,
+    whole: Whole,
 }
 
 /// Why no more lines are written just now.
@@ -84,10 +81,10 @@ impl Pull {
             let Some((pull, paused)) = written.await else { return };
             self = pull;
             match paused {
-                Paused::Done => return self.whole.store(true, Ordering::Release),
+                Paused::Done => return self.whole.say(),
                 Paused::Over => return,
                 Paused::Slow(piece) => {
-                    let sent = self.pieces.send_timeout(piece, Duration::from_millis(PIECE_MS)).await;
+                    let sent = self.pieces.send_timeout(Ok(piece), Duration::from_millis(PIECE_MS)).await;
                     if sent.is_err() {
                         return;
                     }
@@ -136,8 +133,8 @@ impl Pull {
 }
 
 /// Hands a piece over, unless the client takes none for a moment, or is gone.
-fn send(pieces: &mpsc::Sender<Bytes>, piece: Bytes) -> Option<Paused> {
-    let piece = match pieces.try_send(piece) {
+fn send(pieces: &mpsc::Sender<io::Result<Bytes>>, piece: Bytes) -> Option<Paused> {
+    let piece = match pieces.try_send(Ok(piece)) {
         Ok(()) => return None,
         Err(TrySendError::Closed(_)) => return Some(Paused::Over),
         Err(TrySendError::Full(piece)) => piece,
@@ -146,49 +143,6 @@ fn send(pieces: &mpsc::Sender<Bytes>, piece: Bytes) -> Option<Paused> {
     match tokio::runtime::Handle::current().block_on(sent) {
         Ok(()) => None,
         Err(SendTimeoutError::Closed(_)) => Some(Paused::Over),
-        Err(SendTimeoutError::Timeout(piece)) => Some(Paused::Slow(piece)),
-    }
-}
-
-/// The answer. One that was not written to its end does not end well.
-struct Pulled {
-    coming: mpsc::Receiver<Bytes>,
-    whole: Arc<AtomicBool>,
-}
-
-impl http_body::Body for Pulled {
-    type Data = Bytes;
-    type Error = io::Error;
-
-    fn poll_frame(mut self: Pin<&mut Self>, context: &mut Context<'_>) -> Poll<Option<io::Result<Frame<Bytes>>>> {
-        let whole = self.whole.clone();
-        self.coming.poll_recv(context).map(|piece| match piece {
-            Some(piece) => Some(Ok(Frame::data(piece))),
-            None if whole.load(Ordering::Acquire) => None,
-            None => Some(Err(io::Error::other("the client was too slow, or the log cannot be read"))),
-        })
-    }
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-    use http_body::Body as _;
-
-    #[test]
-    fn an_answer_that_was_not_written_to_its_end_does_not_end_well() {
-        for is_whole in [true, false] {
-            let (pieces, coming) = mpsc::channel(1);
-            let whole = Arc::new(AtomicBool::new(false));
-            let mut body = Box::pin(Pulled { coming, whole: whole.clone() });
-            pieces.try_send(Bytes::from_static(b"{}\n")).unwrap();
-            whole.store(is_whole, Ordering::Release);
-            drop(pieces);
-            let mut context = Context::from_waker(std::task::Waker::noop());
-            assert!(matches!(body.as_mut().poll_frame(&mut context), Poll::Ready(Some(Ok(_)))));
-            let end = body.as_mut().poll_frame(&mut context);
-            assert_eq!(matches!(end, Poll::Ready(None)), is_whole);
-            assert_eq!(matches!(end, Poll::Ready(Some(Err(_)))), !is_whole);
-        }
+        Err(SendTimeoutError::Timeout(piece)) => piece.ok().map(Paused::Slow),
     }
 }

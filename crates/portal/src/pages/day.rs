@@ -39,7 +39,8 @@ pub fn page(look: &Looking<'_>, params: &Params, _: &Visit) -> Result<Answer, Tr
         Some(digits) if digits.len() == 8 => time::earliest(&digits).unwrap_or(today_ms),
         Some(_) => return Err(Trouble::bad("A day is written as 2026-11-16.")),
     };
-    let Day { sites, cut, before_ms, after_ms } = Day::of(look, begin_ms)?;
+    let before = params.number("before")?.and_then(|number| u64::try_from(number).ok());
+    let Day { sites, cut, older, before_ms, after_ms } = Day::of(look, begin_ms, before)?;
     let day = |ms: i64| format!("{}-{}-{}", &time::digits(ms)[..4], &time::digits(ms)[4..6], &time::digits(ms)[6..8]);
     let there = |ms: i64| format!("/changes/day?day={}{}", day(ms), and_scope(look));
     let mut body = in_scope(look);
@@ -49,16 +50,14 @@ pub fn page(look: &Looking<'_>, params: &Params, _: &Visit) -> Result<Answer, Tr
         .filter_map(|(ms, told)| Some(link(&there((*ms)?), told)))
         .collect();
     body.push_str(&format!("<p>{}</p>\n", ways.join(" · ")));
-    if sites.is_empty() {
-        body.push_str("<p>Nothing changed that was noticed.</p>\n");
-    } else {
+    if !sites.is_empty() {
         body.push_str(&table(look, &sites));
+    } else if !cut {
+        body.push_str("<p>Nothing changed that was noticed.</p>\n");
     }
     if cut {
-        body.push_str(&format!(
-            "<p class=\"soft\">Only the last {} events were looked at.</p>\n",
-            count(DAY_LOOKED_MAX as u64)
-        ));
+        let further = older.map(|number| format!("{}&before={number}", there(begin_ms)));
+        body.push_str(&told_cut(before.is_some(), sites.is_empty(), further.as_deref()));
     }
     for (name, site) in sites.iter().take(DAY_SITES_MAX) {
         body.push_str(&format!(
@@ -79,6 +78,17 @@ pub fn page(look: &Looking<'_>, params: &Params, _: &Visit) -> Result<Answer, Tr
     Ok(frame::page(look, &title, &body))
 }
 
+/// Not all events were looked at: how many were, whether some of the day were among them, and the way to the others.
+fn told_cut(is_further: bool, is_empty: bool, further: Option<&str>) -> String {
+    let which = if is_further { "further" } else { "last" };
+    let none = if is_empty { ", and none of them is of this day" } else { "" };
+    let further = further.map_or(String::new(), |there| format!(" {}", link(there, "Look at those before them")));
+    let looked = count(DAY_LOOKED_MAX as u64);
+    format!(
+        "<p class=\"soft\">Only the {which} {looked} events were looked at{none}; there may be more.{further}</p>\n"
+    )
+}
+
 fn live(look: &Looking<'_>, site: &str) -> String {
     format!("/changes/live?host={}{}", encoded(&format!("*.{site}")), and_scope(look))
 }
@@ -89,13 +99,15 @@ struct Day {
     sites: Vec<(String, Site)>,
     /// There may be more.
     cut: bool,
+    /// What was not looked at here comes before the event of this number.
+    older: Option<u64>,
     /// The events next to it, before and after.
     before_ms: Option<i64>,
     after_ms: Option<i64>,
 }
 
 impl Day {
-    fn of(look: &Looking<'_>, begin_ms: i64) -> Result<Day, Trouble> {
+    fn of(look: &Looking<'_>, begin_ms: i64, before: Option<u64>) -> Result<Day, Trouble> {
         let (portal, changes) = (look.portal, &look.portal.hub.changes);
         changes.follow(&portal.archive, look.now_ms, &mut |_| ()).map_err(trouble)?;
         let suffixes = Suffixes::compiled();
@@ -123,7 +135,10 @@ impl Day {
             }
         };
         let others = look.others();
-        let cut = changes.newest_first(&portal.archive, None, DAY_LOOKED_MAX, &Filter::default(), |_, kept| {
+        let mut older = None;
+        let every = Filter::default();
+        let cut = changes.newest_first(&portal.archive, before, DAY_LOOKED_MAX, &every, |cursor, kept| {
+            older = Some(cursor.number);
             let shown =
                 look.scope.holds_position(kept.record(), portal) && may_see(portal, look.may, look.now_ms, kept);
             // What happened that day is told by all nodes; what came before it is for the way there.
@@ -133,6 +148,7 @@ impl Day {
             ControlFlow::Continue(())
         });
         let mut cut = cut.map_err(trouble)?;
+        let older = older.filter(|_| cut);
         if let Some(others) = others {
             let all = everywhere::since(look, others, &date::rfc3339(begin_ms))?;
             all.events.iter().rev().filter_map(Told::kept).for_each(|kept| note(&kept));
@@ -140,7 +156,7 @@ impl Day {
         }
         let mut sites: Vec<(String, Site)> = sites.into_iter().collect();
         sites.sort_by(|(a, one), (b, other)| other.events.cmp(&one.events).then_with(|| a.cmp(b)));
-        Ok(Day { sites, cut, before_ms, after_ms })
+        Ok(Day { sites, cut, older, before_ms, after_ms })
     }
 }
 
@@ -165,4 +181,18 @@ fn table(look: &Looking<'_>, sites: &[(String, Site)]) -> String {
         ));
     }
     out
+}
+
+#[cfg(test)]
+mod tests {
+    use super::told_cut;
+
+    #[test]
+    fn a_day_beyond_the_bound_is_not_said_to_be_empty() {
+        let told = told_cut(false, true, Some("/changes/day?day=2024-01-01&before=7"));
+        assert!(told.contains("none of them is of this day; there may be more"), "{told}");
+        assert!(told.contains("href=\"/changes/day?day=2024-01-01&amp;before=7\""), "{told}");
+        let told = told_cut(true, false, None);
+        assert!(!told.contains("none of them") && !told.contains("href"), "{told}");
+    }
 }

@@ -187,18 +187,33 @@ pub fn arc(url: &str, time: &str, body: &str) -> Vec<u8> {
 ///   | local head 30 | name | bytes |  …  | directory entry 46 | name |  …  | end of directory 22 |
 /// ```
 pub fn package(entries: &[(&str, &[u8])]) -> Vec<u8> {
+    zipped(entries, false)
+}
+
+/// The same of entries that the package compresses, if only in name.
+pub fn packed_package(entries: &[(&str, &[u8])]) -> Vec<u8> {
+    zipped(entries, true)
+}
+
+fn zipped(entries: &[(&str, &[u8])], deflated: bool) -> Vec<u8> {
     let (mut out, mut directory) = (Vec::new(), Vec::new());
     for (name, bytes) in entries {
         let start = out.len() as u32;
-        let mut about = vec![20, 0, 0, 0, 0, 0, 0, 0, 0x21, 0];
+        // DEFLATE may hand bytes on as they are: one block, its length, and that inverted.
+        let block = (bytes.len() as u16).to_le_bytes();
+        let before = [&[1][..], &block, &block.map(|byte| !byte)].concat();
+        let before = if deflated { before } else { Vec::new() };
+        let method = if deflated { 8 } else { 0 };
+        let mut about = vec![20, 0, 0, 0, method, 0, 0, 0, 0x21, 0];
         about.extend(crc32(0, bytes).to_le_bytes());
-        about.extend((bytes.len() as u32).to_le_bytes());
+        about.extend(((before.len() + bytes.len()) as u32).to_le_bytes());
         about.extend((bytes.len() as u32).to_le_bytes());
         about.extend((name.len() as u16).to_le_bytes());
         about.extend([0, 0]);
         out.extend(b"PK\x03\x04");
         out.extend(&about);
         out.extend(name.as_bytes());
+        out.extend(&before);
         out.extend(*bytes);
         directory.extend(b"PK\x01\x02\x14\x00");
         directory.extend(&about);

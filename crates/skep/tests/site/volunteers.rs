@@ -283,3 +283,8 @@ impl Drop for Namespaces {
         ip(&format!("link del {}", self.name));
     }
 }
+
+/// A number of the soaks, or what a test takes.
+pub fn asked(name: &str, usual: u32) -> u32 {
+    std::env::var(name).ok().and_then(|text| text.parse().ok()).unwrap_or(usual)
+}

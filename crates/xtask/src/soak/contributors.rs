@@ -26,5 +26,5 @@ pub fn limits(workspace: &Workspace, options: &Options) -> Result<()> {
     let seconds = ((minutes * 60.0) as u64).to_string();
     println!("{seconds} s at 200 kB/s and two connections");
     let name = "rate_connections_and_quota_hold_as_seen_from_outside";
-    long::test(workspace, "skep", "contributors", name, &[("SKEP_SECONDS", &seconds)])
+    long::test(workspace, "skep", "contributors_limits", name, &[("SKEP_SECONDS", &seconds)])
 }

@@ -1,0 +1,395 @@
+//! What contributors never do, whatever a node says and a site sends: by the real binary, as seen from outside.
+
+#[path = "site/ill_node.rs"]
+mod ill_node;
+#[path = "site/portal.rs"]
+mod portal;
+mod site;
+#[path = "site/volunteers.rs"]
+mod volunteers;
+#[path = "site/web.rs"]
+mod web;
+
+use ill_node::{BEYOND, IllNode, bundle};
+use portal::Portal;
+use site::Site;
+use skep_archive::system_clock;
+use skep_contribute::message::{Answer, Bundle, Request as Asked};
+use skep_testweb::{Content, HostPlan, Plan, Request};
+use std::io::{BufReader, Read};
+use std::net::TcpListener;
+use std::process::Stdio;
+use std::time::Duration;
+use volunteers::{Contributor, asked, crawl, words};
+
+#[test]
+fn what_the_fetcher_must_not_be_able_to_do_it_cannot_do() {
+    let site = Site::new();
+    let mut contributor = Contributor::begin(&site, 1, "127.0.0.1:9", None, &[]);
+    let said = contributor.until_said("seccomp");
+    assert!(!said.contains("not held"), "{said}");
+    let folder = contributor.folder.display().to_string();
+    let tried = site.skep(&["contribute", "--try-sandbox", "--dir", &folder]).exits(0);
+    assert!(tried.text().lines().count() >= 18, "{}", tried.text());
+    assert!(!tried.text().contains("POSSIBLE"), "{}", tried.text());
+    for hostile in [
+        "read a file",
+        "connect",
+        "run a program",
+        "start a thread",
+        "see the environment",
+        "signal its parent",
+        "make its parent the owner of a descriptor",
+        "speak to devices",
+        "run what was written",
+    ] {
+        assert!(tried.text().contains(&format!("refused   {hostile}")), "{}", tried.text());
+    }
+}
+
+#[test]
+fn the_fetcher_has_no_terminal_and_no_file_that_somebody_left_open() {
+    let site = Site::new();
+    site.write("secret", "nobody's business");
+    // Not closed by whoever is started: as a shell leaves what was opened with `exec 9<file`.
+    let left_open = rustix::io::dup(std::fs::File::open(site.path("secret")).expect("a file")).expect("a descriptor");
+    let mut contributor = Contributor::begin(&site, 1, "127.0.0.1:9", None, &[]);
+    drop(left_open);
+    contributor.until_said("seccomp");
+    let open = |process: u32| -> Vec<(String, String)> {
+        let listed = std::fs::read_dir(format!("/proc/{process}/fd")).expect("its descriptors").flatten();
+        let read = |entry: std::fs::DirEntry| {
+            let to = std::fs::read_link(entry.path()).ok()?.display().to_string();
+            Some((entry.file_name().to_str()?.to_owned(), to))
+        };
+        listed.filter_map(read).collect()
+    };
+    let main = contributor.child.id();
+    assert!(open(main).iter().any(|(_, to)| to.ends_with("/secret")), "it was handed down: {:?}", open(main));
+    for role in ["broker", "fetcher"] {
+        let open = open(in_role(main, role));
+        assert!(!open.iter().any(|(_, to)| to.ends_with("/secret")), "{role}: {open:?}");
+    }
+    let open = open(in_role(main, "fetcher"));
+    assert!(open.contains(&("2".into(), "/dev/null".into())), "{open:?}");
+}
+
+/// Bytes that ended in each span, and the most requests at once.
+fn flow(requests: &[Request], span_us: u64) -> (u64, usize) {
+    let ended: Vec<(u64, u64)> =
+        requests.iter().filter_map(|request| request.end_us.map(|end_us| (end_us, request.bytes))).collect();
+    let within =
+        |from: u64| ended.iter().filter(|(at, _)| (from..from + span_us).contains(at)).map(|(_, b)| b).sum::<u64>();
+    let most = ended.iter().map(|(at, _)| within(*at)).max().unwrap_or(0);
+    let at_once = |at: u64| {
+        requests
+            .iter()
+            .filter(|request| request.start_us <= at && request.end_us.is_none_or(|end_us| end_us > at))
+            .count()
+    };
+    (most, requests.iter().map(|request| at_once(request.start_us)).max().unwrap_or(0))
+}
+
+#[test]
+fn rate_connections_and_quota_hold_as_seen_from_outside() {
+    const RATE: u64 = 200_000;
+    const FILE: usize = 200_000;
+    const HOSTS: u32 = 5;
+    // Three quarters of what the rate allows. The hosts are ours: they rest no longer than the contributor itself lets them.
+    let quota = RATE * u64::from(asked("SKEP_SECONDS", 90)) * 3 / 4;
+    let files = quota as u32 / FILE as u32 / HOSTS + 10;
+    let site = Site::filled();
+    let mut plan = Plan::new(5);
+    for number in 0..HOSTS {
+        let mut links = String::from("<title>files</title>");
+        for file in 0..files {
+            links.push_str(&format!("<a href='{file}.txt'>{file}</a>\n"));
+            let text: String = (0..FILE / 8)
+                .map(|n| format!("{:07x} ", (n as u32 ^ file << 9 ^ number << 20).wrapping_mul(2_654_435_761) >> 4))
+                .collect();
+            site.write(&format!("files{number}/{file}.txt"), &text.as_bytes()[..FILE]);
+        }
+        site.write(&format!("files{number}/index.html"), links);
+        plan = plan
+            .host(HostPlan::new(&format!("files{number}.test"), Content::Folder(site.path(&format!("files{number}")))));
+    }
+    let web = web::start(plan);
+    let portal = Portal::begin(&site, &["--contributors"]);
+    let mut command = site.command(&words(&crawl(&web, &["--by-contributors", "--own", "*.test", "--pace", "none"])));
+    let mut running = command.stdout(Stdio::null()).stderr(Stdio::null()).spawn().expect("skep starts");
+    let month = quota.to_string();
+    let more = ["--rate", "200kB/s", "--connections", "2", "--month", &month];
+    let contributor = Contributor::begin(&site, 1, &portal.address, Some(&web), &more);
+    let status = contributor.until(&site, "out of bytes", |status| {
+        status["why-not-more"].as_str().is_some_and(|why| why.contains("of this month are used"))
+    });
+    assert!(status["month-bytes"].as_u64().is_some_and(|bytes| bytes <= quota), "{status}");
+    // Answers under way are cut off; then nothing more.
+    std::thread::sleep(Duration::from_secs(2));
+    let theirs = || -> Vec<Request> {
+        web.requests().into_iter().filter(|request| request.agent.contains("contributor of")).collect()
+    };
+    let before = theirs();
+    std::thread::sleep(Duration::from_secs(3));
+    assert_eq!(theirs().len(), before.len(), "it has stopped");
+    let total: u64 = before.iter().map(|request| request.bytes).sum();
+    assert!(total <= quota && total > quota / 4, "{total}");
+    let span_seconds = 10;
+    let (most, at_once) = flow(&before, span_seconds * 1_000_000);
+    // What was sent before a span and ended in it: a file for each connection.
+    assert!(most <= RATE * span_seconds + 2 * FILE as u64, "{most} bytes in {span_seconds} s");
+    assert!(at_once <= 2, "{at_once} at once");
+    println!("{total} bytes of {quota}, at most {most} in {span_seconds} s, at most {at_once} connections at once");
+    running.kill().expect("it can be killed");
+    running.wait().expect("it ends");
+}
+
+#[test]
+fn a_node_leads_no_contributor_into_its_owners_network() {
+    let trap = TcpListener::bind("127.0.0.1:0").expect("a port");
+    trap.set_nonblocking(true).expect("it can be asked whether somebody came");
+    let port = trap.local_addr().expect("an address").port();
+    let welcome = || Answer::Welcome { pseudonym: "prey".into() };
+    let says = move |request: &Asked, number: usize| {
+        let tomorrow_ms = system_clock() + 86_400_000;
+        match (request, number) {
+            // More work than anybody does; an answer from the beginning of time; a clock a day off.
+            (Asked::Hello { .. }, ..=3) => (Answer::Work { bits: 60, seed: [0; 16] }, tomorrow_ms),
+            (Asked::Hello { .. }, 4) => (welcome(), i64::MIN),
+            (Asked::Hello { .. }, _) => (welcome(), tomorrow_ms),
+            (Asked::Ask { .. }, 1) => {
+                (Answer::Elsewhere { address: format!("https://127.0.0.1:{port}/") }, tomorrow_ms)
+            }
+            (Asked::Ask { .. }, 2) => {
+                let bundles = vec![
+                    bundle(1, "127.0.0.1", &[&format!("http://127.0.0.1:{port}/")]),
+                    bundle(2, "192.168.77.1", &["http://192.168.77.1/", "http://192.168.77.1/admin"]),
+                    bundle(3, "a.test", &["http://a.test/", "http://b.test/"]),
+                    bundle(4, "169.254.169.254", &["http://169.254.169.254/latest/meta-data/"]),
+                    bundle(5, "router", &["http://router/"]),
+                    bundle(6, "127.0.0.1", &["nonsense"]),
+                ];
+                (Answer::Bundles(bundles), tomorrow_ms)
+            }
+            (Asked::Ask { .. }, ..=6) => (Answer::Later { seconds: 1, why: String::new() }, tomorrow_ms),
+            (Asked::Ask { .. }, _) => (Answer::Stop { why: "enough".into() }, tomorrow_ms),
+            (Asked::Results { bundle, .. }, _) => (Answer::Done { bundle: *bundle }, tomorrow_ms),
+            _ => (Answer::Later { seconds: 1, why: String::new() }, tomorrow_ms),
+        }
+    };
+    // The first answers break off: in the head, in the body, one byte before the end of the envelope's.
+    let node = IllNode::begin(&[5, 60], Box::new(says));
+    let site = Site::new();
+    let (url, folder) = (format!("http://{}", node.address), site.path("prey").display().to_string());
+    let mut command = site.command(&["contribute", &url, "--dir", &folder, "--page", "no", "--connections", "250"]);
+    let mut child = command.stdout(Stdio::null()).stderr(Stdio::piped()).spawn().expect("skep starts");
+    let said = BufReader::new(child.stderr.take().expect("its talk"));
+    let mut prey = Contributor { child, folder: site.path("prey"), said };
+    let said = prey.until_said("wants no more");
+    assert_eq!(prey.child.wait().expect("it ends").code(), Some(3), "{said}");
+    for words in ["not sent on: ", "holds other hosts", "refused by its owner's rules", "no node of this kind"] {
+        assert!(said.contains(words), "{words}: {said}");
+    }
+    assert!(trap.accept().is_err(), "nobody came: {said}");
+    let brought = node.brought();
+    assert_eq!(brought.keys().copied().collect::<Vec<_>>(), [1, 2, 4, 5], "{said}");
+    for fetched in brought.values().flatten() {
+        assert!(fetched.status == 0 && fetched.fault.ends_with("-refused"), "{fetched:?}");
+    }
+}
+
+#[test]
+fn no_node_speaks_for_another_and_none_ends_a_contributor_but_the_one_that_its_owner_named() {
+    let welcome = || Answer::Welcome { pseudonym: "prey".into() };
+    let enough = || Answer::Stop { why: "enough".into() };
+    let says = move |request: &Asked, _: usize| {
+        (if matches!(request, Asked::Hello { .. }) { welcome() } else { enough() }, system_clock())
+    };
+    let other = IllNode::begin(&[], Box::new(says));
+    let beyond = skep_contribute::neighbours::through(&BEYOND);
+    let elsewhere = format!("http://{}/", other.address);
+    let says = move |request: &Asked, number: usize| {
+        let answer = match (request, number) {
+            (Asked::Hello { .. }, _) => welcome(),
+            (Asked::Ask { .. }, 1) => Answer::Elsewhere { address: beyond.clone() },
+            (Asked::Ask { .. }, 2 | 3) => Answer::Elsewhere { address: elsewhere.clone() },
+            _ => enough(),
+        };
+        (answer, system_clock())
+    };
+    let home = IllNode::begin(&[], Box::new(says));
+    let site = Site::new();
+    let mut prey = Contributor::begin(&site, 1, &home.address, None, &[]);
+    prey.until_said("through http");
+    prey.until_said("another node than 07070707");
+    prey.until_said("wants no more: enough");
+    prey.until_said("wanted nothing of us");
+    let said = prey.until_said("wants no more");
+    assert_eq!(prey.child.wait().expect("it ends").code(), Some(3), "{said}");
+}
+
+#[test]
+fn a_thousand_bundles_of_one_host_are_fetched_one_by_one_at_its_owners_pace() {
+    let web = web::generated(3);
+    let says = |request: &Asked, number: usize| {
+        let answer = match (request, number) {
+            (Asked::Hello { .. }, _) => Answer::Welcome { pseudonym: "prey".into() },
+            (Asked::Ask { .. }, ..=4) => {
+                let many = (0..100).map(|n| bundle(1_000 * number as u64 + n, web::HOST, &[web::HOME, web::HOME]));
+                Answer::Bundles(many.collect())
+            }
+            (Asked::Results { bundle, .. }, _) => Answer::Done { bundle: *bundle },
+            _ => Answer::Stop { why: "enough".into() },
+        };
+        (answer, system_clock())
+    };
+    let node = IllNode::begin(&[], Box::new(says));
+    let site = Site::new();
+    let mut prey = Contributor::begin(&site, 1, &node.address, Some(&web), &[]);
+    prey.until_said("wants no more");
+    assert_eq!(prey.child.wait().expect("it ends").code(), Some(3));
+    let mut asked: Vec<(u64, Option<u64>)> =
+        web.requests().iter().map(|request| (request.start_us, request.end_us)).collect();
+    asked.sort_unstable();
+    assert!(asked.len() >= 4, "{asked:?}");
+    for pair in asked.windows(2) {
+        let ended_us = pair[0].1.expect("an answer");
+        assert!(pair[1].0 >= ended_us + 450_000, "two requests {} us apart", pair[1].0.saturating_sub(ended_us));
+    }
+}
+
+#[test]
+fn a_node_has_nothing_fetched_that_was_not_asked_for() {
+    let web = web::generated(3);
+    let says = |request: &Asked, number: usize| {
+        let unasked = |from: u64| {
+            let many = (from..from + 100).map(|n| bundle(n, &format!("h{n}"), &[web::HOME]));
+            Answer::Bundles(many.collect())
+        };
+        let answer = match (request, number) {
+            (Asked::Hello { .. }, ..=3) => unasked(1_000 * number as u64),
+            (Asked::Hello { .. }, _) => Answer::Welcome { pseudonym: "prey".into() },
+            (Asked::Ask { .. }, 1) => unasked(1),
+            (Asked::Results { bundle, .. }, _) => Answer::Done { bundle: *bundle },
+            (Asked::Ask { .. }, ..=4) => Answer::Later { seconds: 1, why: String::new() },
+            _ => Answer::Stop { why: "enough".into() },
+        };
+        (answer, system_clock())
+    };
+    let node = IllNode::begin(&[], Box::new(says));
+    let site = Site::new();
+    let mut prey = Contributor::begin(&site, 1, &node.address, Some(&web), &["--connections", "1"]);
+    prey.until_said("welcome at");
+    let status = prey.told(&site, "--status");
+    assert!(status["in-hand"].as_array().expect("a list").len() <= 2, "{status}");
+    prey.until_said("wants no more");
+    assert!(node.brought().keys().all(|id| *id <= 2), "{:?}", node.brought().keys());
+}
+
+#[test]
+fn a_node_that_never_has_room_keeps_nobody_who_is_to_stop() {
+    let web = web::generated(3);
+    let says = |request: &Asked, number: usize| {
+        let answer = match (request, number) {
+            (Asked::Hello { .. }, _) => Answer::Welcome { pseudonym: "prey".into() },
+            (Asked::Ask { .. }, 1) => Answer::Bundles(vec![bundle(1, web::HOST, &[web::HOME])]),
+            (Asked::Results { bundle, .. }, _) => Answer::Want { bundle: *bundle, bodies: vec![(0, 0)] },
+            (Asked::Body { .. }, _) => Answer::Refused { why: skep_contribute::message::Refusal::TooMuch },
+            _ => Answer::Later { seconds: 1, why: String::new() },
+        };
+        (answer, system_clock())
+    };
+    let node = IllNode::begin(&[], Box::new(says));
+    let site = Site::new();
+    let mut prey = Contributor::begin(&site, 1, &node.address, Some(&web), &[]);
+    prey.until(&site, "waiting for room", |_| !node.brought().is_empty());
+    prey.told(&site, "--finish-and-stop");
+    prey.until_said("1 bundles are returned at the next start");
+    assert_eq!(prey.child.wait().expect("it ends").code(), Some(3));
+}
+
+#[test]
+fn a_request_ends_with_its_lease_and_is_left_to_the_node() {
+    // A server that takes a request and says nothing.
+    let listener = TcpListener::bind("127.0.0.1:0").expect("a port");
+    let port = listener.local_addr().expect("an address").port();
+    let (ended, end) = std::sync::mpsc::channel();
+    std::thread::spawn(move || {
+        let (mut stream, _) = listener.accept().expect("somebody comes");
+        let mut all = Vec::new();
+        let _closed_or_reset = stream.read_to_end(&mut all);
+        ended.send(all).expect("somebody waits");
+    });
+    let says = move |request: &Asked, number: usize| {
+        let answer = match (request, number) {
+            (Asked::Hello { .. }, _) => Answer::Welcome { pseudonym: "slow".into() },
+            (Asked::Ask { .. }, 1) => {
+                let slow = bundle(1, "slow.test", &["http://slow.test/", "http://slow.test/next"]);
+                Answer::Bundles(vec![Bundle { lease_ms: 8_000, ..slow }])
+            }
+            (Asked::Results { .. }, _) => Answer::Stop { why: "enough".into() },
+            _ => Answer::Later { seconds: 1, why: String::new() },
+        };
+        (answer, system_clock())
+    };
+    let node = IllNode::begin(&[], Box::new(says));
+    let site = Site::new();
+    let at = format!("slow.test=127.0.0.1:{port}");
+    let mut contributor = Contributor::begin(&site, 1, &node.address, None, &["--resolve", &at]);
+    contributor.until_said("wants no more");
+    let asked = end.recv().expect("the connection is closed");
+    assert!(asked.starts_with(b"GET / HTTP/1.1\r\n"), "{}", String::from_utf8_lossy(&asked));
+    let brought = node.brought();
+    let [fetched] = &brought[&1][..] else { panic!("{brought:?}") };
+    assert!(fetched.too_large && fetched.status == 0 && fetched.fault == "timeout-total", "{fetched:?}");
+}
+
+/// The number of a process that this one started for a role.
+fn in_role(parent: u32, role: &str) -> u32 {
+    let numbers = std::fs::read_dir("/proc").expect("processes").flatten();
+    let mut numbers = numbers.filter_map(|entry| entry.file_name().to_str()?.parse::<u32>().ok());
+    let is_it = |number: &u32| {
+        let read = |name: &str| std::fs::read_to_string(format!("/proc/{number}/{name}")).unwrap_or_default();
+        let above = read("status").lines().find_map(|line| line.strip_prefix("PPid:")?.trim().parse::<u32>().ok());
+        above == Some(parent) && read("cmdline").split('\0').any(|word| word == role)
+    };
+    numbers.find(is_it).expect("it is there")
+}
+
+#[test]
+fn a_fetcher_that_ends_is_started_anew() {
+    let site = Site::new();
+    let mut contributor = Contributor::begin(&site, 1, "127.0.0.1:9", None, &[]);
+    contributor.until_said("seccomp");
+    let first = in_role(contributor.child.id(), "fetcher");
+    site.shell(&format!("kill -9 {first}"));
+    let said = contributor.until_said("is started anew");
+    let again = contributor.until_said("seccomp");
+    assert!(!again.contains("not held"), "{said}{again}");
+    assert_ne!(in_role(contributor.child.id(), "fetcher"), first);
+}
+
+#[test]
+fn a_fetcher_that_is_stuck_is_ended() {
+    let web = web::generated(3);
+    let says = |request: &Asked, number: usize| {
+        let short = || Bundle { lease_ms: 4_000, ..bundle(1, web::HOST, &[web::HOME]) };
+        let answer = match (request, number) {
+            (Asked::Hello { .. }, _) => Answer::Welcome { pseudonym: "bee".into() },
+            (Asked::Ask { .. }, 3) => Answer::Bundles(vec![short()]),
+            _ => Answer::Later { seconds: 1, why: String::new() },
+        };
+        (answer, system_clock())
+    };
+    let node = IllNode::begin(&[], Box::new(says));
+    let site = Site::new();
+    let mut contributor = Contributor::begin(&site, 1, &node.address, Some(&web), &[]);
+    contributor.until_said("welcome at");
+    // As one that turns round and round over a page.
+    let stuck = in_role(contributor.child.id(), "fetcher");
+    site.shell(&format!("kill -STOP {stuck}"));
+    contributor.until_said("the fetcher does not answer");
+    contributor.until_said("is started anew");
+    contributor.until_said("seccomp");
+    assert_ne!(in_role(contributor.child.id(), "fetcher"), stuck);
+}
