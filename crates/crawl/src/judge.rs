@@ -107,8 +107,9 @@ pub fn judge(exchange: &Exchange, url: &Url, now_ms: i64, ours: bool) -> Judgeme
     judged.mime = head.mime().unwrap_or_default();
     if matches!(status, 429 | 503) {
         let wait = head.header("retry-after").and_then(|value| pace::retry_after(value, now_ms));
-        // How long a wait others were asked for, nobody else has heard.
-        let most_ms = if exchange.brought.is_some() { HANDS_PARK_MS_MAX } else { u64::MAX };
+        // A wait that nobody else has heard of ends soon enough to be asked about again.
+        let of_one = exchange.brought.as_ref().is_some_and(skep_fetch::Brought::is_word_of_one);
+        let most_ms = if of_one { HANDS_PARK_MS_MAX } else { u64::MAX };
         judged.park_ms = Some(wait.unwrap_or(0).min(most_ms));
     }
     if status == 304 {

@@ -18,7 +18,7 @@ use crate::validators;
 use crate::visit::Visited;
 use crate::worker::Parts;
 
-/// What is noted of every exchange that other hands brought: those who saw the same compared the headers that decide what a page means, and no
+/// What is noted of every exchange that contributors brought: those who saw the same compared the headers that decide what a page means, and no
 /// others.
 const HEADERS_OF_ONE: &str = "headers-of-one";
 
@@ -117,7 +117,7 @@ pub async fn records(
         .chain(judged.unread)
         .chain(validators::lie(previous, exchange.head.as_ref(), visited.found))
         .chain(judged.challenge)
-        .chain(exchange.brought.as_ref().map(|_| HEADERS_OF_ONE))
+        .chain(exchange.brought.as_ref().filter(|brought| !brought.by_holder).map(|_| HEADERS_OF_ONE))
         .chain(judged.page.as_ref().and_then(|page| page.cut).map(|cut| cut.id()))
         .collect();
     let page = judged.page.as_ref();

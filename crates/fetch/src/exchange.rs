@@ -177,6 +177,13 @@ pub struct Brought {
     pub by_holder: bool,
 }
 
+impl Brought {
+    /// Nobody else saw the same, and who says so is not one whom the ring believes anyway.
+    pub fn is_word_of_one(&self) -> bool {
+        !self.confirmed && !self.by_holder
+    }
+}
+
 /// A request as it is kept.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Recorded<'a> {
