@@ -95,7 +95,7 @@ pub struct Gain {
 
 /// Is whoever takes so long nearer than we are, by more than chance makes of it?
 pub fn is_nearer(theirs_ms: u32, ours_ms: u32) -> bool {
-    theirs_ms.saturating_add(NEAR_MS_MIN.max(ours_ms / NEAR_PART)) <= ours_ms
+    ours_ms.saturating_sub(theirs_ms) >= NEAR_MS_MIN.max(ours_ms / NEAR_PART)
 }
 
 impl Near {
