@@ -11,6 +11,7 @@ use crate::catalog::{Catalog, Segment};
 use crate::collections::Collections;
 use crate::commit::{Acknowledged, Append, Waiter, Work};
 use crate::copy::Copies;
+use crate::describe::PRIVATE;
 use crate::error::{Error, Result};
 use crate::finding::Finding;
 use crate::follow::Following;
@@ -21,12 +22,14 @@ use crate::limits::{
     APPEND_RECORDS_MAX, CACHE_BYTES, DISK_RESERVE_BYTES, ROOM_AMPLE_BYTES, ROOM_LOOK_EVERY, SEGMENT_BYTES_MAX,
 };
 use crate::lock::Lock;
+use crate::own::Encoded;
 use crate::places::Places;
 use crate::queue::Lane;
 use crate::read::Stored;
 use crate::referred::Referred;
 use crate::remove::Listener;
 use crate::rewrite::RewritePlan;
+use crate::sidecar::Note;
 use crate::views::{View, Views};
 
 /// Milliseconds since 1970, from wherever the caller takes the time.
@@ -121,8 +124,12 @@ pub(crate) struct Shared {
     pub referred: Arc<Referred>,
     /// Held while segments are rewritten: by a removal, or by the keeper that finishes one.
     pub rewriting: Mutex<()>,
+    /// Held while a body is pinned, and while it is asked which of those that are removed may go.
+    pub pinning: Mutex<()>,
     /// Held by whoever adds files to collections.
     pub adding: Mutex<()>,
+    /// It is one of a network: whoever holds its slices has copies of all that is appended.
+    pub joint: bool,
     /// Copies of segments that grow.
     pub copies: Mutex<Copies>,
     /// Free bytes on the disk when it was last looked at, less what was appended since.
@@ -268,6 +275,17 @@ impl Archive {
         Stored::at(&self.shared.place(position)?)
     }
 
+    /// Whether a record is private; so is one in whose compressed member another is, for they are given away together.
+    pub fn is_private(&self, position: Position) -> Result<bool> {
+        let place = self.shared.place(position)?;
+        let mut stored = Stored::at(&Place { nth: 0, ..place })?;
+        match position.writer == WriterKey::FOREIGN {
+            true => stored.any(&|head| head.get(PRIVATE).is_some()),
+            // Of ours each is a member of its own.
+            false => Ok(stored.record()?.head().get(PRIVATE).is_some()),
+        }
+    }
+
     /// The record of a capture, by the place that the view gave. The record proves itself when it is read with
     /// [`Stored::record_of`].
     pub fn read_capture(&self, capture: &Capture) -> Result<Stored> {
@@ -327,6 +345,10 @@ impl Shared {
         if append.records.is_empty() || append.records.len() > APPEND_RECORDS_MAX {
             let why = format!("{} records at once; 1 to {APPEND_RECORDS_MAX} can be appended", append.records.len());
             return Err(Error::Refused { why });
+        }
+        let is_private = |record: &Encoded| matches!(&record.note, Note::Capture(capture) if capture.is_private());
+        if self.joint && append.records.iter().any(is_private) {
+            return Err(Error::Private);
         }
         let bytes: u64 = append.records.iter().map(|record| record.bytes.length()).sum();
         if let Some(error) = self.following.failure() {

@@ -2,17 +2,18 @@
 //!
 //! Entries are fresh in the store first and move into runs when there are many; see [`crate::runs`]. Captures are in the
 //! order (key, time, position), and a key begins with the hash of its site: everything about one site stands together,
-//! and sites stand in the order of their hashes.
+//! and sites stand in the order of their hashes. A site that is split has several places in that order: whoever asks for one of its URLs, or
+//! for all of them, is told what stands in each, as if it stood together.
 
 use crate::memory::Room;
 use crate::runs::{self, Bounds, CapturesCodec, Direction, Moment, Row, RunSet, Span, Walk};
 use crate::{Capture, CaptureKind, Hidden, Key, Position, Result};
 use fjall::{Database, OwnedWriteBatch};
-use skep_url::{Part, Scan, Suffixes};
+use skep_url::{Part, Scan, Splits, Suffixes};
 use std::collections::{HashSet, VecDeque};
 use std::ops::ControlFlow;
 use std::path::Path;
-use std::sync::{Arc, RwLock};
+use std::sync::{Arc, PoisonError, RwLock};
 
 /// The keyspace of fresh captures in the store of the views.
 pub const KEYSPACE: &str = "captures";
@@ -56,6 +57,28 @@ impl Match {
             Match::Domain(key) => (!holds_sites(name_in(key))).then(|| key.site_hash()),
             Match::Range(from, to) => (from.site_hash() == to.site_hash()).then(|| from.site_hash()),
             Match::All => None,
+        }
+    }
+
+    /// The same in another place of its site.
+    fn at_place(&self, place: u32) -> Match {
+        let at = |key: &Key| key.clone().at_place(place);
+        match self {
+            Match::Exact(key) => Match::Exact(at(key)),
+            Match::Prefix(key) => Match::Prefix(at(key)),
+            Match::Host(key) => Match::Host(at(key)),
+            Match::Domain(key) => Match::Domain(at(key)),
+            Match::Range(from, to) => Match::Range(at(from), at(to)),
+            Match::All => Match::All,
+        }
+    }
+
+    /// All places in which something may stand that is asked for: one, unless the site is split.
+    pub fn places(&self, splits: &Splits) -> Vec<u32> {
+        match (self.site(), self) {
+            (None, _) => Vec::new(),
+            (Some(_), Match::Exact(key)) => splits.candidates(key),
+            (Some(site), _) => splits.places(site),
         }
     }
 }
@@ -127,6 +150,13 @@ impl Query {
         }
     }
 
+    /// The same in another place of its site.
+    pub fn at_place(&self, place: u32) -> Query {
+        let after = self.after.clone();
+        let after = after.map(|after| Place { key: after.key.at_place(place), ..after });
+        Query { matching: self.matching.at_place(place), after, ..self.clone() }
+    }
+
     /// The part of a stretch that is wanted; `None` if there is none.
     fn narrow(&self, mut bounds: Bounds) -> Option<Bounds> {
         let (first, last) = self.sites;
@@ -159,17 +189,34 @@ impl Query {
 pub struct Captures {
     set: RunSet<CapturesCodec>,
     hidden: Arc<Hidden>,
+    splits: RwLock<Arc<Splits>>,
 }
 
 impl Captures {
     /// Opens the view: fresh entries in `store`, runs in `folder`.
     pub fn open(store: &Database, folder: &Path, hidden: Arc<Hidden>, room: Room) -> Result<Captures> {
-        Ok(Captures { set: RunSet::open(store, KEYSPACE, folder, room)?, hidden })
+        Ok(Captures { set: RunSet::open(store, KEYSPACE, folder, room)?, hidden, splits: RwLock::default() })
     }
 
     /// Entries are put into the store under this lock.
     pub fn put_under(self, putting: Arc<RwLock<()>>) -> Captures {
         Captures { set: self.set.put_under(putting), ..self }
+    }
+
+    /// Sites whose captures may stand in several places, from now on.
+    pub fn know_splits(&self, splits: Arc<Splits>) {
+        *self.splits.write().unwrap_or_else(PoisonError::into_inner) = splits;
+    }
+
+    /// A key as it is at the home of its site.
+    pub fn at_home(&self, key: &Key) -> Key {
+        let splits = self.splits.read().unwrap_or_else(PoisonError::into_inner);
+        if splits.is_empty() { key.clone() } else { Key::of_surt(key.surt()) }
+    }
+
+    fn places(&self, matching: &Match) -> Vec<u32> {
+        let splits = self.splits.read().unwrap_or_else(PoisonError::into_inner);
+        if splits.is_empty() { Vec::new() } else { matching.places(&splits) }
     }
 
     /// Key and value to put into the keyspace [`KEYSPACE`] for a capture. Putting the same capture twice is harmless;
@@ -221,6 +268,15 @@ impl Captures {
 
     /// The captures that a query asks for. Lazy; nothing is read before the first is taken.
     pub fn query(&self, query: &Query) -> Result<Answer> {
+        let places = self.places(&query.matching);
+        if places.len() < 2 {
+            return self.query_place(query);
+        }
+        let parts = places.into_iter().map(|place| self.query_place(&query.at_place(place)));
+        Ok(Answer::merged(parts.collect::<Result<_>>()?, query.direction, query.limit.unwrap_or(u64::MAX)))
+    }
+
+    fn query_place(&self, query: &Query) -> Result<Answer> {
         let mut wanted = Wanted::of(query);
         let walks = match &query.matching {
             Match::Exact(key) => {
@@ -246,6 +302,7 @@ impl Captures {
             wanted,
             hidden: self.hidden.now(),
             left: query.limit.unwrap_or(u64::MAX),
+            parts: Vec::new(),
         })
     }
 
@@ -268,23 +325,33 @@ impl Captures {
     }
 
     fn outward(&self, key: &Key, time_ms: i64, whole_seconds: bool) -> Result<Closest> {
-        let found = self.set.find(&looked_for(key))?;
+        let exact = Match::Exact(key.clone());
+        let places = Some(self.places(&exact)).filter(|places| places.len() > 1);
+        let keys = places.map_or_else(
+            || vec![key.clone()],
+            |places| places.into_iter().map(|place| key.clone().at_place(place)).collect(),
+        );
+        let found = keys.iter().map(|key| self.set.find(&looked_for(key))).collect::<Result<Vec<_>>>()?;
         let hidden = self.hidden.now();
-        let side = |bounds, direction| Answer {
-            walks: VecDeque::from([found.walk(bounds, direction)]),
-            span: None,
-            direction,
-            wanted: Wanted::default(),
-            hidden: hidden.clone(),
-            left: u64::MAX,
+        let side = |from_ms, to_ms, direction| {
+            let parts = keys.iter().zip(&found).map(|(key, found)| Answer {
+                walks: VecDeque::from([found.walk(moments(key, from_ms, to_ms), direction)]),
+                span: None,
+                direction,
+                wanted: Wanted::default(),
+                hidden: hidden.clone(),
+                left: u64::MAX,
+                parts: Vec::new(),
+            });
+            Answer::merged(parts.collect(), direction, u64::MAX)
         };
         let from = if whole_seconds { time_ms.saturating_add(1) } else { time_ms };
         let before = from.checked_sub(1);
         Ok(Closest {
             time_ms,
             whole_seconds,
-            older: before.map(|before| side(moments(key, None, Some(before)), Direction::Backward)),
-            younger: side(moments(key, Some(from), None), Direction::Forward),
+            older: before.map(|before| side(None, Some(before), Direction::Backward)),
+            younger: side(Some(from), None, Direction::Forward),
             next_older: None,
             next_younger: None,
         })
@@ -293,15 +360,24 @@ impl Captures {
     /// Shows every matching capture that is not hidden to `look`, in order, without copying it. The cheap way to count
     /// and to sum.
     pub fn each(&self, matching: &Match, mut look: impl FnMut(&Row<'_>) -> ControlFlow<()>) -> Result<()> {
-        let (bounds, filter) = stretches(matching);
-        for bounds in bounds {
-            let looked =
-                self.each_row(bounds, |row| match filter.as_ref().is_none_or(|filter| filter.admits(row.surt())) {
-                    true => look(row),
-                    false => ControlFlow::Continue(()),
+        let mut places = self.places(matching);
+        // In the order of keys.
+        places.sort_unstable();
+        let matching = match places.len() {
+            0 | 1 => vec![matching.clone()],
+            _ => places.into_iter().map(|place| matching.at_place(place)).collect(),
+        };
+        for (bounds, filter) in matching.iter().map(stretches) {
+            for bounds in bounds {
+                let looked = self.each_row(bounds, |row| {
+                    match filter.as_ref().is_none_or(|filter| filter.admits(row.surt())) {
+                        true => look(row),
+                        false => ControlFlow::Continue(()),
+                    }
                 })?;
-            if looked.is_break() {
-                break;
+                if looked.is_break() {
+                    return Ok(());
+                }
             }
         }
         Ok(())
@@ -538,10 +614,54 @@ pub struct Answer {
     wanted: Wanted,
     hidden: Arc<HashSet<Position>>,
     left: u64,
+    /// Of a site that is split: what stands in its places, each with its next one.
+    parts: Vec<(Answer, Option<Capture>)>,
 }
 
 impl Answer {
+    /// One answer of several, in their common order. There is at least one.
+    fn merged(mut parts: Vec<Answer>, direction: Direction, left: u64) -> Answer {
+        if parts.len() == 1
+            && let Some(one) = parts.pop()
+        {
+            return one;
+        }
+        Answer {
+            walks: VecDeque::new(),
+            span: None,
+            direction,
+            wanted: Wanted::default(),
+            hidden: Arc::default(),
+            left,
+            parts: parts.into_iter().map(|part| (part, None)).collect(),
+        }
+    }
+
+    /// The next of all parts.
+    fn step_merged(&mut self) -> Result<Option<Capture>> {
+        for (part, next) in &mut self.parts {
+            if next.is_none() {
+                *next = part.step()?;
+            }
+        }
+        self.parts.retain(|(_, next)| next.is_some());
+        let order = |part: &(Answer, Option<Capture>)| {
+            part.1.as_ref().map(|capture| (capture.key.surt().to_owned(), capture.time_ms, capture.position))
+        };
+        let numbers = 0..self.parts.len();
+        let at = match self.direction {
+            Direction::Forward => numbers.min_by_key(|number| order(&self.parts[*number])),
+            Direction::Backward => numbers.max_by_key(|number| order(&self.parts[*number])),
+        };
+        let Some(at) = at.filter(|_| self.left > 0) else { return Ok(None) };
+        self.left -= 1;
+        Ok(self.parts[at].1.take())
+    }
+
     fn step(&mut self) -> Result<Option<Capture>> {
+        if !self.parts.is_empty() {
+            return self.step_merged();
+        }
         while self.left > 0 {
             while let Some(span) = &mut self.span {
                 let index = match self.direction {

@@ -20,7 +20,7 @@ use crate::error::{Error, Result};
 use crate::finding::Finding;
 use crate::identity::hex;
 use crate::keeper::hash;
-use crate::layout::{self, Layout, SegmentName, sidecar_of};
+use crate::layout::{self, HalfSlice, Layout, SegmentName, sidecar_of};
 use crate::limits::NOTE_BYTES_MAX;
 use crate::opening::replaced_finding;
 use crate::recover;
@@ -65,7 +65,9 @@ impl Archive {
             let mut reader = Reader::at(path, 0, named, Options::strict()).map_err(wrong)?;
             records(&mut reader, path, Severity::Violation, tell)?;
             let mut reader = Reader::at(path, 0, named, Options::recover()).map_err(wrong)?;
-            compare(&mut reader, path, &sidecar, segment.name, grows, tell)?;
+            // In a network a copy's removals bind nobody here: where it came as a copy, its sidecar names them as records like others.
+            let binds = !self.listener().joint || segment.name.id.writer == self.writer();
+            compare(&mut reader, path, &sidecar, segment.name, Expected { grows, binds }, tell)?;
         }
         for file in self.collections().files() {
             collection_file(self.layout(), file, tell)?;
@@ -160,13 +162,22 @@ pub(crate) fn records(reader: &mut Reader, path: &Path, least: Severity, tell: &
     }
 }
 
+/// What may be so without being wrong.
+#[derive(Clone, Copy)]
+struct Expected {
+    /// Records may stand behind those that the sidecar names.
+    grows: bool,
+    /// Removals are named as such.
+    binds: bool,
+}
+
 /// Compares the records of a segment with its sidecar, one by one. What is damaged was told before.
 fn compare(
     reader: &mut Reader,
     path: &Path,
     sidecar: &Path,
     name: SegmentName,
-    grows: bool,
+    Expected { grows, binds }: Expected,
     tell: &mut dyn FnMut(Finding),
 ) -> Result<()> {
     let Some(mut named) = SidecarReader::open(sidecar, name)? else {
@@ -179,7 +190,7 @@ fn compare(
     let mut damaged = false;
     while let Some(mut record) = reader.next().map_err(wrong)? {
         let head = record.head().clone();
-        let note = describe(&head, &mut record as &mut dyn BufRead).map_err(wrong)?;
+        let note = describe(&head, &mut record as &mut dyn BufRead).map_err(wrong)?.filed_in(HalfSlice::holding(path));
         let offset = record.offset();
         let end = record.finish().map_err(wrong)?;
         if end.damaged {
@@ -209,6 +220,10 @@ fn compare(
             break;
         };
         number = if damaged { entry.record } else { number };
+        let note = match note {
+            Note::Removal(_) if !binds && entry.note == Note::Plain => Note::Plain,
+            note => note,
+        };
         let found = Entry::place(name.id, number, offset, end.length, note);
         if found != entry {
             tell(Finding::wrong(path, Some(offset), "sidecar", "the sidecar says something else of this record"));

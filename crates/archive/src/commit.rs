@@ -361,7 +361,7 @@ impl Live {
         }
         let id = self.open.name.id;
         let number = self.open.records;
-        self.entries.push(Entry::place(id, number, offset, length, record.note));
+        self.entries.push(Entry::place(id, number, offset, length, record.note.filed_in(Some(self.open.half))));
         self.open.records += 1;
         self.open.bytes += length;
         Ok(Position { writer: id.writer, segment: id.number, record: number })

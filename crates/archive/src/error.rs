@@ -67,6 +67,8 @@ pub enum Error {
         /// Why.
         why: String,
     },
+    /// The records are private, and the archive is one of a network, in which others have copies of all that is appended.
+    Private,
     /// The archive was opened for reading only, or is being closed.
     NotWritable {
         /// Why.
@@ -146,6 +148,7 @@ impl fmt::Display for Error {
             Error::Damaged { path, offset, what, .. } => write!(f, "{} at byte {offset}: {what}", path.display()),
             Error::NotFound { what } => write!(f, "{what} is not in this archive"),
             Error::Refused { why } => f.write_str(why),
+            Error::Private => f.write_str("what is private is not kept where others have copies"),
             Error::NotWritable { why } => write!(f, "nothing can be appended: {why}"),
             Error::Views { what } => write!(f, "the store of the views failed: {what}"),
             Error::Record { path, offset, what } => write!(f, "record at byte {offset} of {}: {what}", path.display()),

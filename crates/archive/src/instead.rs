@@ -22,7 +22,7 @@ use skep_warc::write::RecordId;
 use skep_warc::{Head, Options, Reader, Severity};
 
 use crate::archive::{Archive, Shared};
-use crate::capture::{Capture, WriterKey};
+use crate::capture::{Capture, Position, WriterKey};
 use crate::catalog::{Segment, State};
 use crate::check;
 use crate::closing::{Closing, Instead};
@@ -114,6 +114,12 @@ impl Archive {
         let meant = Meant::of(&here, bindings)?;
         if meant.records.is_empty() {
             return Ok(None);
+        }
+        // Which of its blocks may go already is not the same everywhere: all of them or none.
+        if meant.is_pinned(shared, id)? {
+            return refuse(format!(
+                "revisits elsewhere stand for a body in segment {id}, and have none of their own yet"
+            ));
         }
         here.is_intact()?;
         let instructions = here.with(meant.by.iter().map(|by| bindings[*by].signed.clone()));
@@ -278,7 +284,7 @@ fn describe_again(segment: &Segment, bytes: u64, entries: &mut [Entry]) -> Resul
     let mut named = entries.iter_mut();
     while let Some(mut record) = reader.next().map_err(io)? {
         let (offset, head) = (record.offset(), record.head().clone());
-        let note = describe::describe(&head, &mut record as &mut dyn BufRead).map_err(io)?;
+        let note = describe::describe(&head, &mut record as &mut dyn BufRead).map_err(io)?.filed_in(Some(segment.half));
         let end = record.finish().map_err(io)?;
         if end.damaged {
             continue;
@@ -328,6 +334,13 @@ struct Meant {
 }
 
 impl Meant {
+    /// Whether a block that would go is pinned.
+    fn is_pinned(&self, shared: &Shared, id: SegmentId) -> Result<bool> {
+        let position = |record: &u32| Position { writer: id.writer, segment: id.number, record: *record };
+        let positions: Vec<Position> = self.records.iter().map(position).collect();
+        Ok(!shared.views.pinned(&positions)?.is_empty())
+    }
+
     fn of(here: &Here, bindings: &[Binding]) -> Result<Meant> {
         let mut blank = Vec::new();
         for entry in here.entries.iter().filter(|entry| entry.note == Note::Blank) {
@@ -359,7 +372,7 @@ impl Meant {
 /// What removals mean, made so that many of them are asked at once.
 struct Meaning<'b> {
     bindings: &'b [Binding],
-    urls: HashMap<Vec<u8>, Vec<usize>>,
+    urls: HashMap<String, Vec<usize>>,
     wider: Vec<(Matcher, usize)>,
     /// URL and time of fetches that brought a payload which is meant: what was asked and noted goes with it.
     fetches: HashMap<(crate::Key, i64), Vec<usize>>,
@@ -371,7 +384,7 @@ impl<'b> Meaning<'b> {
         let mut digests = Vec::new();
         for (at, binding) in bindings.iter().enumerate() {
             match Matcher::new(&binding.selector) {
-                Matcher::Key(key) => meaning.urls.entry(key).or_default().push(at),
+                Matcher::Surt(surt) => meaning.urls.entry(surt).or_default().push(at),
                 Matcher::Digest(digest) => digests.push((digest, at)),
                 matcher => meaning.wider.push((matcher, at)),
             }
@@ -389,7 +402,7 @@ impl<'b> Meaning<'b> {
     /// The removals that mean a record.
     fn by(&self, capture: &Capture) -> Vec<usize> {
         let wider = self.wider.iter().filter(|(matcher, _)| matcher.matches(capture)).map(|(_, at)| at);
-        let url = self.urls.get(capture.key.as_bytes()).into_iter().flatten();
+        let url = self.urls.get(capture.key.surt()).into_iter().flatten();
         let fetch = match self.fetches.is_empty() {
             true => None,
             false => self.fetches.get(&(capture.key.clone(), capture.time_ms)),
@@ -431,6 +444,12 @@ pub(crate) fn judge(shared: &Shared, new: &Segment, closing: &Closing, instead: 
     let (mut end, mut blanks) = (0, 0);
     if let Some(here) = here {
         let meant = Meant::of(&here, &bindings)?;
+        if meant.is_pinned(shared, new.name.id)? {
+            return refuse(format!(
+                "revisits elsewhere stand for a body in {}, and have none of their own yet",
+                new.name
+            ));
+        }
         let mut expected = Output::nowhere(&here.segment.path);
         let entries = here.write(&meant, &mut expected)?;
         let (bytes, records) = (expected.bytes, here.records());

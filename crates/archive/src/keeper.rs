@@ -3,7 +3,7 @@
 //! Closing a segment needs the BLAKE3 of all its bytes, which nobody kept: a gigabyte is read again. Meanwhile the
 //! segment can be read, new records go to a new one, and another crash only means that the next keeper begins again.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, HashSet};
 use std::fs::File;
 use std::io::Read;
 use std::os::unix::fs::FileExt;
@@ -89,15 +89,27 @@ impl Keeper {
         Ok(None)
     }
 
-    /// Rewrites segments of ours so that these records lose their block. What stands in files of others is left to them.
-    pub fn blank(&self, positions: Vec<Position>) -> Vec<Finding> {
+    /// Rewrites segments of ours so that these records, which are hidden already, lose their block. What stands in files of others is left to
+    /// them. A body that is pinned stays until those who refer to it have their own.
+    pub fn blank(&self, mut positions: Vec<Position>) -> Vec<Finding> {
         let _one_at_a_time = self.shared.rewriting.lock().unwrap_or_else(PoisonError::into_inner);
         let ours = self.shared.identity.writer();
-        let mut by_segment: BTreeMap<SegmentId, Vec<u32>> = BTreeMap::new();
-        for position in positions.into_iter().filter(|position| position.writer == ours) {
-            by_segment.entry(position.into()).or_default().push(position.record);
-        }
+        positions.retain(|position| position.writer == ours);
         let mut findings = Vec::new();
+        let pinned = self.pinned(&positions);
+        let mut by_segment: BTreeMap<SegmentId, Vec<u32>> = BTreeMap::new();
+        for position in positions {
+            match &pinned {
+                Ok(pinned) if pinned.contains(&position) => {}
+                Ok(_) => by_segment.entry(position.into()).or_default().push(position.record),
+                // Nothing goes of which it is not known whether somebody needs it.
+                Err(error) => {
+                    let segment = self.shared.catalog().get(position.into()).cloned();
+                    findings.extend(segment.map(|segment| undone(&segment, "removal", error)));
+                    return findings;
+                }
+            }
+        }
         for (id, records) in by_segment {
             let segment = self.shared.catalog().get(id).cloned();
             let Some(segment) = segment else { continue };
@@ -106,6 +118,12 @@ impl Keeper {
             }
         }
         findings
+    }
+
+    /// Of these records, which are hidden, those that somebody pinned. Whoever pins one later sees that it is hidden.
+    fn pinned(&self, positions: &[Position]) -> Result<HashSet<Position>> {
+        let _nobody_pins_meanwhile = self.shared.pinning.lock().unwrap_or_else(PoisonError::into_inner);
+        self.shared.views.pinned(positions)
     }
 
     /// Rewrites a segment of ours as planned. Whatever stops it, the segment is either the old one or the new one.
@@ -123,6 +141,11 @@ impl Keeper {
             let position = Position { writer: id.writer, segment: id.number, record: *record };
             if !self.shared.views.is_hidden(position) {
                 return refuse(format!("no removal names {position}, so nothing says why it should be blank"));
+            }
+            if !self.pinned(&[position])?.is_empty() {
+                return refuse(format!(
+                    "revisits elsewhere stand for the body of {position}, and have none of their own yet"
+                ));
             }
         }
         let segment = self.shared.catalog().get(id).cloned();

@@ -15,6 +15,8 @@ use std::fmt;
 use std::path::{Path, PathBuf};
 use std::str::FromStr;
 
+use skep_url::Key;
+
 use crate::capture::WriterKey;
 use crate::error::{Error, Result};
 use crate::limits::SLICE_BITS_MAX;
@@ -55,6 +57,18 @@ impl HalfSlice {
         let shift = 31 - u32::from(self.bits);
         let first = self.top << shift;
         (first, first | ((1u32 << shift) - 1))
+    }
+
+    /// A key as it is filed here: that of a URL whose site is split begins with the top bits of the slice.
+    pub fn file(self, key: Key) -> Key {
+        key.in_place(self.prefix(), self.bits.into())
+    }
+
+    /// The half-slice whose folder a segment lies in.
+    pub fn holding(segment: &Path) -> Option<HalfSlice> {
+        let folder = segment.parent()?;
+        let name = |path: &Path| Some(path.file_name()?.to_str()?.to_owned());
+        HalfSlice::parse(&name(folder.parent()?)?, &name(folder)?)
     }
 
     /// Whether some site may have records in both: slices of different widths overlap after doubling.

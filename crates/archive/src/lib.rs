@@ -5,6 +5,7 @@
 //! Where to begin reading: [`commit`] is the life of an append, `opening` that of an archive after a crash.
 
 mod archive;
+mod bodies;
 mod capture;
 pub mod captures;
 mod catalog;
@@ -34,6 +35,7 @@ pub mod memory;
 mod numbers;
 mod opening;
 mod own;
+mod pins;
 mod places;
 mod queue;
 mod read;
@@ -48,10 +50,12 @@ mod segment;
 mod selection;
 pub mod settings;
 pub mod sidecar;
+mod splits;
 mod statistics;
 mod views;
 
 pub use archive::{Archive, Clock, OpenOptions, Pending, Place, system_clock};
+pub use bodies::{Same, Sum, Wanted};
 pub use capture::{Capture, CaptureKind, Digest, FLAG_HTTP, FLAG_PRIVATE, ParseError, Position, WriterKey};
 pub use captures::Captures;
 pub use catalog::{Segment, State};
@@ -69,6 +73,7 @@ pub use hidden::Hidden;
 pub use identity::Identity;
 pub use instead::{Binding, Judge};
 pub use own::{Bytes, CHECKS, Encoded, HEARD};
+pub use pins::{Pin, Role};
 pub use read::Stored;
 pub use referred::{Going, Referred, Referring};
 pub use remove::{Listener, Matcher, Removal, Selector};

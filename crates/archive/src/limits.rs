@@ -64,6 +64,17 @@ pub const INSTEAD_INSTRUCTIONS_BYTES_MAX: usize = 1 << 20;
 /// Bytes that a challenge asks for at one place.
 pub const STRETCH_BYTES_MAX: u64 = 1 << 20;
 
+// --- bodies that slices share ---------------------------------------------------------------------------------------
+
+/// A shorter payload is kept by every slice that needs it …
+pub const SHARED_BODY_BYTES_MIN: u64 = 256 << 10;
+/// … and so is a longer one: it is held in memory where it is proven or written again.
+pub const SHARED_BODY_BYTES_MAX: u64 = 64 << 20;
+/// Captures of one payload that are looked at for one that was written here.
+pub const ORIGINALS_ASKED_MAX: usize = 256;
+/// What a pin names: two URLs, most of it.
+pub const PIN_BYTES_MAX: usize = 32 << 10;
+
 // --- sidecars -------------------------------------------------------------------------------------------------------
 
 /// A frame of a sidecar; a longer one is damage.

@@ -65,6 +65,7 @@ impl Archive {
         let joint = options.copies || Numbers::are_kept(&layout.settings());
         let listener = Listener { own: identity.writer(), joint };
         let views = Arc::new(Views::open(&layout.views(), listener, options.views, &shares)?);
+        views.captures.know_splits(crate::splits::load(&layout.settings())?);
         let mut findings = Vec::new();
         let mut replay = Replay::new(&views);
         let writer = (!options.read_only).then(|| identity.writer());
@@ -96,7 +97,9 @@ impl Archive {
             others_bytes: shares.others_bytes,
             referred: Arc::default(),
             rewriting: Mutex::new(()),
+            pinning: Mutex::new(()),
             adding: Mutex::new(()),
+            joint,
             copies: Mutex::default(),
             room: Mutex::new(None),
         });

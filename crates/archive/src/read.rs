@@ -105,6 +105,16 @@ impl Stored {
         self.reader.current().filter(|_| found).ok_or_else(none)
     }
 
+    /// Whether this is so of the head of any record here.
+    pub(crate) fn any(&mut self, is_so: &dyn Fn(&Head) -> bool) -> Result<bool> {
+        while let Some(record) = self.reader.next().map_err(|error| Error::io("cannot read", &self.path, error))? {
+            if is_so(record.head()) {
+                return Ok(true);
+            }
+        }
+        Ok(false)
+    }
+
     /// Steps to the record that is wanted.
     fn find(&mut self) -> Result<bool> {
         let mut nth = 0;

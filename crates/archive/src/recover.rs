@@ -19,7 +19,7 @@ use skep_warc::{Options, Reader};
 
 use crate::describe::describe;
 use crate::error::{Error, Result};
-use crate::layout::{SegmentName, sidecar_of};
+use crate::layout::{HalfSlice, SegmentName, sidecar_of};
 use crate::limits::REPLAY_BATCH_ENTRIES;
 use crate::sidecar::{Entry, HEADER_BYTES, Note, SidecarReader, SidecarWriter};
 
@@ -186,6 +186,7 @@ fn scan(
 ) -> Result<(Covered, Option<Passed>)> {
     let wrong = |error| Error::io("cannot read", segment, error);
     let mut reader = Reader::at(segment, from.bytes, None, Options::recover()).map_err(wrong)?;
+    let half = HalfSlice::holding(segment);
     let mut covered = from;
     let mut passed: Option<Passed> = None;
     let mut entries = Vec::new();
@@ -196,7 +197,7 @@ fn scan(
             break;
         }
         let head = record.head().clone();
-        let note = describe(&head, &mut record as &mut dyn BufRead).map_err(wrong)?;
+        let note = describe(&head, &mut record as &mut dyn BufRead).map_err(wrong)?.filed_in(half);
         let end = record.finish().map_err(wrong)?;
         if end.damaged {
             if damage == Damage::Ends {

@@ -66,8 +66,8 @@ impl std::str::FromStr for Selector {
 /// Which records of a segment a selector means. Fed with all captures of a segment, in order.
 #[derive(Debug)]
 pub enum Matcher {
-    /// Keys equal to this.
-    Key(Vec<u8>),
+    /// This SURT, wherever it is filed.
+    Surt(String),
     /// SURTs of this range, in one site or all.
     Scan(Scan),
     /// Payloads equal to this.
@@ -78,7 +78,7 @@ impl Matcher {
     /// The matcher of a selector.
     pub fn new(selector: &Selector) -> Matcher {
         match selector {
-            Selector::Url(url) => Matcher::Key(skep_url::Key::of(url).as_bytes().to_vec()),
+            Selector::Url(url) => Matcher::Surt(skep_url::Key::of(url).surt().to_owned()),
             Selector::Prefix(prefix) => Matcher::Scan(below(prefix)),
             Selector::Digest(digest) => Matcher::Digest(*digest),
         }
@@ -87,7 +87,7 @@ impl Matcher {
     /// Whether the selector means this record by itself.
     pub fn matches(&self, capture: &Capture) -> bool {
         match self {
-            Matcher::Key(key) => capture.key.as_bytes() == key,
+            Matcher::Surt(surt) => capture.key.surt() == surt,
             Matcher::Scan(scan) => scan.contains_key(&capture.key),
             Matcher::Digest(digest) => capture.digest.as_ref() == Some(digest),
         }

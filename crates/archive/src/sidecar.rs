@@ -27,7 +27,7 @@ use xxhash_rust::xxh3::xxh3_64;
 
 use crate::capture::{Capture, CaptureKind, Digest, Position};
 use crate::error::{Error, Result};
-use crate::layout::{SegmentId, SegmentName};
+use crate::layout::{HalfSlice, SegmentId, SegmentName};
 use crate::limits::FRAME_BYTES_MAX;
 use crate::{Key, WriterKey};
 
@@ -59,6 +59,16 @@ pub enum Note {
     Blank,
     /// The closing record of a sealed segment.
     Closing,
+}
+
+impl Note {
+    /// The same of a record that stands in this half-slice; `None` for a file that was added from elsewhere.
+    pub fn filed_in(mut self, half: Option<HalfSlice>) -> Note {
+        if let (Note::Capture(capture), Some(half)) = (&mut self, half) {
+            capture.key = half.file(capture.key.clone());
+        }
+        self
+    }
 }
 
 /// One record of a segment.

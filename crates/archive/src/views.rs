@@ -4,6 +4,7 @@
 //! ```text
 //!  keyspace applied   | writer 4 BE | number 4 BE |  ─▶  | 1 | generation 4 | records 4 | bytes 8 | sidecar 8 | sealed 1 |
 //!  keyspace view-hidden | writer 4 BE | number 4 BE | record 4 BE |  ─▶  | 1 | blank 1 | record id of the removal … |
+//!  keyspaces view-pins, view-references: see `pins.rs`
 //!  keyspaces of other views: named by them
 //! ```
 
@@ -22,6 +23,7 @@ use crate::hidden::Hidden;
 use crate::layout::SegmentId;
 use crate::memory::Shares;
 use crate::own;
+use crate::pins;
 use crate::read::Stored;
 use crate::remove::{self, Listener, Removal};
 use crate::runs::small_table;
@@ -323,6 +325,7 @@ impl Batch<'_> {
                 self.put(HIDDEN, &position_key(position), &value);
                 self.hide.push(position);
             }
+            Note::Plain => pins::fold(&SeenRecord { position, path, entry }, self)?,
             _ => {}
         }
         let record = SeenRecord { position, path, entry };

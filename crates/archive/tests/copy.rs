@@ -328,6 +328,7 @@ fn with_own_removals_only_what_a_copy_says_hides_nothing() {
     liar.remove(&Selector::Url("http://a.example/1".into()), "out of spite").unwrap();
     pull_all(&liar, &writer);
     assert_eq!((captures(&liar).len(), captures(&writer).len()), (1, 2));
+    assert_eq!((check(&writer), check(&liar)), (vec![], vec![]), "nothing is wrong with a record that binds nobody");
     // The record itself is kept, as any other, and a reopened archive is none the wiser.
     writer.close().unwrap();
     let writer = holder(one.path(), 1);
@@ -367,4 +368,25 @@ fn segments_that_are_lost_leave_no_number_free() {
     let node = holder(dir.path(), 1);
     append(&node, "http://a.example/1", START_MS, "another one");
     assert!(held(&node)[0].name.id.number > first);
+}
+
+#[test]
+fn what_is_private_is_not_appended_where_others_have_copies() {
+    let [own, joint] = [1, 2].map(|_| tempfile::tempdir().unwrap());
+    let private = || fetch_of("http://private.example/", 1_000, "secret", true);
+    let one = Archive::open(own.path(), options(1)).unwrap();
+    let [_, response, _] = one.append(private()).unwrap().wait().unwrap().positions[..] else {
+        panic!("three records")
+    };
+    assert!(one.is_private(response).unwrap());
+    let node = holder(joint.path(), 2);
+    let refused = node.append(private()).map(drop);
+    assert!(matches!(refused, Err(Error::Private)), "{refused:?}");
+    let public = append(&node, "http://public.example/", 1_000, "open").positions[1];
+    assert!(!node.is_private(public).unwrap());
+    drop(node);
+    // It is one of a network also when nobody copies just now.
+    let node = Archive::open(joint.path(), options(2)).unwrap();
+    assert!(matches!(node.append(private()).map(drop), Err(Error::Private)));
+    assert_eq!(captures(&node).iter().filter(|capture| capture.is_private()).count(), 0);
 }

@@ -12,8 +12,8 @@ use ed25519_dalek::{Signature, Signer, SigningKey};
 use skep_archive::layout::{SegmentId, SegmentName, sidecar_of};
 use skep_archive::sidecar::SidecarReader;
 use skep_archive::{
-    Archive, Binding, Closing, Entry, Error, Identity, Instead, Judge, Note, OpenOptions, Piece, Segment, Selector,
-    State, Taking, WriterKey,
+    Archive, Binding, Closing, Entry, Error, Identity, Instead, Judge, Note, OpenOptions, Piece, Pin, Segment,
+    Selector, State, Sum, Taking, Wanted, WriterKey,
 };
 use skep_warc::write::{Compression, Encoder};
 use skep_warc::{Options, Reader};
@@ -604,4 +604,44 @@ fn what_a_peer_said_of_its_records_decides_nothing() {
     assert_eq!(closing(&misled, id).blake3, closing(&holders[0], id).blake3);
     assert!(stands(dir.path(), "secret 2").is_empty() && !stands(dir.path(), "secret 4").is_empty());
     assert_eq!(misled.verify(id).unwrap(), []);
+}
+
+#[test]
+fn a_body_to_which_others_refer_is_written_out_by_nobody_before_they_have_their_own() {
+    let Ring { dirs: _dirs, writer, holders, id } = ring(2, false);
+    let [one, two] = &holders[..] else { panic!() };
+    let body = "secret 2 2";
+    let sum = Sum::of(&mut body.as_bytes(), &[0; 32]).unwrap();
+    let Sum { payload, sha256, length, .. } = sum;
+    let same = writer.same_body(&Wanted { payload, sha256, length, key: [0; 32] }, &|_| true).unwrap().unwrap();
+    let referrer = "http://b.example/".to_owned();
+    let pin = Pin {
+        position: same.position,
+        original: same.url,
+        original_ms: same.time_ms,
+        referrer,
+        payload,
+        sha256,
+        length,
+    };
+    assert!(writer.pin(&pin).unwrap());
+    writer.seal().unwrap();
+    writer.settle().unwrap();
+    for holder in [one, two] {
+        pull(&writer, holder, the(&writer, id).name).unwrap();
+        assert_eq!(holder.views().pins_of(pin.position).unwrap().len(), 1, "copied with its segment");
+    }
+    let removal = remove("url http://a.example/2");
+    let write = |holder: &Archive| holder.blank_instead(id, std::slice::from_ref(&removal), false);
+    assert!(matches!(write(one), Err(Error::Refused { .. })));
+    // Who has heard that it has ended writes; who has not does not take that.
+    one.unpin(&pin).unwrap();
+    let written = write(one).unwrap().unwrap();
+    assert!(matches!(pull(one, two, written.name), Err(Error::Refused { .. })));
+    assert!(two.read(pin.position).is_ok());
+    two.unpin(&pin).unwrap();
+    pull(one, two, written.name).unwrap();
+    assert_eq!(closing(one, id), closing(two, id));
+    // The writer goes by its own word: nobody else ends what it pinned.
+    assert_eq!(writer.views().pins_of(pin.position).unwrap().len(), 1);
 }

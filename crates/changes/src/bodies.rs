@@ -13,7 +13,7 @@ use skep_warc::http::{Head, Parsed};
 
 use crate::at_hand::Hands;
 use crate::error::{Error, Result};
-use crate::event::{Estimate, Rate, Why};
+use crate::event::{By, Confidence, Estimate, Rate, Why};
 use crate::limits::{BODY_BYTES_MAX, DECODE_RATIO_MAX, ORIGINALS_MAX, RATIO_FROM_BYTES, VISIT_BYTES_MAX};
 use crate::settings::Settings;
 
@@ -39,6 +39,10 @@ pub struct Noted {
     pub why: Option<Why>,
     /// What was believed of the page then.
     pub est: Option<Estimate>,
+    /// Who made it, where it was somebody else.
+    pub by: Option<By>,
+    /// On how much it rests, where it was somebody else.
+    pub confidence: Option<Confidence>,
 }
 
 /// Where bodies are.
@@ -76,7 +80,10 @@ impl Bodies for Archive {
     }
 
     fn noted(&self, capture: &Capture) -> Result<Noted> {
-        Ok(noted(self, capture).ok().flatten().unwrap_or_default())
+        match noted(self, capture) {
+            Err(error) if is_passing(&error) => Err(error),
+            noted => Ok(noted.ok().flatten().unwrap_or_default()),
+        }
     }
 }
 
@@ -129,7 +136,7 @@ fn noted(archive: &Archive, capture: &Capture) -> Result<Option<Noted>> {
     let mut block = Vec::new();
     let _as_far_as_it_goes = (&mut record as &mut dyn BufRead).take(VISIT_BYTES_MAX).read_to_end(&mut block);
     let (mut noted, mut why) = (Noted::default(), Why::default());
-    let (mut rate, mut every_ms) = (None, None);
+    let (mut rate, mut every_ms, mut by) = (None, None, By::default());
     for line in String::from_utf8_lossy(&block).lines() {
         let Some((name, value)) = line.split_once(": ") else { continue };
         let field = match name {
@@ -149,6 +156,19 @@ fn noted(archive: &Archive, capture: &Capture) -> Result<Option<Noted>> {
                 every_ms = value.parse::<u32>().ok().map(|seconds| i64::from(seconds) * 1_000);
                 continue;
             }
+            "hands" => {
+                value.clone_into(&mut by.hands);
+                continue;
+            }
+            "sources" => {
+                let seen = if value == "two" { 2 } else { 1 };
+                noted.confidence = Some(Confidence { obs: seen, vantages: seen });
+                continue;
+            }
+            "vantage" => {
+                by.elsewhere.push(value.to_owned());
+                continue;
+            }
             // Links may be many, and stand behind all of these.
             "outlink" => break,
             _ => continue,
@@ -156,6 +176,7 @@ fn noted(archive: &Archive, capture: &Capture) -> Result<Option<Noted>> {
         field.get_or_insert_with(|| value.to_owned());
     }
     noted.why = (why != Why::default()).then_some(why);
+    noted.by = (!by.hands.is_empty()).then_some(by);
     noted.est = rate.zip(every_ms).map(|(rate_per_day, every_ms)| Estimate {
         rate_per_day,
         next_due: date::rfc3339(capture.time_ms.saturating_add(every_ms)),

@@ -96,6 +96,32 @@ pub struct Details {
     /// What was believed of the page when it was visited again.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub est: Option<Estimate>,
+    /// On how much it rests, where that is more than one visit by the archive's own hands, or less.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub confidence: Option<Confidence>,
+    /// Who fetched it, where it was not the archive's own process.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub by: Option<By>,
+}
+
+/// On how much an event rests.
+#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Confidence {
+    /// Visits that found the same.
+    pub obs: u32,
+    /// Networks from which they were made.
+    pub vantages: u32,
+}
+
+/// Who fetched a page.
+#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(default)]
+pub struct By {
+    /// Whose hands, as the record names them.
+    pub hands: String,
+    /// What others saw from elsewhere that differs by place: network, place, status, digest.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub elsewhere: Vec<String>,
 }
 
 /// What was believed of a page when it was visited again.

@@ -62,6 +62,19 @@ impl Filter {
     }
 }
 
+/// A host as people write it, as events have it; `*.` before it stays. An error says why it is none.
+pub fn host(text: &str) -> Result<String, String> {
+    let (all, name) = text.strip_prefix("*.").map_or(("", text), |name| ("*.", name));
+    if name.contains(['/', '?', '#', '@']) {
+        return Err("it is more than a name".to_owned());
+    }
+    let url = Url::parse(&format!("http://{name}/")).map_err(|error| error.to_string())?;
+    match url.port() == 80 && !name.ends_with(":80") {
+        true => Ok(format!("{all}{}", url.host_name())),
+        false => Err("hosts are chosen by name, whatever their port".to_owned()),
+    }
+}
+
 fn begins(url: &str, prefix: &str) -> bool {
     let plain = url.split_once("://").map_or(url, |(_, rest)| rest);
     if prefix.contains("://") { url.starts_with(prefix) } else { plain.starts_with(prefix) }
@@ -88,6 +101,23 @@ fn is_host(found: &str, host: &str) -> bool {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn hosts_as_typed() {
+        for (typed, meant) in [
+            ("Example.ORG", "example.org"),
+            ("*.example.org", "*.example.org"),
+            ("b\u{fc}cher.example", "xn--bcher-kva.example"),
+            ("*.b\u{fc}cher.example", "*.xn--bcher-kva.example"),
+            ("localhost", "localhost"),
+            ("[::1]", "[::1]"),
+        ] {
+            assert_eq!(host(typed).as_deref(), Ok(meant), "{typed}");
+        }
+        for wrong in ["", "example.org:8080", "example.org:80", "https://example.org/", "example.org/a", "a b"] {
+            assert!(host(wrong).is_err(), "{wrong}");
+        }
+    }
 
     #[test]
     fn only_what_is_wanted_passes() {

@@ -99,13 +99,21 @@ impl Changes {
                 progress(done);
             })?;
         }
-        let rest = following.judge()?;
+        loop {
+            let some = following.judge()?;
+            done.captures += some.captures;
+            done.events += some.events;
+            if following.again.is_empty() && following.removed.is_empty() {
+                break;
+            }
+            progress(done);
+        }
         let commits = following.commits;
         // Nobody else committed meanwhile: there is nothing that was not seen.
         if views.commits() == before + commits {
             *quiet = Some(before + commits);
         }
-        Ok(Followed { captures: done.captures + rest.captures, events: done.events + rest.events })
+        Ok(done)
     }
 }
 
@@ -185,7 +193,7 @@ impl Following<'_> {
                             Position { writer: name.id.writer, segment: name.id.number, record: entry.record };
                         lines += self.checked(block, position, &mut hosts, &mut batch)?;
                     }
-                    Note::Removal(block) => self.removed(block, name.id.writer, &mut batch)?,
+                    Note::Removal(block) => lines += self.removed(block, name.id.writer, &mut batch)?,
                     _ => {}
                 }
             }
@@ -259,10 +267,13 @@ impl Following<'_> {
     }
 
     /// What comes after a removed capture is judged by what came before it; what retention took came before what it left.
-    fn removed(&mut self, block: &[u8], stands_in: WriterKey, batch: &mut Batch<'_>) -> Result<()> {
-        let Ok(removal) = Removal::parse(block) else { return Ok(()) };
+    /// Says of how many it is to be taken back.
+    fn removed(&mut self, block: &[u8], stands_in: WriterKey, batch: &mut Batch<'_>) -> Result<usize> {
+        let Ok(removal) = Removal::parse(block) else { return Ok(0) };
         let thins = removal.reason == retain::REASON;
-        for position in removal.hides(stands_in, self.archive.listener()) {
+        let hidden = removal.hides(stands_in, self.archive.listener());
+        let count = hidden.len();
+        for position in hidden {
             // The head of a removed record stays.
             let Ok(mut stored) = self.archive.place(position).and_then(|place| Stored::at(&place)) else { continue };
             let Ok(record) = stored.record() else { continue };
@@ -278,7 +289,7 @@ impl Following<'_> {
             batch.put(AGAIN, &again_row(b"p", &log::position_key(position)), &[]);
             self.removed.push(position);
         }
-        Ok(())
+        Ok(count)
     }
 
     /// Makes visible what check lines say, and tells of hosts that are out of reach or back.
@@ -326,19 +337,31 @@ impl Following<'_> {
         Ok(())
     }
 
-    /// Judges what waits, and makes it visible with the marks.
+    /// Judges what waits, and makes it visible with the marks. What is to be judged again comes along in portions: much may be removed at once.
     fn judge(&mut self) -> Result<Followed> {
-        let again = std::mem::take(&mut self.again);
-        if self.waiting.is_empty() && self.marks.is_empty() && again.is_empty() {
+        let idle = self.waiting.is_empty() && self.marks.is_empty() && self.removed.is_empty();
+        if idle && self.again.is_empty() {
             return Ok(Followed::default());
         }
         let mut urls: BTreeMap<Vec<u8>, (Vec<Capture>, Option<Named>)> = BTreeMap::new();
         for capture in std::mem::take(&mut self.waiting) {
-            urls.entry(key_of(&capture.key, &capture.url)).or_default().0.push(capture);
+            // Wherever they are filed, captures of one URL are judged together.
+            let home = self.archive.views().captures.at_home(&capture.key);
+            urls.entry(key_of(&home, &capture.url)).or_default().0.push(capture);
         }
-        let done_again: Vec<Vec<u8>> = again.keys().map(|row| again_row(b"u", row)).collect();
-        for (key, named) in again {
-            urls.entry(key).or_default().1 = Some(named);
+        let mut done_again: Vec<Vec<u8>> = Vec::new();
+        if !self.again.is_empty() {
+            // What comes anew to one of them is not judged by what was there before.
+            for (row, (_, named)) in &mut urls {
+                *named = self.again.remove(row);
+                done_again.extend(named.is_some().then(|| again_row(b"u", row)));
+            }
+            while urls.len() < BATCH_CAPTURES_MAX
+                && let Some((row, named)) = self.again.pop_first()
+            {
+                done_again.push(again_row(b"u", &row));
+                urls.entry(row).or_default().1 = Some(named);
+            }
         }
         let bare = std::mem::take(&mut self.bare);
         let (archive, settings, checks, hands) = (self.archive, self.settings, self.checks, &Hands::default());
@@ -350,7 +373,7 @@ impl Following<'_> {
         done_again.iter().for_each(|row| batch.delete(AGAIN, row));
         let (mut hosts, mut events, mut places) = (Hosts::default(), Vec::new(), Vec::new());
         // What was told of a capture that was removed since is not told any more, and takes part in nothing.
-        for position in self.removed.drain(..) {
+        for position in self.removed.split_off(self.removed.len().saturating_sub(BATCH_CAPTURES_MAX)) {
             batch.delete(AGAIN, &again_row(b"p", &log::position_key(position)));
             places.push(Placed { position, changed: None, again: true });
             events.extend(taken_back(&batch, position)?);
@@ -438,7 +461,8 @@ impl Judging<'_> {
             || state.newest.is_some_and(|newest| captures.first().is_some_and(|first| order(first) <= newest));
         let mut before = 0;
         if late {
-            let named = named.or_else(|| captures.first().map(|first| (first.key.clone(), first.url.clone())));
+            let named =
+                named.or_else(|| captures.first().map(|first| (views.captures.at_home(&first.key), first.url.clone())));
             state = State::default();
             (captures, before) = self.all(captures, named)?;
             captures.retain(|capture| !views.is_hidden(capture.position));

@@ -19,7 +19,9 @@ use xxhash_rust::xxh3::xxh3_64;
 
 use crate::bodies::{Bodies, Body, Noted};
 use crate::error::Result;
-use crate::event::{Details, Event, Fact, Hash, Http, Links, Magnitude, Meta, Place, Previous, Text, names};
+use crate::event::{
+    Confidence, Details, Event, Fact, Hash, Http, Links, Magnitude, Meta, Place, Previous, Text, names,
+};
 use crate::limits::{EVENT_FACTS_MAX, EVENT_LINKS_MAX, FIVE_FAILURES, GONE_FAILURES, GONE_MS, SNIPPET_BYTES_MAX};
 use crate::retain;
 use crate::settings::{Death, Settings};
@@ -88,7 +90,7 @@ impl Judge<'_> {
         if event.classes.is_silent() && !thinned {
             return Ok(told);
         }
-        let Noted { verdict, why, est } = self.bodies.noted(capture)?;
+        let Noted { verdict, why, est, by, confidence } = self.bodies.noted(capture)?;
         match verdict.as_str() {
             // Nobody wanted to have that page: it was asked for to see what a host shows for what is not there.
             PROBE => {
@@ -99,7 +101,11 @@ impl Judge<'_> {
                 *state = State { newest: state.newest, ..before };
                 return Ok(self.suspect(state, capture, SOFT_MISSING, 0).map(Told::from));
             }
-            _ => (event.details.why, event.details.est) = (why, est),
+            _ => {
+                (event.details.why, event.details.est, event.details.by) = (why, est, by);
+                // A death rests on the visits that confirmed it.
+                event.details.confidence = event.details.confidence.take().or(confidence);
+            }
         }
         Ok(told)
     }
@@ -321,7 +327,12 @@ impl Judge<'_> {
         };
         let moved = state.health.moved();
         state.health = if dead { Health::Gone } else { Health::Failing { since_ms, count, moved } };
-        dead.then(|| self.titled(self.event(capture, Classes::of(Class::Gone), Some(good)), good)).transpose()
+        if !dead {
+            return Ok(None);
+        }
+        let mut event = self.titled(self.event(capture, Classes::of(Class::Gone), Some(good)), good)?;
+        event.details.confidence = (count > 1).then_some(Confidence { obs: count, vantages: 1 });
+        Ok(Some(event))
     }
 
     /// No page came. Told once, until a page comes again.
@@ -329,8 +340,9 @@ impl Judge<'_> {
         let good = state.good.as_ref()?;
         let count = match state.health {
             Health::Suspect { count, text: before } if text == before => count.saturating_add(1),
-            // Whether it is gone or moved is not known from a wall in front of it.
+            // Whether it is gone or moved is not known from a wall in front of it; nor does that bring back what is not found.
             Health::Gone => return None,
+            Health::Failing { .. } if text == 0 => return None,
             health if health.moved().is_some() => return None,
             _ => 1,
         };

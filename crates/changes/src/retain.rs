@@ -12,7 +12,7 @@
 //! ]
 //! ```
 //! What is not kept is removed by rewriting, as everything that disappears. The first and the newest good capture of a URL always stay, what
-//! is pinned stays, and so does every body that a kept revisit stands for.
+//! is pinned stays, and so does every body that a kept revisit stands for, in a network also one of another slice.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::ops::ControlFlow;
@@ -30,6 +30,8 @@ use crate::log::Changes;
 
 const FILE: &str = "retention.toml";
 pub(crate) const REASON: &str = "retention";
+/// The same in the details of an event.
+pub(crate) const TOLD: &str = r#""reason":"retention""#;
 
 /// What makes a capture another version of its page.
 const OTHER_PAGE: [Class; 7] =
@@ -404,6 +406,7 @@ fn remove(archive: &Archive, mut gone: Vec<Capture>, dry: bool, done: &mut Retai
     }
     archive.settle()?;
     spare_originals(archive, &mut gone)?;
+    spare_pinned(archive, &mut gone)?;
     done.removed += gone.len() as u64;
     done.bytes += gone.iter().map(|capture| capture.length).sum::<u64>();
     if !dry && !gone.is_empty() {
@@ -434,6 +437,14 @@ fn spare_originals(archive: &Archive, gone: &mut Vec<Capture>) -> Result<()> {
         ControlFlow::Continue(())
     })?;
     gone.retain(|capture| !has_body(capture) || capture.digest.is_none_or(|digest| !needed.contains(&digest)));
+    Ok(())
+}
+
+/// Leaves out the captures whose bodies revisits of other slices stand for, wherever they are.
+fn spare_pinned(archive: &Archive, gone: &mut Vec<Capture>) -> Result<()> {
+    let positions: Vec<Position> = gone.iter().map(|capture| capture.position).collect();
+    let pinned = archive.views().pinned(&positions)?;
+    gone.retain(|capture| !pinned.contains(&capture.position));
     Ok(())
 }
 

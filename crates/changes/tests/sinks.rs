@@ -344,6 +344,29 @@ fn what_is_removed_is_removed_from_the_database_and_told_to_who_heard_of_it() {
 }
 
 #[test]
+fn a_page_keeps_its_links_in_the_database_when_its_first_versions_go() {
+    let server = Postgres::start(&["fsync=off"]);
+    let house = House::new();
+    house.add("db", postgres(server.url()));
+    let url = "http://example.org/";
+    let links: String = (0..120).map(|n| format!("<a href=/{n}>{n}</a> ")).collect();
+    for day in 0..3 {
+        let parts: String =
+            (0..12).map(|part| format!("<p>{}</p>", words(part + 1 + 99 * u64::from(part == day), 20))).collect();
+        page(&house.archive, url, START_MS + day as i64 * DAY_MS, &format!("{parts}{links}"));
+    }
+    house.sinks.once(None).unwrap();
+    let there = || server.number("SELECT count(*) FROM links WHERE removed IS NULL OR added >= removed");
+    assert_eq!(there(), 120);
+    let retention = skep_changes::Retention::read("version = 1\n[[rule]]\nkeep = 1").unwrap();
+    let now_ms = START_MS + 9 * DAY_MS;
+    assert_eq!(house.changes.retain(&house.archive, &retention, now_ms, false).unwrap().removed, 2);
+    house.sinks.once(None).unwrap();
+    assert_eq!(server.ask("SELECT array_to_string(classes, ' ') FROM changes"), ["bytes"]);
+    assert_eq!(there(), 120, "the page that is left has them all");
+}
+
+#[test]
 fn what_is_told_of_a_host_is_not_what_its_start_page_is() {
     let server = Postgres::start(&["fsync=off"]);
     let folder = tempfile::tempdir().unwrap();

@@ -526,6 +526,42 @@ fn what_was_told_of_a_removed_capture_is_taken_back_and_what_followed_is_judged_
 }
 
 #[test]
+fn much_that_is_removed_at_once_is_taken_back_in_portions() {
+    const PAGES: usize = 5_000;
+    let (folder, archive, changes) = fresh(Changes::default());
+    for day in 0..2 {
+        let record = |page: usize| {
+            let url = format!("http://example.org/{page}");
+            answer(&url, START_MS + day * DAY_MS, 200, "", &format!("<p>page {page} as of day {day}</p>"))
+        };
+        append(&archive, "http://example.org/", (0..PAGES).map(record).collect());
+    }
+    follow(&changes, &archive);
+    archive.settle().unwrap();
+    let mut first = Vec::new();
+    let all = skep_archive::captures::Match::All;
+    let known = archive.views().captures.each(&all, |row| {
+        first.extend(Some(row.capture()).filter(|capture| capture.time_ms == START_MS));
+        ControlFlow::Continue(())
+    });
+    known.unwrap();
+    archive.remove_captures(&first, "asked").unwrap();
+    let mut portions = Vec::new();
+    let done = changes.follow(&archive, START_MS, &mut |so_far| portions.push(so_far.events)).unwrap();
+    assert_eq!(done.events, 2 * PAGES as u64, "as many were taken back as told anew");
+    assert!(portions.iter().any(|events| (1..done.events).contains(events)), "{portions:?}");
+    assert_eq!(follow(&changes, &archive), 0, "nothing is left to be done");
+    let live = outcome(&changes, &archive);
+    assert_eq!(live.len(), PAGES);
+    assert!(live.values().all(|event| told_as(event) == "new"));
+    archive.close().unwrap();
+    let archive = Archive::rebuild(folder.path(), options(), false).unwrap();
+    let changes = Changes::default();
+    follow(&changes, &archive);
+    assert_eq!(outcome(&changes, &archive), live);
+}
+
+#[test]
 fn what_was_removed_before_a_kill_is_taken_back_after_it() {
     let folder = tempfile::tempdir().unwrap();
     let archive = open(folder.path());
@@ -586,6 +622,22 @@ fn a_page_that_is_there_between_failures_is_not_gone() {
         last.time_ms
     };
     assert_eq!(lives(false), lives(true), "whenever it becomes known");
+}
+
+#[test]
+fn an_outage_between_failures_brings_nothing_back() {
+    let (_folder, archive, changes) = fresh(Changes::default());
+    let url = "http://example.org/";
+    let day = |n: i64| START_MS + n * DAY_MS;
+    page(&archive, url, day(0), &text(&["a page"]));
+    for (n, status) in [(1, 404), (2, 503), (3, 404), (5, 429), (9, 404), (12, 404)] {
+        append(&archive, url, vec![answer(url, day(n), status, "", "no")]);
+    }
+    follow(&changes, &archive);
+    let events = events(&changes, &archive, &From::Start);
+    assert_eq!((told(&events), events[1].1.time_ms), (vec!["new".to_owned(), "gone".to_owned()], day(9)));
+    let confidence = events[1].1.details.confidence.as_ref().unwrap();
+    assert_eq!((confidence.obs, confidence.vantages), (3, 1), "it was not found three times");
 }
 
 #[test]

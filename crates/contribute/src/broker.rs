@@ -14,8 +14,10 @@ use tokio::task::LocalSet;
 
 use crate::addresses::Addresses;
 use crate::limits::{CONNECTING_MAX, PORTS, RECEIVE_BUFFER_BYTES};
+use crate::networks::Networks;
 use crate::own_network::OwnNetwork;
 use crate::pipe::{self, Packets, Setup};
+use crate::trust::Place;
 
 /// What the fetcher asks for.
 #[derive(Clone, Debug, Serialize, Deserialize)]
@@ -77,6 +79,7 @@ pub async fn run() -> Result<(), String> {
     let fetcher = Fetcher::new(settings, dns.clone()).map_err(|error| error.to_string())?;
     let socket = rustix::io::dup(rustix::stdio::stdin()).map_err(|error| error.to_string())?;
     let packets = Rc::new(Packets::new(socket).map_err(wrong)?);
+    let abroad = Rc::new(Abroad::of(&setup)?);
     let setup = Rc::new(setup);
     let seen_from = Rc::new(Cell::new(None));
     let paced = Rc::new(Paced { zero: Instant::now(), addresses: RefCell::default() });
@@ -86,6 +89,7 @@ pub async fn run() -> Result<(), String> {
             match packets.receive::<Wanted>().await {
                 Ok(Some((wanted, _))) => {
                     let (packets, fetcher, paced) = (packets.clone(), fetcher.clone(), paced.clone());
+                    let abroad = abroad.clone();
                     let (dns, setup, seen_from) = (dns.clone(), setup.clone(), seen_from.get());
                     let own = move || OwnNetwork::look().seen_from(seen_from);
                     // Whoever asks for more than that waits, and what he asks for waits with him.
@@ -93,7 +97,7 @@ pub async fn run() -> Result<(), String> {
                     place.forget();
                     let connecting = connecting.clone();
                     let giving = async move {
-                        give(wanted, &packets, &fetcher, &dns, &setup, &own, &paced).await;
+                        give(wanted, &packets, &fetcher, &dns, &setup, &own, &abroad, &paced).await;
                         connecting.add_permits(1);
                     };
                     tokio::task::spawn_local(giving);
@@ -115,6 +119,31 @@ pub async fn run() -> Result<(), String> {
     Ok(())
 }
 
+/// Countries that the owner avoids, by a table of his.
+#[derive(Default)]
+struct Abroad {
+    networks: Networks,
+    avoid: Vec<Place>,
+}
+
+impl Abroad {
+    fn of(setup: &Setup) -> Result<Abroad, String> {
+        let Some(path) = setup.networks.as_ref().filter(|_| !setup.avoid.is_empty()) else {
+            return Ok(Abroad::default());
+        };
+        let text = std::fs::read_to_string(path).map_err(|error| format!("{}: {error}", path.display()))?;
+        Ok(Abroad { networks: Networks::parse(&text).0, avoid: setup.avoid.clone() })
+    }
+
+    fn is_empty(&self) -> bool {
+        self.avoid.is_empty()
+    }
+
+    fn holds(&self, address: IpAddr) -> bool {
+        !self.is_empty() && self.avoid.contains(&self.networks.of(address).1)
+    }
+}
+
 /// How often each address is connected to.
 struct Paced {
     zero: Instant,
@@ -133,15 +162,20 @@ impl Paced {
 /// How long a name may take.
 const NAME_MS: u64 = 10_000;
 
-/// Connects to what is not in the owner's own network: asked before anybody is, and of what it came to.
-async fn connect(url: &Url, fetcher: &Fetcher, dns: &Dns, own: &OwnNetwork) -> Result<Connected, Fault> {
+/// Connects to what is neither in the owner's own network nor where he wants nobody asked: judged before anybody is, and by what it came to.
+async fn connect(
+    url: &Url,
+    fetcher: &Fetcher,
+    dns: &Dns,
+    is_refused: &dyn Fn(IpAddr) -> bool,
+) -> Result<Connected, Fault> {
     let refused = || Fault::AddressRefused(skep_url::address::Class::Private);
     let found = dns.ahead(url, NAME_MS).await.map(|found| found.addresses).unwrap_or_default();
-    if found.into_iter().chain(url.address()).any(|address| own.holds(address)) {
+    if found.into_iter().chain(url.address()).any(is_refused) {
         return Err(refused());
     }
     let connected = fetcher.connect(url).await?;
-    if own.holds(connected.address.ip()) { Err(refused()) } else { Ok(connected) }
+    if is_refused(connected.address.ip()) { Err(refused()) } else { Ok(connected) }
 }
 
 async fn give(
@@ -151,14 +185,18 @@ async fn give(
     dns: &Dns,
     setup: &Setup,
     own: &dyn Fn() -> OwnNetwork,
+    abroad: &Abroad,
     paced: &Paced,
 ) {
     let made = match Url::parse(&wanted.origin) {
         Ok(url) => match is_refused(&url, setup) {
             Some(fault) => Err(fault),
-            None if setup.allow_private => fetcher.connect(&url).await,
+            None if setup.allow_private && abroad.is_empty() => fetcher.connect(&url).await,
+            None if setup.allow_private => connect(&url, fetcher, dns, &|address| abroad.holds(address)).await,
             None => {
-                let made = connect(&url, fetcher, dns, &own()).await;
+                let own = own();
+                let is_refused = |address| own.holds(address) || abroad.holds(address);
+                let made = connect(&url, fetcher, dns, &is_refused).await;
                 if let Ok(connected) = &made {
                     paced.turn(connected.address.ip()).await;
                 }

@@ -111,6 +111,12 @@ impl Dispatch {
         (self.waiting.len(), self.out.len())
     }
 
+    /// What a contributor has: the number of each bundle, its host, and how long until it is overdue.
+    pub fn with(&self, who: &Key, now_ms: u64) -> impl Iterator<Item = (u64, &str, u64)> {
+        let theirs = self.out.iter().filter(move |(_, out)| out.with == *who);
+        theirs.map(move |(id, out)| (*id, out.host.as_str(), out.until_ms.saturating_sub(now_ms)))
+    }
+
     /// Bundles that anybody who came could have now.
     pub fn wants(&self, now_ms: u64) -> usize {
         let turned_down = self.turned_down_ms.is_some_and(|then_ms| now_ms < then_ms + OFFER_MS);
@@ -328,6 +334,7 @@ mod tests {
         for (id, host) in [(1, "a"), (2, "a"), (3, "b")] {
             assert!(dispatch.offer(offered(id, host), 0));
         }
+        assert_eq!(dispatch.with(&A, 0).count(), 0);
         assert_eq!(ids(dispatch.ask(A, 1, HERE, 10, 0)), [1, 3]);
         assert!(ids(dispatch.ask(B, 2, HERE, 10, 0)).is_empty());
         dispatch.over(1);

@@ -36,6 +36,10 @@ pub struct Setup {
     pub paced: bool,
     /// Memory of the fetcher.
     pub memory_bytes: u64,
+    /// A table that says where addresses are.
+    pub networks: Option<std::path::PathBuf>,
+    /// Countries in it to which no connection is made.
+    pub avoid: Vec<crate::trust::Place>,
 }
 
 /// What main tells the fetcher.

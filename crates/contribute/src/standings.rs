@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 
 use serde_json::{Value, json};
 
-use crate::node::{Node, State, hex, over};
+use crate::node::{Node, State, hex, over, unhex};
 use crate::trust::{Key, Standing};
 
 impl Node {
@@ -23,6 +23,16 @@ impl Node {
             "teams": teams(state.trust.standings().values(), now_ms),
             "contributors": contributors,
         })
+    }
+
+    /// What a contributor has in hand, as far as this node gave it out.
+    pub fn out(&self, key: &str) -> Vec<Value> {
+        let elapsed_ms = self.elapsed_ms();
+        let state = self.lock();
+        let Some(key) = unhex(key) else { return Vec::new() };
+        let urls = |id| state.held.get(&id).map_or(0, |held| held.bundle.urls.len());
+        let line = |(id, host, left_ms): (u64, &str, u64)| json!({ "bundle": id, "host": host, "urls": urls(id), "left-ms": left_ms });
+        state.dispatch.with(&key, elapsed_ms).map(line).collect()
     }
 
     fn line(&self, key: &Key, known: &Standing, now_ms: i64) -> Value {

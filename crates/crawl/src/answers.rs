@@ -1,4 +1,4 @@
-//! Answers to questions about crawls: why, queue. From the registry, whoever asks.
+//! Answers to questions about crawls: why a URL stands where it does, how a host does. From the registry, whoever asks.
 
 use std::sync::Arc;
 
@@ -40,7 +40,7 @@ pub fn answer_at_rest(archive: &Arc<Archive>, question: &Question) -> Result<Vec
         }
         question => match Inquiry::of(question, Settings::all(&archive.layout().settings())?)? {
             Some(inquiry) => inquiry.answered(&mut ledger, archive)?,
-            None => answer(&mut ledger, archive, question, None)?,
+            None => answer(&mut ledger, archive, question)?,
         },
     };
     ledger.checkpoint()?;
@@ -48,19 +48,15 @@ pub fn answer_at_rest(archive: &Arc<Archive>, question: &Question) -> Result<Vec
 }
 
 /// Answers a question that takes no time. Others are an [`Inquiry`].
-pub fn answer(
-    ledger: &mut Ledger,
-    archive: &Arc<Archive>,
-    question: &Question,
-    schedule: Option<&Schedule>,
-) -> Result<Vec<Value>> {
+pub fn answer(ledger: &mut Ledger, archive: &Arc<Archive>, question: &Question) -> Result<Vec<Value>> {
     let settings = Settings::all(&archive.layout().settings())?;
     match question {
         Question::Why { url, name } => why(ledger, &settings, url, name.as_deref(), archive),
-        Question::Queue { host, limit } => queue(ledger, &settings, host.as_deref(), *limit, schedule),
-        Question::Report { .. } | Question::Watches | Question::Schedule { .. } | Question::Plan { .. } => {
-            Ok(Vec::new())
-        }
+        Question::Queue { .. }
+        | Question::Report { .. }
+        | Question::Watches
+        | Question::Schedule { .. }
+        | Question::Plan { .. } => Ok(Vec::new()),
         Question::Reread | Question::Set { .. } => Ok(Vec::new()),
     }
 }
@@ -310,50 +306,45 @@ fn said(outcome: Outcome) -> String {
     }
 }
 
-fn queue(
-    ledger: &mut Ledger,
-    all: &[Settings],
-    typed: Option<&str>,
-    limit: usize,
-    schedule: Option<&Schedule>,
-) -> Result<Vec<Value>> {
+/// How a host stands, with what waits for it.
+pub(crate) fn waiting(host: &Host, all: &[Settings], schedule: Option<&Schedule>) -> Value {
     let now_ms = skep_archive::system_clock();
-    let hosts = ledger.registry.top_hosts(limit.clamp(1, 100_000), |host| {
-        let wanted = typed.map_or(host.waiting > 0 || host.out > 0, |typed| is_named(host, typed));
-        wanted.then_some((host.out, host.waiting))
-    })?;
-    Ok(hosts.iter().map(|host| {
-        let view = schedule.and_then(|schedule| schedule.host(HostId(host.id.0)));
-        let settings = all.iter().find(|settings| settings.number == host.crawl);
-        let pace = match (host.conduct.pace_ms, settings) {
-            (Some(ms), _) => ms.to_string(),
-            (None, Some(settings)) => settings.pace_of(name_of(&host.key), &host.site).to_string(),
-            (None, None) => "polite".into(),
-        };
-        let state = match (&view, &host.conduct) {
-            (_, conduct) if conduct.dropped => "dropped",
-            (_, conduct) if conduct.paused => "paused",
-            (_, conduct) if conduct.parked_until_ms > now_ms => "parked",
-            (Some(view), _) => match view.standing {
-                Standing::Out => "out",
-                Standing::Place => "ready",
-                Standing::Resting { .. } => "resting",
-                Standing::Parked { .. } => "parked",
-                Standing::Paused => "paused",
-                Standing::Gap { .. } | Standing::Address | Standing::Idle => "waiting",
-            },
-            (None, _) => "waiting",
-        };
-        let overdue = if host.retry_due_ms.is_some_and(|due_ms| due_ms <= now_ms) { host.retries } else { 0 };
-        let next = host.retry_due_ms.filter(|_| host.waiting == host.retries).or(Some(host.conduct.parked_until_ms).filter(|ms| *ms > now_ms));
-        json!({
-            "host": host.key, "site": host.site, "crawl": settings.map(|settings| settings.name.as_str()),
-            "waiting": host.waiting, "overdue": overdue, "out": host.out, "visited": host.visited, "failed": host.failed,
-            "refused": host.refused, "next": next.map(rfc3339), "pace": pace, "gap_ms": view.map(|view| view.gap_ms), "state": state,
-            "last_error": (host.conduct.last_error != 0).then(|| Outcome(host.conduct.last_error).to_string()),
-            "crawl_delay_ms": host.conduct.crawl_delay_ms,
-            "parked_until": (host.conduct.parked_until_ms > now_ms).then(|| rfc3339(host.conduct.parked_until_ms)),
-            "pages": host.conduct.pages, "bytes": host.conduct.bytes,
-        })
-    }).collect())
+    let view = schedule.and_then(|schedule| schedule.host(HostId(host.id.0)));
+    let settings = all.iter().find(|settings| settings.number == host.crawl);
+    let pace = match (host.conduct.pace_ms, settings) {
+        (Some(ms), _) => ms.to_string(),
+        (None, Some(settings)) => settings.pace_of(name_of(&host.key), &host.site).to_string(),
+        (None, None) => "polite".into(),
+    };
+    let state = match (&view, &host.conduct) {
+        (_, conduct) if conduct.dropped => "dropped",
+        (_, conduct) if conduct.paused => "paused",
+        (_, conduct) if conduct.parked_until_ms > now_ms => "parked",
+        (Some(view), _) => match view.standing {
+            Standing::Out => "out",
+            Standing::Place => "ready",
+            Standing::Resting { .. } => "resting",
+            Standing::Parked { .. } => "parked",
+            Standing::Paused => "paused",
+            Standing::Gap { .. } | Standing::Address | Standing::Idle => "waiting",
+        },
+        (None, _) => "waiting",
+    };
+    // What a watch is to look at again waits in a queue of its own once it is due.
+    let again = if settings.is_some_and(|settings| settings.watch.is_some()) { host.again } else { 0 };
+    let retries = if host.retry_due_ms.is_some_and(|due_ms| due_ms <= now_ms) { host.retries } else { 0 };
+    let overdue = again + retries;
+    let next = host
+        .retry_due_ms
+        .filter(|_| host.waiting == host.retries)
+        .or(Some(host.conduct.parked_until_ms).filter(|ms| *ms > now_ms));
+    json!({
+        "host": host.key, "site": host.site, "crawl": settings.map(|settings| settings.name.as_str()),
+        "waiting": host.waiting, "overdue": overdue, "out": host.out, "visited": host.visited, "failed": host.failed,
+        "refused": host.refused, "next": next.map(rfc3339), "pace": pace, "gap_ms": view.map(|view| view.gap_ms), "state": state,
+        "last_error": (host.conduct.last_error != 0).then(|| Outcome(host.conduct.last_error).to_string()),
+        "crawl_delay_ms": host.conduct.crawl_delay_ms,
+        "parked_until": (host.conduct.parked_until_ms > now_ms).then(|| rfc3339(host.conduct.parked_until_ms)),
+        "pages": host.conduct.pages, "bytes": host.conduct.bytes,
+    })
 }

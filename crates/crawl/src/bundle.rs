@@ -40,6 +40,7 @@ pub async fn run(bundle: Bundle, urls: Vec<Url>, parts: &Parts) {
     let mut report = BundleReport::default();
     let mut checks = Checks::default();
     let mut skipped = Vec::new();
+    parts.begin_place(&bundle);
     let (next, trouble) = match urls.first() {
         Some(first) => {
             tokio::time::sleep_until(parts.zero + std::time::Duration::from_millis(bundle.not_before_ms)).await;
@@ -69,6 +70,7 @@ pub async fn run(bundle: Bundle, urls: Vec<Url>, parts: &Parts) {
     let crawl_delay_ms = report.crawl_delay_ms;
     checks.flush(&bundle, parts);
     parts.forget_looked_up(&bundle);
+    parts.end_place(bundle.lease);
     let _given_up = parts.say.send(Said::Ended(Ended { lease: bundle.lease, report, left, trouble, crawl_delay_ms }));
 }
 
@@ -142,7 +144,9 @@ async fn through(
         }
     };
     for (number, (ask, url)) in bundle.urls.iter().zip(urls).enumerate() {
-        if parts.is_over(bundle.deadline_ms, report.answer_ms) {
+        // Whoever does not want to be visited any more does not wait for the end of a bundle.
+        let unwanted = theirs.is_none() && parts.is_paused(url);
+        if unwanted || parts.is_over(bundle.deadline_ms, report.answer_ms) {
             return (number, None);
         }
         let decision = rules.as_ref().map(|rules| rules.decide(AGENT, url.as_str()));
@@ -324,7 +328,7 @@ impl Checks {
             })
             .collect();
         let (block, _all) = checks::encode(&settings.name, &bundle.host, &lines);
-        let hash = bundle.urls.first().map_or(0, |ask| Key::of(&ask.url).site_hash());
+        let hash = bundle.urls.first().map_or(0, |ask| parts.filed(bundle.lease, Key::of(&ask.url)).site_hash());
         parts.append_checks(hash, block, visits);
     }
 }

@@ -89,6 +89,12 @@ pub enum Shared {
     Lead(u32, std::time::Instant, Option<Vec<Vec<u8>>>),
     /// It no longer does.
     Stop(u32),
+    /// A site that is split may be visited until then, and this is how it was so far.
+    Visit(u32, std::time::Instant, Vec<Vec<u8>>),
+    /// Another node visited a site whose home is led here, and this is how.
+    Heed(u32, Vec<u8>),
+    /// Links of a batch that were passed on to where they belong are safe there, or not.
+    Passed(u64, bool),
     /// Links that others found.
     Links(Vec<Link>, Back),
     /// A batch of links is safe where it was sent to, or is not.
@@ -102,6 +108,9 @@ impl std::fmt::Debug for Shared {
         match self {
             Shared::Lead(slice, ..) => write!(f, "Lead({slice})"),
             Shared::Stop(slice) => write!(f, "Stop({slice})"),
+            Shared::Visit(site, ..) => write!(f, "Visit({site:08x})"),
+            Shared::Heed(site, _) => write!(f, "Heed({site:08x})"),
+            Shared::Passed(batch, safe) => write!(f, "Passed({batch}, {safe})"),
             Shared::Links(links, _) => write!(f, "Links({})", links.len()),
             Shared::Sent(number, safe) => write!(f, "Sent({number}, {safe})"),
             Shared::Heard(number, position) => write!(f, "Heard({number}, {position:?})"),
@@ -148,6 +157,16 @@ impl Control {
     /// This node no longer leads a slice.
     pub fn stop_leading(&self, slice: u32) -> bool {
         self.tell(Shared::Stop(slice)).is_none()
+    }
+
+    /// A site that is split, by its hash, may be visited from here until then; others tell how it was visited so far.
+    pub fn visit(&self, site: u32, until: std::time::Instant, politeness: Vec<Vec<u8>>) {
+        self.tell(Shared::Visit(site, until, politeness));
+    }
+
+    /// Another node visited such a site, whose home is led here: whoever leads it next is to hear how.
+    pub fn heed(&self, site: u32, politeness: Vec<u8>) {
+        self.tell(Shared::Heed(site, politeness));
     }
 
     /// Links that others found. `back` hears when they are recorded and synced, or that nothing was taken.

@@ -8,6 +8,7 @@
 
 mod begin;
 mod lease;
+mod pace;
 mod share;
 mod tend;
 mod watch;
@@ -81,6 +82,8 @@ struct Out {
     ended: bool,
     /// Where nodes crawl together.
     slice: Option<u32>,
+    /// The hash of its site, where nodes crawl together.
+    site: Option<u32>,
     /// The sections of sites and hosts against whose budgets its answers count.
     counted: Vec<String>,
 }
@@ -280,10 +283,13 @@ impl<'t> Engine<'t> {
             }
             self.forget_if_done(visited.lease);
         }
-        if matches!(&error, Error::Archive(skep_archive::Error::DiskFull { .. })) {
-            self.set_room(false)?;
-        } else {
-            self.trouble.get_or_insert(error);
+        match error {
+            Error::Archive(skep_archive::Error::DiskFull { .. }) => self.set_room(false)?,
+            // It is fetched again, until somebody else has seen it, too: what others have copies of is for all eyes.
+            Error::Archive(skep_archive::Error::Private) => {}
+            error => {
+                self.trouble.get_or_insert(error);
+            }
         }
         Ok(())
     }
@@ -346,6 +352,9 @@ impl<'t> Engine<'t> {
     /// URLs of a host that may be fetched now; a retry that is not due yet gets a timer.
     fn waiting(&mut self, host: HostId) -> Result<u32> {
         let known = self.ledger.registry.host(registry::HostId(host.0))?;
+        if let Some(sharing) = &mut self.sharing {
+            sharing.note_host(&known);
+        }
         if is_spent(&self.ledger, &self.shared.settings(), &known) {
             return Ok(0);
         }
@@ -505,7 +514,7 @@ impl<'t> Engine<'t> {
     /// Takes a step towards the answer of a question. Those who asked and left are not told.
     fn inquire(&mut self) {
         let Some((mut inquiry, answer)) = self.inquiries.pop_front() else { return };
-        match inquiry.step(&mut self.ledger) {
+        match inquiry.step(&mut self.ledger, Some(&self.schedule)) {
             Ok(Step::More) => self.inquiries.push_front((inquiry, answer)),
             Ok(Step::Told(told)) => drop(answer.send(Ok(told))),
             Ok(Step::Records(broken)) => {
@@ -524,7 +533,7 @@ impl<'t> Engine<'t> {
             self.look_at_settings()?;
             return Ok(vec![serde_json::json!({ "crawl": self.shared.settings().name })]);
         }
-        crate::answers::answer(&mut self.ledger, &self.archive, question, Some(&self.schedule))
+        crate::answers::answer(&mut self.ledger, &self.archive, question)
     }
 
     fn set(&mut self, host: &str, change: &Change) -> Result<Vec<serde_json::Value>> {

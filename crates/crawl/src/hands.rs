@@ -51,7 +51,9 @@ const RESERVE_MS: u64 = 60_000;
 
 /// Offers a bundle to others, where there are some, and waits for them. The site's clock is held meanwhile.
 pub(crate) async fn offer(bundle: &Bundle, first: &Url, parts: &Parts) -> Result<Who, NotNow> {
-    let wanted = |others: &&Others| others.only || others.hands.would_take(first, bundle.urls.len());
+    // Of a site that is split nobody says to others for how long it is theirs.
+    let wanted =
+        |others: &&Others| !parts.is_split(first) && (others.only || others.hands.would_take(first, bundle.urls.len()));
     let Some(others) = parts.others.as_ref().filter(wanted).cloned() else { return Ok(Who::We) };
     parts.rested(first, bundle.pace, None);
     parts.turn(first, bundle.pace, bundle.deadline_ms).await?;
@@ -133,7 +135,7 @@ fn make(
         if !ours && policy.is_some_and(forbidden) {
             continue;
         }
-        let previous = parts.previous_of_offered(&url);
+        let previous = parts.previous_of_offered(bundle.lease, &url);
         let mut ask = ask.clone();
         if let Some(previous) = validators::shown(previous.as_ref(), ask.due.as_ref(), parts.now_ms()) {
             (ask.etag, ask.last_modified) = (previous.etag.clone(), previous.last_modified.clone());

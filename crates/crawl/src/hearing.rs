@@ -32,6 +32,19 @@ struct Page<'v> {
     slice: Option<u32>,
 }
 
+/// A URL, and where it is filed: at its site's home, unless the site is split.
+#[derive(Clone, Copy)]
+pub(crate) struct Filed<'u> {
+    pub url: &'u Url,
+    pub place: Option<u32>,
+}
+
+impl<'u> From<&'u Url> for Filed<'u> {
+    fn from(url: &'u Url) -> Filed<'u> {
+        Filed { url, place: None }
+    }
+}
+
 /// What became of a link.
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum Fate {
@@ -54,7 +67,8 @@ impl Ledger {
         let Some(url) = visited.parts.as_ref().or(parsed.as_ref()) else { return Ok(0) };
         let site = site_id(url.site(&self.suffixes, Part::Whole));
         let watched = self.is_watched(crawl);
-        let slice = self.crossing.as_ref().map(|crossing| slice_of(url.key().site_hash(), crossing.bits));
+        let hash = || visited.place.unwrap_or_else(|| url.key().site_hash());
+        let slice = self.crossing.as_ref().map(|crossing| slice_of(hash(), crossing.bits));
         let page = Page { visited, origin: origin(&visited.url), site, inside, entry, watched, slice };
         let leads = visited.from_queue && !is_part(&visited.mime);
         let mut novelty = leads.then(|| Novelty::of(&visited.url, visited.via.as_deref()));
@@ -124,7 +138,11 @@ impl Ledger {
         }
         let Ok(parsed) = Url::parse(url) else { return Ok(outside) };
         let site = site_id(parsed.site(&self.suffixes, Part::Whole));
-        if let Some(slice) = self.elsewhere(&parsed, page) {
+        let place = match self.where_new(&parsed, page) {
+            Place::Here(place) => Ok(place),
+            Place::Elsewhere(slice) => Err(slice),
+        };
+        if let Err(slice) = place {
             // What the page had when it was visited before was told then.
             return Ok((if is_new { self.pass_on(crawl, slice, url, kind, page) } else { Fate::Known }, site));
         }
@@ -137,7 +155,8 @@ impl Ledger {
                 (hops_over(kind, from).unwrap_or(from.deeper()), Class::Page, registry::Fate::Keep(refused, 0))
             }
             Ok(taken) => {
-                let new_host = self.registry.find_host(crawl, &host_key(&parsed))?.is_none();
+                let key = host_key_at(&parsed, place.unwrap_or_default());
+                let new_host = self.registry.find_host(crawl, &key)?.is_none();
                 let fate = match self.traps.admit(&parsed, site, new_host, site != page.site) {
                     Ok(()) => registry::Fate::Queue,
                     Err(code) => registry::Fate::Keep(State::Trap { code }, 0),
@@ -145,7 +164,8 @@ impl Ledger {
                 (taken.hops, class_of(taken.rank), fate)
             }
         };
-        self.hear(crawl, &parsed, hops, class, kind, page.entry, fate)?;
+        let filed = Filed { url: &parsed, place: place.unwrap_or_default() };
+        self.hear(crawl, filed, hops, class, kind, page.entry, fate)?;
         if page.watched
             && site != page.site
             && let Some(entry) = self.registry.known(crawl, &known_as)?
@@ -195,7 +215,13 @@ impl Ledger {
     /// whoever leads there, also where that is this node.
     fn refer(&mut self, entry: u64, url: &str, page: &Page<'_>) -> Result<()> {
         let site = Referrer::of(page.site.0);
-        let elsewhere = Url::parse(url).ok().and_then(|url| self.elsewhere(&url, page));
+        let elsewhere = match Url::parse(url) {
+            Ok(url) if self.crossing.is_some() => {
+                let hash = self.hash_of(entry, &url)?;
+                self.elsewhere(hash, page)
+            }
+            _ => None,
+        };
         let Some(slice) = elsewhere else { return Ok(self.registry.refer(entry, site, true)?) };
         let depth = Hops::unpack(self.registry.depth(entry)?).depth;
         self.cross(slice, Link { site: Some(site), ..Link::to(url, depth) });
@@ -210,10 +236,16 @@ impl Ledger {
             return Ok(());
         }
         let site = Referrer::of(page.site.0);
-        if let Some(slice) = self.elsewhere(&parsed, page) {
+        let known = self.registry.known(crawl, &canonical(url))?;
+        let hash = match known {
+            _ if self.crossing.is_none() => 0,
+            Some(entry) => self.hash_of(entry, &parsed)?,
+            None => parsed.key().site_hash(),
+        };
+        if let Some(slice) = self.elsewhere(hash, page) {
             self.cross(slice, Link { site: Some(site), gone: true, ..Link::to(url, 0) });
         } else if !page.visited.tells_all
-            && let Some(entry) = self.registry.known(crawl, &canonical(url))?
+            && let Some(entry) = known
         {
             // A full list does not say what went: a rebuild must come to the same.
             self.registry.refer(entry, site, false)?;
@@ -227,11 +259,39 @@ impl Ledger {
         }
     }
 
-    /// The slice of a URL, if it is another one than the page's.
-    fn elsewhere(&self, url: &Url, page: &Page<'_>) -> Option<u32> {
+    /// The slice of a hash, if it is another one than the page's.
+    fn elsewhere(&self, hash: u32, page: &Page<'_>) -> Option<u32> {
         let (crossing, from) = (self.crossing.as_ref()?, page.slice?);
-        let to = slice_of(url.key().site_hash(), crossing.bits);
+        let to = slice_of(hash, crossing.bits);
         (to != from).then_some(to)
+    }
+
+    /// Under which hash a known URL is filed.
+    pub(crate) fn hash_of(&mut self, entry: u64, url: &Url) -> Result<u32> {
+        let home = url.key().site_hash();
+        if self.crossing.as_ref().is_none_or(|crossing| crossing.splits.of(home).is_none()) {
+            return Ok(home);
+        }
+        let host = self.registry.host_of(entry)?;
+        Ok(place_of(&self.registry.host(host)?.key).unwrap_or(home))
+    }
+
+    /// Where a URL belongs that is not known here. At the home of its site it is decided, when nobody has heard of it there: from then on that its
+    /// site is split, it goes to its place. So links to such a site are told to its home first, and what was heard of before stays there.
+    fn where_new(&self, url: &Url, page: &Page<'_>) -> Place {
+        let Some(crossing) = &self.crossing else { return Place::Here(None) };
+        let key = url.key();
+        match self.elsewhere(key.site_hash(), page) {
+            // Also from another place of the site: only its home knows whether the link is new.
+            Some(home) => Place::Elsewhere(home),
+            None => {
+                let place = crossing.splits.place(&key, page.visited.time_ms);
+                match self.elsewhere(place, page) {
+                    Some(slice) => Place::Elsewhere(slice),
+                    None => Place::Here((place != key.site_hash()).then_some(place)),
+                }
+            }
+        }
     }
 
     /// A link that is taken goes to whoever leads its target.
@@ -261,21 +321,22 @@ impl Ledger {
     }
 
     /// Puts a URL into the registry. Returns whether nobody had heard of it.
-    pub(crate) fn hear(
+    pub(crate) fn hear<'u>(
         &mut self,
         crawl: u16,
-        url: &Url,
+        filed: impl Into<Filed<'u>>,
         hops: Hops,
         class: Class,
         kind: LinkKind,
         via: Option<u64>,
         fate: registry::Fate,
     ) -> Result<bool> {
+        let Filed { url, place } = filed.into();
         let heard = Heard {
             crawl,
             url: url.as_str(),
             known_as: &canonical(url.as_str()),
-            host_key: &host_key(url),
+            host_key: &host_key_at(url, place),
             site: url.site(&self.suffixes, Part::Whole),
             depth: hops.pack(),
             via,
@@ -314,9 +375,32 @@ pub fn site_id(site: &str) -> SiteId {
     SiteId(skep_url::key::hash_of_site(site))
 }
 
+/// Where a URL belongs that is not known here.
+enum Place {
+    /// Here: at the home of its site, or at another place of it.
+    Here(Option<u32>),
+    /// In another slice.
+    Elsewhere(u32),
+}
+
 /// The unit of queues: scheme, name and port.
 pub fn host_key(url: &Url) -> String {
     format!("{}://{}", url.scheme(), url.host())
+}
+
+/// The same where a site is split: each place has a queue of its own.
+pub fn host_key_at(url: &Url, place: Option<u32>) -> String {
+    match place.filter(|place| *place != url.key().site_hash()) {
+        Some(place) => format!("{}{PLACE}{place:08x}", host_key(url)),
+        None => host_key(url),
+    }
+}
+
+const PLACE: &str = "/~";
+
+/// The place of a queue, if it is not that of a site's home.
+pub fn place_of(host_key: &str) -> Option<u32> {
+    u32::from_str_radix(host_key.rsplit_once(PLACE)?.1, 16).ok()
 }
 
 #[cfg(test)]
@@ -384,7 +468,7 @@ mod tests {
         let archive = Archive::open(folder.path(), OpenOptions::create()).unwrap();
         let key = RegistryKey::load(&archive.layout().settings()).unwrap();
         let mut ledger = Ledger::open(&archive, &key, Patience::default()).unwrap();
-        ledger.crossing = Some(crate::ledger::Crossing { bits: 16, links: Vec::new() });
+        ledger.crossing = Some(crate::ledger::Crossing { bits: 16, links: Vec::new(), splits: Arc::default() });
         let settings = Settings {
             name: "test".into(),
             number: 1,
@@ -420,6 +504,73 @@ mod tests {
             [told(urls[2], false), told(urls[0], true)]
         );
         assert_eq!(visit(&[urls[1], urls[2]], Some(Vec::new()), &[urls[3]]), []);
+    }
+
+    #[test]
+    fn what_is_new_of_a_site_that_is_split_is_told_to_its_home_and_from_there_to_its_place() {
+        const BITS: u8 = 8;
+        let folder = tempfile::tempdir().unwrap();
+        let archive = Archive::open(folder.path(), OpenOptions::create()).unwrap();
+        let key = RegistryKey::load(&archive.layout().settings()).unwrap();
+        let mut ledger = Ledger::open(&archive, &key, Patience::default()).unwrap();
+        let (site, since_ms) = (skep_url::key::hash_of_site("bees.test"), 1_790_000_000_000);
+        let mut splits = skep_url::Splits::default();
+        splits.add(site, skep_url::Split { bits: 2, since_ms });
+        let places = splits.places(site);
+        let splits = Arc::new(splits);
+        ledger.crossing = Some(crate::ledger::Crossing { bits: BITS, links: Vec::new(), splits: splits.clone() });
+        let seeds = vec![SEED.into()];
+        let settings = Settings { name: "test".into(), number: 1, seeds, ..Settings::default() };
+        ledger.set_rules(Arc::new(settings)).unwrap();
+        ledger.seed(1, SEED).unwrap();
+        let entry = ledger.registry.known(1, &canonical(SEED)).unwrap().unwrap();
+        let visit = |ledger: &mut Ledger, links: &[String], place: Option<u32>, time_ms: i64| {
+            let link = |url: &String| Link { url: url.clone(), kind: LinkKind::Anchor, nofollow: false };
+            let visited = Visited {
+                url: SEED.into(),
+                links: links.iter().map(link).collect(),
+                tells_all: true,
+                mime: "text/html".into(),
+                place,
+                ..Visited::bare(entry, Outcome(200), time_ms, 0)
+            };
+            ledger.visited(1, 1, &visited).unwrap();
+            let crossing = ledger.crossing.as_mut().unwrap();
+            crossing.links.drain(..).map(|(slice, link)| (link.url, slice)).collect::<Vec<_>>()
+        };
+        let urls = |name: &str| (0..20).map(|number| format!("http://bees.test/{name}/{number}")).collect::<Vec<_>>();
+        let place = |url: &String| splits.place(&Url::parse(url).unwrap().key(), i64::MAX);
+        let since_ms = since_ms as i64;
+
+        // Before, everything is heard at home, and stays there.
+        let old = urls("old");
+        assert_eq!(visit(&mut ledger, &old, None, since_ms - 1), []);
+        assert_eq!(visit(&mut ledger, &old, None, since_ms + 1), []);
+        // Afterwards the home tells each place what is new there.
+        let new = urls("new");
+        let told: Vec<(String, u32)> = (new.iter().filter(|url| place(url) != site))
+            .map(|url| (url.clone(), slice_of(place(url), BITS)))
+            .collect();
+        assert!(told.len() > 5 && told.len() < 20, "{} of 20", told.len());
+        assert_eq!(visit(&mut ledger, &new, None, since_ms), told);
+        assert_eq!(visit(&mut ledger, &new, Some(site), since_ms), told, "as its record says it");
+        // Pages of another place ask the home, for whatever is not known here.
+        let more = urls("more");
+        let home: Vec<(String, u32)> = more.iter().map(|url| (url.clone(), slice_of(site, BITS))).collect();
+        assert_eq!(visit(&mut ledger, &more, Some(places[3]), since_ms), home);
+
+        // What is recorded in a slice waits in a queue of that place.
+        let (placed, half) = (told[0].0.clone(), skep_archive::layout::HalfSlice::of(place(&told[0].0), BITS));
+        ledger.fold_link(1, &crate::sharing::Link::to(&placed, 1), Class::Page, half).unwrap();
+        let known = ledger.registry.known(1, &canonical(&placed)).unwrap().unwrap();
+        let host = ledger.registry.host_of(known).unwrap();
+        let host = ledger.registry.host(host).unwrap();
+        assert_eq!(place_of(&host.key), Some(place(&placed)));
+        assert_eq!((crate::ledger::name_of(&host.key), host.site.as_str()), ("bees.test", "bees.test"));
+        assert_eq!(ledger.hash_of(known, &Url::parse(&placed).unwrap()).unwrap(), place(&placed));
+        assert_eq!(visit(&mut ledger, &[placed], None, since_ms), [], "known is known");
+        let kept = ledger.registry.known(1, &canonical(&old[0])).unwrap().unwrap();
+        assert_eq!(ledger.hash_of(kept, &Url::parse(&old[0]).unwrap()).unwrap(), site);
     }
 
     #[test]

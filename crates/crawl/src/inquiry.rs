@@ -12,16 +12,17 @@ use std::sync::Arc;
 
 use serde_json::{Value, json};
 use skep_archive::Archive;
+use skep_schedule::Schedule;
 use skep_schedule::revisit::Moment;
 use skep_url::Url;
 use skep_warc::date::rfc3339;
 
-use crate::answers::{chosen, is_named};
+use crate::answers::{self, chosen, is_named};
 use crate::canonical::canonical;
 use crate::control::Question;
 use crate::error::{Error, Result};
 use crate::ledger::Ledger;
-use crate::limits::{BROKEN_MAX, HOSTS_LISTED_MAX, INQUIRED_AT_ONCE, SCHEDULE_URLS_MAX};
+use crate::limits::{BROKEN_MAX, HOSTS_LISTED_MAX, INQUIRED_AT_ONCE, QUEUE_HOSTS_MAX, SCHEDULE_URLS_MAX};
 use crate::outcome::Outcome;
 use crate::registry::{Entry, Host, HostId, State};
 use crate::rules::Refusal;
@@ -44,6 +45,7 @@ enum About {
     Standings,
     Schedule(String),
     Plan(Watch),
+    Queue { host: Option<String>, limit: usize, all: Vec<Settings> },
 }
 
 /// How far it is with the crawl that it is at.
@@ -56,6 +58,8 @@ enum Walk {
     Broken(Box<Broken>, u64),
     /// URLs of a host that is named.
     Finding(Found),
+    /// Hosts with what waits for them.
+    Queued(Queued),
     /// What is remembered is recalled, and then asked about.
     Recalling(Vec<u64>, Option<Box<Watching>>),
 }
@@ -85,7 +89,11 @@ impl Inquiry {
                 watch.check().map_err(|what| Error::Settings { what })?;
                 (About::Plan(watch.clone()), vec![chosen(&all, Some(name))?.clone()])
             }
-            Question::Why { .. } | Question::Queue { .. } | Question::Reread | Question::Set { .. } => return Ok(None),
+            Question::Queue { host, limit } => {
+                let limit = (*limit).clamp(1, QUEUE_HOSTS_MAX);
+                (About::Queue { host: host.clone(), limit, all: all.clone() }, all)
+            }
+            Question::Why { .. } | Question::Reread | Question::Set { .. } => return Ok(None),
         };
         if matches!(about, About::Standings | About::Schedule(_)) {
             left.retain(|settings| settings.watch.is_some());
@@ -94,8 +102,8 @@ impl Inquiry {
         Ok(Some(Inquiry { about, left, walk: Walk::Before, told: Vec::new() }))
     }
 
-    /// Takes a step.
-    pub fn step(&mut self, ledger: &mut Ledger) -> Result<Step> {
+    /// Takes a step. `schedule` is that of the crawl that runs.
+    pub fn step(&mut self, ledger: &mut Ledger, schedule: Option<&Schedule>) -> Result<Step> {
         let Some(settings) = self.left.last() else { return Ok(Step::Told(std::mem::take(&mut self.told))) };
         let now = Moment::from_ms(skep_archive::system_clock());
         let watch = match &self.about {
@@ -109,6 +117,7 @@ impl Inquiry {
                 About::Reports => Walk::Report(Box::default()),
                 About::Broken => Walk::Broken(Box::new(Broken::of(settings)), 0),
                 About::Standings | About::Plan(_) => recalling(Vec::new(), ledger),
+                About::Queue { .. } => Walk::Queued(Queued::default()),
                 About::Schedule(what) => match what.contains("://").then(|| Url::parse(what).ok()).flatten() {
                     Some(url) => {
                         let known = ledger.registry.known(settings.number, &canonical(url.as_str()))?;
@@ -138,6 +147,18 @@ impl Inquiry {
                     false => recalling(found.entries, ledger),
                 }
             }
+            Walk::Queued(mut queued) => {
+                let About::Queue { host, limit, all } = &self.about else { return Ok(Step::More) };
+                match queued.step(ledger, host.as_deref(), *limit)? {
+                    true => Walk::Queued(queued),
+                    false => {
+                        self.told =
+                            queued.best.into_iter().map(|(_, host)| answers::waiting(&host, all, schedule)).collect();
+                        self.left.clear();
+                        Walk::Before
+                    }
+                }
+            }
             Walk::Recalling(entries, mut recalled) => match ledger.recall_for(&mut recalled, now)? {
                 true => Walk::Recalling(entries, recalled),
                 false => {
@@ -162,7 +183,7 @@ impl Inquiry {
     /// Takes all steps: nothing else is to be done meanwhile.
     pub fn answered(mut self, ledger: &mut Ledger, archive: &Arc<Archive>) -> Result<Vec<Value>> {
         loop {
-            match self.step(ledger)? {
+            match self.step(ledger, None)? {
                 Step::More => {}
                 Step::Told(told) => return Ok(told),
                 Step::Records(broken) => return broken.told(archive),
@@ -369,6 +390,36 @@ impl Found {
     }
 }
 
+/// Hosts with most waiting, as far as they are looked through.
+#[derive(Default)]
+struct Queued {
+    from_host: u32,
+    best: Vec<((u32, u32), Host)>,
+}
+
+impl Queued {
+    /// Looks through some more. Says whether there are more.
+    fn step(&mut self, ledger: &mut Ledger, typed: Option<&str>, limit: usize) -> Result<bool> {
+        let best = &mut self.best;
+        // Of equals the one heard first comes first.
+        let cut = |best: &mut Vec<((u32, u32), Host)>| {
+            best.sort_by(|a, b| b.0.cmp(&a.0).then(a.1.id.cmp(&b.1.id)));
+            best.truncate(limit);
+        };
+        let next = some_hosts(ledger, self.from_host, |host| {
+            if typed.map_or(host.waiting > 0 || host.out > 0, |typed| is_named(host, typed)) {
+                best.push(((host.out, host.waiting), host.clone()));
+            }
+            if best.len() >= limit.saturating_mul(2).max(64) {
+                cut(best);
+            }
+        })?;
+        cut(best);
+        self.from_host = next.unwrap_or(self.from_host);
+        Ok(next.is_some())
+    }
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -381,7 +432,7 @@ mod tests {
     fn walked(question: &Question, all: &[Settings], ledger: &mut Ledger) -> (usize, Vec<Value>) {
         let mut inquiry = Inquiry::of(question, all.to_vec()).unwrap().expect("it takes a walk");
         for steps in 1.. {
-            match inquiry.step(ledger).unwrap() {
+            match inquiry.step(ledger, None).unwrap() {
                 Step::More => {}
                 Step::Told(told) => return (steps, told),
                 Step::Records(broken) => {
@@ -436,5 +487,15 @@ mod tests {
         let plan = Question::Plan { name: "one".into(), watch: Watch::default() };
         assert_eq!(walked(&plan, &all, &mut ledger).1[0]["pages"].as_u64(), Some(EACH));
         assert!(ledger.watching.is_none(), "nothing of it stays");
+        for number in 0..EACH {
+            assert!(ledger.seed(1, &format!("http://ants{number}.test/")).unwrap());
+        }
+        assert!(ledger.seed(1, "http://ants700.test/more").unwrap());
+        let asked = Question::Queue { host: None, limit: 3 };
+        let (steps, told) = walked(&asked, &all, &mut ledger);
+        assert!(steps > 2, "{steps}");
+        let waiting: Vec<_> = told.iter().map(|host| host["waiting"].as_u64()).collect();
+        assert_eq!(waiting, [Some(2), Some(1), Some(1)], "{told:?}");
+        assert!(told[0]["host"].as_str().is_some_and(|host| host.contains("ants700.test")), "{told:?}");
     }
 }

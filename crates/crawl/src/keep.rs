@@ -14,6 +14,7 @@ use crate::metadata::{Metadata, Timings};
 use crate::outcome::Outcome;
 use crate::records::{Original, Same, Visit};
 use crate::remembered::{Payload, Previous};
+use crate::shared_body::{self, Elsewhere, Found};
 use crate::validators;
 use crate::visit::Visited;
 use crate::worker::Parts;
@@ -45,12 +46,13 @@ pub async fn records(
         Spool::File { file, length } => Block::File(file, *length),
     };
     let answer = Answer::read(block, exchange.head.as_ref(), exchange.head_bytes).map_err(unreadable)?;
-    let (request, key) = (request_for_record(exchange), url.key());
+    let (request, key) = (request_for_record(exchange), parts.filed(visited.lease, url.key()));
     let payload = answer.payload();
     if let Digest::Sha1(bytes) = payload {
         visited.digest = Some(bytes);
     }
-    // A page that one stranger alone has seen may be one of his own network: nobody is shown it before somebody else has seen it.
+    // A page that one stranger alone has seen may be one of his own network: nobody is shown it before somebody else has seen it. In a
+    // network, where others have copies of what is kept, the archive does not take it at all, and it is fetched again.
     let alone = match &exchange.brought {
         Some(Brought { confirmed: false, seen_elsewhere: false, by_holder: false, .. })
             if matches!(visited.outcome, Outcome(200..=299)) =>
@@ -62,6 +64,7 @@ pub async fn records(
     let private = request.private || alone;
     let dedupes = !private && !unwanted && exchange.truncated.is_none() && exchange.body_bytes() > 0;
     (visited.claim, visited.referring) = (None, None);
+    let mut elsewhere = None;
     let known = match (visited.outcome, previous) {
         (Outcome(304), Some(previous)) => {
             visited.referring = parts.remembered.refer(previous);
@@ -76,10 +79,23 @@ pub async fn records(
                 visited.referring = Some(referring);
                 Some((Same::Payload, original.url, original.time_ms, Some(payload)))
             }
-            Payload::New(claim) => {
-                visited.claim = claim;
-                None
-            }
+            Payload::New(claim) => match shared_body::look(&answer, url, parts).await {
+                Found::Elsewhere(found) => {
+                    let Elsewhere { pin, record, referring } = *found;
+                    visited.referring = Some(referring);
+                    let original = (Same::Payload, pin.original.clone(), pin.original_ms, Some(payload));
+                    elsewhere = Some((pin, record));
+                    Some(original)
+                }
+                Found::Large(sha256, length) => {
+                    (visited.claim, visited.large) = (claim, Some((sha256, length)));
+                    None
+                }
+                Found::Small => {
+                    visited.claim = claim;
+                    None
+                }
+            },
         },
     };
     visited.found = match (visited.outcome, previous) {
@@ -172,16 +188,20 @@ pub async fn records(
             why: *why,
             url,
             time_ms: *time_ms,
-            record: None,
+            record: elsewhere.as_ref().and_then(|(_, record)| record.as_ref()),
             payload: *payload,
         }),
         metadata: Some(&metadata),
         dns: None,
     };
     let mut encoders = parts.encoders.borrow_mut();
-    encoders
+    let mut append = encoders
         .visit(&visit, &mut || parts.id())
-        .map_err(|error| Error::Settings { what: format!("the record of {url} cannot be written: {error}") })
+        .map_err(|error| Error::Settings { what: format!("the record of {url} cannot be written: {error}") })?;
+    if let Some((pin, _)) = &elsewhere {
+        shared_body::refer(&mut append, pin)?;
+    }
+    Ok(append)
 }
 
 /// Whether an answer has the payload of the capture before.

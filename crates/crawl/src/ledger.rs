@@ -10,17 +10,18 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::ops::ControlFlow;
 use std::sync::Arc;
 
+use skep_archive::layout::HalfSlice;
 use skep_archive::{Archive, Capture, CaptureKind, Position};
 use skep_page::{Link, LinkKind};
 use skep_schedule::retry::{self, Patience, Retry};
-use skep_url::{Part, Suffixes, Url};
+use skep_url::{Part, Splits, Suffixes, Url};
 
 use crate::canonical::canonical;
 use crate::checks;
 use crate::error::{Error, Result};
 use crate::finding::Finding;
 use crate::heard;
-use crate::hearing::{host_key, site_id};
+use crate::hearing::{Filed, host_key_at, site_id};
 use crate::hops::Hops;
 use crate::judge::Hints;
 use crate::limits::JUDGED_AT_ONCE;
@@ -61,6 +62,8 @@ pub struct Ledger {
 pub(crate) struct Crossing {
     pub bits: u8,
     pub links: Vec<(u32, sharing::Link)>,
+    /// Sites whose URLs are in many slices.
+    pub splits: Arc<Splits>,
 }
 
 /// What folding a visit came to.
@@ -91,8 +94,11 @@ impl Ledger {
             changed: BTreeSet::new(),
             patience,
             watching: None,
-            crossing: sharing::shared_bits(&archive.layout().settings())?
-                .map(|bits| Crossing { bits, links: Vec::new() }),
+            crossing: sharing::shared_bits(&archive.layout().settings())?.map(|bits| Crossing {
+                bits,
+                links: Vec::new(),
+                splits: Arc::default(),
+            }),
             suffixes: Suffixes::compiled(),
         };
         for settings in Settings::all(&archive.layout().settings())? {
@@ -232,7 +238,7 @@ impl Ledger {
 
     /// A seed. Returns whether nobody had heard of it.
     pub fn seed(&mut self, crawl: u16, url: &str) -> Result<bool> {
-        self.put(crawl, url, Hops::SEED, Class::Seed, LinkKind::Anchor, None)
+        self.put(crawl, url, None, Hops::SEED, Class::Seed, LinkKind::Anchor)
     }
 
     /// Folds a visit: what became of the URL, and what it links to.
@@ -285,7 +291,7 @@ impl Ledger {
     fn note_conduct(&mut self, crawl: u16, entry: Option<u64>, visited: &Visited) -> Result<()> {
         let host = match entry {
             Some(entry) => Some(self.registry.host_of(entry)?),
-            None => self.host_named(crawl, &visited.url)?,
+            None => self.host_named(crawl, visited)?,
         };
         let Some(host) = host else { return Ok(()) };
         self.spend(crawl, host, visited)?;
@@ -336,9 +342,9 @@ impl Ledger {
         self.memos.get(&crawl).and_then(|memo| memo.spent.get(name)).copied().unwrap_or_default()
     }
 
-    fn host_named(&mut self, crawl: u16, url: &str) -> Result<Option<HostId>> {
-        match Url::parse(url) {
-            Ok(url) => Ok(self.registry.find_host(crawl, &host_key(&url))?),
+    fn host_named(&mut self, crawl: u16, visited: &Visited) -> Result<Option<HostId>> {
+        match Url::parse(&visited.url) {
+            Ok(url) => Ok(self.registry.find_host(crawl, &host_key_at(&url, visited.place))?),
             Err(_) => Ok(None),
         }
     }
@@ -348,7 +354,7 @@ impl Ledger {
         if let Some(entry) = self.registry.known(crawl, &canonical(&visited.url))? {
             return Ok(entry);
         }
-        self.put(crawl, &visited.url, visited.hops, Class::Page, LinkKind::Anchor, None)?;
+        self.put(crawl, &visited.url, visited.place, visited.hops, Class::Page, LinkKind::Anchor)?;
         let entry = self.registry.known(crawl, &canonical(&visited.url))?;
         entry.ok_or_else(|| Error::Registry(format!("{} was put into the registry and is not there", visited.url)))
     }
@@ -385,13 +391,14 @@ impl Ledger {
         &mut self,
         crawl: u16,
         url: &str,
+        place: Option<u32>,
         hops: Hops,
         class: Class,
         kind: LinkKind,
-        via: Option<u64>,
     ) -> Result<bool> {
         let Ok(parsed) = Url::parse(url) else { return Ok(false) };
-        self.hear(crawl, &parsed, hops, class, kind, via, registry::Fate::Queue)
+        let filed = Filed { url: &parsed, place };
+        self.hear(crawl, filed, hops, class, kind, None, registry::Fate::Queue)
     }
 
     /// Everything up to this record is folded.
@@ -430,7 +437,7 @@ impl Ledger {
         each_record(archive, of, &from, &mut |record| match record {
             Recorded::Answer(answer, capture, block, position) => self.fold_metadata(capture, answer, &block, position),
             Recorded::Checks(block, position) => self.fold_checks(block, position),
-            Recorded::Heard(block, position) => self.fold_heard(block, position),
+            Recorded::Heard(block, half, position) => self.fold_heard(block, half, position),
             Recorded::Other(position) => {
                 self.mark(position);
                 Ok(())
@@ -495,9 +502,11 @@ impl Ledger {
             found: found(meta.found.as_deref(), answer),
             due: None,
             hints: Hints::default(),
+            place: self.crossing.as_ref().map(|_| capture.key.site_hash()),
             position: Some(position),
             claim: None,
             referring: None,
+            large: None,
         };
         let pass = self.pass_at(crawl, answer.time_ms)?;
         let visited = Visited { failures: self.failures_after(&visited, crawl)?, ..visited };
@@ -563,7 +572,7 @@ impl Ledger {
         Ok(())
     }
 
-    fn fold_heard(&mut self, block: &[u8], position: Position) -> Result<()> {
+    fn fold_heard(&mut self, block: &[u8], half: HalfSlice, position: Position) -> Result<()> {
         let mut links: Vec<(sharing::Link, Class)> = Vec::new();
         let mut each = |heard: heard::Heard<'_>| {
             let (site, gone) = (heard.source.and_then(referrer_in), heard.class == HEARD_GONE);
@@ -574,7 +583,7 @@ impl Ledger {
             && let Some(crawl) = self.number_of(&name)
         {
             for (link, class) in links {
-                self.fold_link(crawl, &link, class)?;
+                self.fold_link(crawl, &link, class, half)?;
             }
         }
         self.mark(position);
@@ -582,10 +591,13 @@ impl Ledger {
     }
 
     /// A link from elsewhere, as a record has it.
-    pub(crate) fn fold_link(&mut self, crawl: u16, link: &sharing::Link, class: Class) -> Result<()> {
+    pub(crate) fn fold_link(&mut self, crawl: u16, link: &sharing::Link, class: Class, half: HalfSlice) -> Result<()> {
         if !link.gone {
             let hops = Hops { depth: link.depth, redirects: 0 };
-            self.put(crawl, &link.url, hops, class, LinkKind::Anchor, None)?;
+            // Where nodes crawl together, the slice of the record says where the URL is filed.
+            let key = self.crossing.as_ref().and_then(|_| Url::parse(&link.url).ok()).map(|url| url.key());
+            let place = key.map(|key| half.file(key).site_hash());
+            self.put(crawl, &link.url, place, hops, class, LinkKind::Anchor)?;
         }
         let Some(site) = link.site.filter(|_| self.is_watched(crawl)) else { return Ok(()) };
         if let Some(entry) = self.registry.known(crawl, &canonical(&link.url))? {
@@ -669,6 +681,8 @@ fn is_of_gate(rule: u16) -> bool {
 /// The name in `scheme://name:port`.
 pub fn name_of(host_key: &str) -> &str {
     let name = host_key.split_once("://").map_or(host_key, |(_, rest)| rest);
+    // A queue of a site that is split.
+    let name = name.split_once('/').map_or(name, |(name, _)| name);
     match name.rsplit_once(':') {
         Some((name, port)) if port.bytes().all(|byte| byte.is_ascii_digit()) => name,
         _ => name,

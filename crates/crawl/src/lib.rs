@@ -12,6 +12,7 @@
 //! worker      threads that fetch;  bundle: one host at its pace;  visit: one page        control     others speak to a crawl
 //! hands       others that fetch bundles, and what becomes of what they bring
 //! sharing     many nodes, one crawl: what is led here;  outbox: links to what is led elsewhere
+//! shared_body large bodies that other slices have
 //! robots, clocks, remembered, payloads, judge, soft, network, keep: a step of a visit each           answers     why, queue, report
 //! records, metadata, links, checks, heard, answer: what is written;  recorded: read back, in the order of the crawl
 //! ```
@@ -59,6 +60,7 @@ mod remembered;
 mod robots;
 pub mod rules;
 pub mod settings;
+mod shared_body;
 pub mod sharing;
 mod soft;
 mod traps;

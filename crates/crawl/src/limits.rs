@@ -14,6 +14,8 @@ pub const BUNDLE_URLS_MAX: u32 = 100;
 pub const UNSYNCED_VISITS_MAX: usize = 256;
 /// The same in bytes.
 pub const UNSYNCED_BYTES_MAX: u32 = 64 << 20;
+/// A visit waits so long at most, in milliseconds, for word whether another slice has its large body; then it is kept.
+pub const SHARED_BODY_MS_MAX: u64 = 4_000;
 /// A registry follows its records by at most so much.
 pub const CHECKPOINT_BYTES: u64 = 64 << 20;
 /// By at most so many links: two seconds or so of folding when a crawl that was killed begins again.
@@ -124,6 +126,12 @@ pub const FORWARD_AGAIN_MS: u64 = 2_000;
 pub const FORWARDED_REMEMBERED_MAX: usize = 1 << 20;
 /// Links that are not safe elsewhere yet; while there are more, no page is fetched that could add to them.
 pub const OUTBOX_LINKS_MAX: usize = 1 << 20;
+/// A site of which more URLs are known here than this is told of, so that it may be split.
+pub const SITE_URLS_MAX: u64 = 1 << 20;
+/// Hosts with fewer URLs are not looked at for that …
+pub const LARGE_HOST_URLS_MIN: u64 = 256;
+/// … which is done so often: it is a walk through all hosts.
+pub const LARGE_MS: u64 = 10 * 60_000;
 /// Links taken in from others in one go.
 pub const LINKS_IN_MAX: usize = 10_000;
 /// How politely the sites of a slice were visited, as it travels with a lease.
@@ -196,6 +204,10 @@ pub const WATCHED_SITES_MAX: usize = 65_536;
 pub const BLOCKS_AT_ONCE: u32 = 64;
 /// Entries, or hosts, that are looked at for a question before somebody else has a turn.
 pub const INQUIRED_AT_ONCE: u64 = 8_192;
+/// Bytes that are read of an answer whose type is not wanted: as much as keeps the connection for the next one.
+pub const UNWANTED_BYTES_MAX: u64 = 64 << 10;
+/// Hosts of a queue that are listed.
+pub const QUEUE_HOSTS_MAX: usize = 100_000;
 /// Broken links listed.
 pub const BROKEN_MAX: usize = 100_000;
 /// URLs of a host whose dates are listed.

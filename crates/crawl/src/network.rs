@@ -449,6 +449,7 @@ fn take_back(portal: u64, parts: &Parts) {
             .collect();
         let (block, _all) = checks::encode(&settings.name, &host, &lines);
         let hash = skep_archive::Key::of(&format!("{host}/")).site_hash();
+        let hash = parts.leading.as_ref().map_or(hash, |leading| leading.recorded_under(hash));
         parts.append_checks(hash, block, visits);
     }
 }

@@ -117,6 +117,9 @@ pub struct Progress {
     pub disk_full: bool,
     /// The network is down.
     pub offline: bool,
+    /// Sites that are led here, not split, and too large to be led by one node: the name of each, and how many of its URLs are known.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub large: Vec<(String, u64)>,
 }
 
 /// How a run ended.

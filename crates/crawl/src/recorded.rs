@@ -13,6 +13,7 @@ use std::cmp::Reverse;
 use std::collections::{BTreeMap, BinaryHeap, VecDeque};
 use std::io::{BufRead, Read};
 
+use skep_archive::layout::HalfSlice;
 use skep_archive::sidecar::{Entry, SidecarReader};
 use skep_archive::{Archive, Capture, CaptureKind, Note, Position, layout};
 
@@ -30,8 +31,8 @@ pub enum Recorded<'r> {
     Answer(Option<&'r Capture>, &'r Capture, Vec<u8>, Position),
     /// Visits that brought nothing.
     Checks(&'r [u8], Position),
-    /// URLs that were heard of otherwise than on a page.
-    Heard(&'r [u8], Position),
+    /// URLs that were heard of otherwise than on a page, and the half-slice in which that is said.
+    Heard(&'r [u8], HalfSlice, Position),
     /// Anything else.
     Other(Position),
 }
@@ -150,7 +151,7 @@ impl Lane {
                 each(Recorded::Other(position))
             }
             Note::Checks(block) => each(Recorded::Checks(&block, position)),
-            Note::Heard(block) => each(Recorded::Heard(&block, position)),
+            Note::Heard(block) => each(Recorded::Heard(&block, segment.half, position)),
             _ => each(Recorded::Other(position)),
         }
     }

@@ -118,7 +118,8 @@ impl Remembered {
         let (mut newest_ms, mut since) = (None, Since::default());
         for capture in self.archive.views().captures.query(&query)? {
             let capture = capture?;
-            if capture.url != url {
+            // What stands in another place of a site that is split is for those who hold that one.
+            if capture.url != url || capture.key != *key {
                 continue;
             }
             let is_newest = newest_ms.is_none();

@@ -369,9 +369,11 @@ async fn ask_once(
             found: Finding::First,
             due: None,
             hints: Hints::default(),
+            place: None,
             position: None,
             claim: None,
             referring: None,
+            large: None,
         };
         let room = parts.room(visited.bytes).await;
         let records = keep::records(&mut visited, url, &exchange, &judged, None, parts).await;
@@ -386,7 +388,7 @@ async fn ask_once(
         }
     }
     parts.network.note(answer, None, url);
-    parts.keep_name(session);
+    parts.keep_name(bundle.lease, session);
     Ok((Asked { status, body, retry_after_seconds, endless: false, step }, to))
 }
 

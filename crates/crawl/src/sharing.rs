@@ -16,13 +16,14 @@ use std::time::{Duration, Instant};
 
 use serde::{Deserialize, Serialize};
 use skep_archive::settings as files;
-use skep_url::Url;
+use skep_url::{Splits, Url};
 
 use crate::error::{Error, Result};
 use crate::limits::{POLITE_BYTES_MAX, POLITE_SITE_BYTES_MAX, POLITE_WAIT_SURE_MS};
 use crate::registry_key::RegistryKey;
 
 pub use crate::registry::Referrer;
+pub use crate::shared_body::{Back as BackBody, Brought};
 
 /// The key by which a node is known to others.
 pub type Node = [u8; 32];
@@ -41,6 +42,14 @@ pub trait Outlet: Send + Sync {
     fn polite(&self, slice: u32, politeness: Vec<u8>, out: bool);
     /// What was copied of a slice cannot be taken over: somebody else should lead it.
     fn give_up(&self, slice: u32);
+    /// A site that is split, by its hash, is worth visiting, or no longer. With politeness: nothing is out there, and it is the others' turn.
+    fn pace(&self, _site: u32, _wanted: bool, _back: Option<Vec<u8>>) {}
+    /// Looks for a large body in other slices, and has it pinned there. Who waits for it does not wait long.
+    fn same_body(&self, _brought: Brought, back: BackBody) {
+        back(None);
+    }
+    /// A large body is kept here, of this SHA-256 and length: other slices may refer to it.
+    fn kept_body(&self, _sha256: [u8; 32], _length: u64) {}
 }
 
 /// A link from one slice to another.
@@ -80,6 +89,9 @@ pub struct Leading {
     led: RwLock<HashMap<u32, Term>>,
     /// Slices whose lease has ended: one that comes to be ready only now must not begin.
     ended: RwLock<HashSet<u32>>,
+    splits: RwLock<Arc<Splits>>,
+    /// Sites that are split and that this node may visit: what was granted, and whether everything is ready for it here.
+    visits: RwLock<HashMap<u32, (Term, bool)>>,
 }
 
 #[derive(Clone, Copy)]
@@ -92,7 +104,13 @@ struct Term {
 impl Leading {
     /// Nothing is led yet, of two to the power of `bits` slices.
     pub fn new(bits: u8) -> Leading {
-        Leading { bits, led: RwLock::default(), ended: RwLock::default() }
+        Leading {
+            bits,
+            led: RwLock::default(),
+            ended: RwLock::default(),
+            splits: RwLock::default(),
+            visits: RwLock::default(),
+        }
     }
 
     /// How many bits of a site's hash number a slice.
@@ -143,6 +161,89 @@ impl Leading {
     /// Not one more request begins before everything is ready for it.
     pub(crate) fn rest(&self, slice: u32) {
         self.led.write().unwrap_or_else(PoisonError::into_inner).remove(&slice);
+    }
+
+    /// From now on these sites are split.
+    pub fn split(&self, splits: Arc<Splits>) {
+        *self.splits.write().unwrap_or_else(PoisonError::into_inner) = splits;
+    }
+
+    /// Sites that are split.
+    pub fn splits(&self) -> Arc<Splits> {
+        self.splits.read().unwrap_or_else(PoisonError::into_inner).clone()
+    }
+
+    /// A site that is split may be visited from here until then, once everything is ready for it; or no longer.
+    pub fn offer_visit(&self, site: u32, until: Option<Instant>) {
+        let mut visits = self.visits.write().unwrap_or_else(PoisonError::into_inner);
+        match until {
+            Some(until) => drop(visits.insert(site, (Term { since: Instant::now(), until }, false))),
+            None => drop(visits.remove(&site)),
+        }
+    }
+
+    /// Everything is ready for what was offered until then. False if it has been taken back meanwhile.
+    pub(crate) fn begin_visit(&self, site: u32, until: Instant) -> bool {
+        let mut visits = self.visits.write().unwrap_or_else(PoisonError::into_inner);
+        let Some((term, ready)) = visits.get_mut(&site).filter(|(term, _)| term.until == until) else { return false };
+        term.since = Instant::now();
+        *ready = true;
+        true
+    }
+
+    /// Until when a site that is split may be visited, if it has been granted; it may have run out.
+    pub(crate) fn visits(&self, site: u32) -> Option<Instant> {
+        self.visit(site).map(|term| term.until)
+    }
+
+    fn visit(&self, site: u32) -> Option<Term> {
+        let visits = self.visits.read().unwrap_or_else(PoisonError::into_inner);
+        visits.get(&site).filter(|(_, ready)| *ready).map(|(term, _)| *term)
+    }
+
+    /// Whether a site, by its hash, may be visited from here now: always, unless it is split. What may be fetched there the leases say.
+    pub fn may_visit(&self, site: u32) -> bool {
+        self.splits().of(site).is_none() || self.visits(site).is_some_and(|until| Instant::now() < until)
+    }
+
+    /// Under which hash something about a site is recorded by this node: at its home, or where the site is split at a place that is led here.
+    pub(crate) fn recorded_under(&self, site: u32) -> u32 {
+        let led = self.splits().places(site).into_iter().find(|place| self.may(slice_of(*place, self.bits)));
+        led.unwrap_or(site)
+    }
+
+    /// The slices of a site.
+    pub(crate) fn slices_of_site(&self, site: u32) -> Vec<u32> {
+        self.splits().places(site).into_iter().map(|place| slice_of(place, self.bits)).collect()
+    }
+
+    /// Whether a request to a URL's site may begin now. Of a site that is split one of its slices must be led, and it must be this node's turn.
+    pub(crate) fn may_ask(&self, url: &Url) -> bool {
+        let site = url.key().site_hash();
+        self.may_visit(site) && self.slices_of_site(site).into_iter().any(|slice| self.may(slice))
+    }
+
+    /// How long that is so for certain.
+    pub(crate) fn left_there(&self, url: &Url) -> Duration {
+        let site = url.key().site_hash();
+        let splits = self.splits();
+        let led = self.slices_of_site(site).into_iter().map(|slice| self.left(slice)).max();
+        let visit = match splits.of(site) {
+            Some(_) => {
+                self.visits(site).map(|until| until.saturating_duration_since(Instant::now())).unwrap_or_default()
+            }
+            None => Duration::MAX,
+        };
+        led.unwrap_or_default().min(visit)
+    }
+
+    /// When that began.
+    pub(crate) fn since_there(&self, url: &Url) -> Option<Instant> {
+        let site = url.key().site_hash();
+        match self.splits().of(site) {
+            Some(_) => self.visit(site).map(|term| term.since),
+            None => self.since(slice_of(site, self.bits)),
+        }
     }
 
     fn ended(&self) -> std::sync::RwLockWriteGuard<'_, HashSet<u32>> {
@@ -312,6 +413,32 @@ mod tests {
         assert!(!leading.begin(3, later) && !leading.may(3));
         leading.offer(3);
         assert!(leading.begin(3, later) && leading.may(3));
+    }
+
+    #[test]
+    fn a_site_that_is_split_is_visited_by_who_leads_some_of_it_and_has_its_turn() {
+        let leading = Leading::new(4);
+        let (now, url) = (Instant::now(), Url::parse("http://bees.example/page").unwrap());
+        let later = now + Duration::from_secs(60);
+        let site = url.key().site_hash();
+        let mut splits = Splits::default();
+        splits.add(site, skep_url::Split { bits: 2, since_ms: 0 });
+        let other = slice_of(splits.places(site)[3], 4);
+        leading.begin(other, later);
+        assert!(!leading.may_ask(&url), "that is another slice than its own");
+        leading.split(Arc::new(splits));
+        assert!(!leading.may_ask(&url) && leading.left_there(&url).is_zero());
+        leading.offer_visit(site, Some(later));
+        assert!(!leading.may_ask(&url), "not before it is known how it was visited");
+        assert!(!leading.begin_visit(site, now) && leading.begin_visit(site, later) && leading.may_ask(&url));
+        leading.stop(other);
+        assert!(!leading.may_ask(&url), "a turn is no lease");
+        leading.offer(other);
+        leading.begin(other, later);
+        leading.offer_visit(site, None);
+        assert!(!leading.may_ask(&url) && !leading.begin_visit(site, later));
+        leading.offer_visit(site, Some(now));
+        assert!(leading.begin_visit(site, now) && !leading.may_visit(site), "it has run out");
     }
 
     #[test]

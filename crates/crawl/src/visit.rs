@@ -7,23 +7,26 @@
 use std::net::IpAddr;
 
 use skep_archive::{Position, Referring};
-use skep_fetch::{Ask, Exchange, Session};
+use skep_fetch::{Ask, Exchange, Session, Wanted};
 use skep_page::Outlinks;
 use skep_schedule::revisit::Due;
 use skep_schedule::{BundleUrl, LeaseId};
 use skep_url::Url;
+use skep_warc::http::Head;
 
 use crate::cookies;
 use crate::finding::Finding;
 use crate::hops::Hops;
 use crate::judge::{self, Hints, Judgement};
 use crate::keep;
+use crate::limits::UNWANTED_BYTES_MAX;
 use crate::links::Turnover;
 use crate::network::{self, Seen};
 use crate::outcome::Outcome;
 use crate::payloads::Claim;
 use crate::remembered::Previous;
 use crate::rules;
+use crate::settings::Type;
 use crate::soft;
 use crate::validators;
 use crate::worker::Parts;
@@ -85,12 +88,16 @@ pub struct Visited {
     pub due: Option<Due>,
     /// Dates at which pages changed, as a sitemap or a feed has them: URL, milliseconds since 1970.
     pub hints: Hints,
+    /// Under which hash its records stand, where that is not its site's: the site is split.
+    pub place: Option<u32>,
     /// The last of its records.
     pub position: Option<Position>,
     /// Its record is the first with its payload: others may refer to it once it is synced.
     pub claim: Option<Claim>,
     /// Its record stands for another's body, which must not go before it is synced.
     pub referring: Option<Referring>,
+    /// Its record has a large body, to which revisits of other slices may refer: SHA-256 and length.
+    pub large: Option<([u8; 32], u64)>,
 }
 
 impl Visited {
@@ -124,9 +131,11 @@ impl Visited {
             found: Finding::First,
             due: None,
             hints: Hints::default(),
+            place: None,
             position: None,
             claim: None,
             referring: None,
+            large: None,
         }
     }
 }
@@ -163,9 +172,12 @@ pub async fn visit(
     parts: &Parts,
 ) -> Step {
     let given = parts.cookies.header(url);
-    let previous = parts.previous(url);
+    let previous = parts.previous(lease, url);
     let (time_ms, began_ms) = (parts.now_ms(), parts.elapsed_ms());
     let shown = validators::shown(previous.as_ref(), ask.due.as_ref(), time_ms);
+    let settings = parts.settings();
+    // Whoever types a seed means it. What a link leads to is known when it comes.
+    let of_types = ask.via.as_ref().filter(|_| !settings.types.is_empty()).map(|_| OfTypes(&settings.types));
     let exchange = session
         .get(&Ask {
             url,
@@ -174,15 +186,14 @@ pub async fn visit(
             cookie: given.as_deref().or(cookie),
             cookie_is_theirs: given.is_none(),
             body_bytes_max: None,
+            wanted: of_types.as_ref().map(|types| types as &dyn Wanted),
         })
         .await;
     let time_ms = exchange.brought.as_ref().map_or(time_ms, |brought| brought.time_ms);
     let mut judged = judge::judge(&exchange, url, time_ms, parts.ignores_robots(url));
     let answer = network::look(&mut judged, &Seen { url, exchange: &exchange, began_ms }, session, parts).await;
-    let settings = parts.settings();
-    // Whoever types a seed means it. What a link leads to is known when it comes.
     let is_page = matches!(judged.outcome, Outcome(200..=299));
-    if is_page && ask.via.is_some() && !rules::is_of_types(&settings.types, &judged.mime) {
+    if is_page && of_types.is_some_and(|types| !types.admit(&judged.mime)) {
         judged.outcome = Outcome::TYPE_REFUSED;
     }
     let brought = &exchange;
@@ -226,8 +237,26 @@ pub async fn visit(
         Err(error) => parts.lost(visited, error),
     }
     parts.network.note(answer, Some(ask.entry), url);
-    parts.keep_name(session);
+    parts.keep_name(lease, session);
     step
+}
+
+/// The types of answers that a crawl wants.
+#[derive(Debug)]
+struct OfTypes<'s>(&'s [Type]);
+
+impl OfTypes<'_> {
+    fn admit(&self, mime: &str) -> bool {
+        rules::is_of_types(self.0, mime)
+    }
+}
+
+impl Wanted for OfTypes<'_> {
+    /// What is not wanted is not fetched: only as much of it as costs less than another connection.
+    fn body_bytes_max(&self, head: &Head) -> Option<u64> {
+        let is_page = matches!(head.status(), Some(200..=299));
+        (is_page && !self.admit(&head.mime().unwrap_or_default())).then_some(UNWANTED_BYTES_MAX)
+    }
 }
 
 /// Whose fault it is that no answer came, or none that this machine could take.
@@ -277,8 +306,10 @@ fn visited(
         found: Finding::First,
         due: ask.due,
         hints: std::mem::take(&mut judged.hints),
+        place: None,
         position: None,
         claim: None,
         referring: None,
+        large: None,
     }
 }

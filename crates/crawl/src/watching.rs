@@ -381,7 +381,7 @@ impl Ledger {
                 }
                 Said::Found(_) => {}
                 Said::Missing => watching.revisits.failed(&mut memory, now),
-                Said::Nothing => watching.revisits.given_back(&mut memory, now),
+                Said::Nothing => watching.revisits.unanswered(&mut memory, now),
             }
         }
         self.registry.remember(entry, &memory)?;
@@ -499,7 +499,7 @@ impl Ledger {
             }
             // It was given out, but nobody will come back from it: its host was given up, a rule refused it.
             if memory.is_out() && !standing.waits {
-                watching.revisits.given_back(memory, now);
+                watching.revisits.unanswered(memory, now);
             }
             let chance = watching.bundle_chance(entry, memory);
             if watching.revisits.look(memory, then, chance) {

@@ -8,7 +8,7 @@ use std::sync::mpsc::Sender;
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 
-use skep_archive::{Append, Archive};
+use skep_archive::{Append, Archive, Key};
 use skep_fetch::{Dns, Fetcher, Session};
 use skep_page::{LinkKind, Outlinks};
 use skep_schedule::breaker::Ban;
@@ -105,8 +105,10 @@ pub struct Shared {
     pub backoff_ms: u64,
     /// Who fetches besides us.
     pub others: Option<crate::hands::Others>,
-    /// What is led here, where the crawl is one of many nodes.
+    /// What is led here, where the crawl is one of many nodes …
     pub leading: Option<Arc<crate::sharing::Leading>>,
+    /// … and the way to the others.
+    pub outlet: Option<Arc<dyn crate::sharing::Outlet>>,
     /// Hosts whose addresses are kept.
     pub names: Names,
     /// Bundles are to end early.
@@ -166,6 +168,8 @@ pub struct Parts {
     suffixes: Suffixes,
     /// Captures that were looked up for bundles which are with others; each is asked for once more when they are back.
     looked_up: RefCell<HashMap<String, Option<Previous>>>,
+    /// Bundles of sites that are split: the hash of the site, and the one under which their records stand.
+    places: RefCell<HashMap<LeaseId, (u32, u32)>>,
 }
 
 impl std::ops::Deref for Parts {
@@ -264,6 +268,7 @@ impl Parts {
             bytes: Arc::new(Semaphore::new(UNSYNCED_BYTES_MAX as usize)),
             suffixes: Suffixes::compiled(),
             looked_up: RefCell::default(),
+            places: RefCell::default(),
             shared,
         })
     }
@@ -290,13 +295,42 @@ impl Parts {
         skep_archive::system_clock()
     }
 
+    /// What a bundle brings is filed where its URLs are, if their site is split.
+    pub fn begin_place(&self, bundle: &Bundle) {
+        if let Some(place) = crate::hearing::place_of(&bundle.host) {
+            let site = Key::of(&format!("{}/", bundle.host)).site_hash();
+            self.places.borrow_mut().insert(bundle.lease, (site, place));
+        }
+    }
+
+    /// Nothing more comes of a bundle.
+    pub fn end_place(&self, lease: LeaseId) {
+        self.places.borrow_mut().remove(&lease);
+    }
+
+    /// A key as what comes of a bundle is filed under it. Whatever is fetched for a slice stands in it: nothing that it needs is elsewhere.
+    pub fn filed(&self, lease: LeaseId, key: Key) -> Key {
+        let place = self.place_of(lease, key.site_hash());
+        key.at_place(place)
+    }
+
+    fn place_of(&self, lease: LeaseId, site_hash: u32) -> u32 {
+        match self.places.borrow().get(&lease) {
+            Some((site, place)) if site_hash == *site => *place,
+            _ => site_hash,
+        }
+    }
+
     /// The last capture, where this pass asks conditionally.
-    pub fn previous(&self, url: &Url) -> Option<Previous> {
+    pub fn previous(&self, lease: LeaseId, url: &Url) -> Option<Previous> {
         if let Some(known) = self.looked_up.borrow_mut().remove(url.as_str()) {
             return known;
         }
         // A past that cannot be read is no reason not to look now.
-        if self.again { self.remembered.previous(url.as_str(), &url.key()).ok().flatten() } else { None }
+        if !self.again {
+            return None;
+        }
+        self.remembered.previous(url.as_str(), &self.filed(lease, url.key())).ok().flatten()
     }
 
     /// The links of a page that has not changed, where rules that have may take in more of them.
@@ -312,8 +346,8 @@ impl Parts {
     }
 
     /// The same for a URL that others fetch now: it is known when they are back.
-    pub fn previous_of_offered(&self, url: &Url) -> Option<Previous> {
-        let previous = self.previous(url);
+    pub fn previous_of_offered(&self, lease: LeaseId, url: &Url) -> Option<Previous> {
+        let previous = self.previous(lease, url);
         self.looked_up.borrow_mut().insert(url.as_str().to_owned(), previous.clone());
         previous
     }
@@ -354,12 +388,17 @@ impl Parts {
 
     /// Whether a request to this site may begin here now, and not at another node.
     pub fn is_ours(&self, url: &Url) -> bool {
-        self.leading.as_ref().is_none_or(|leading| leading.may(leading.slice_of(url)))
+        self.leading.as_ref().is_none_or(|leading| leading.may_ask(url))
+    }
+
+    /// Whether the URL's site is split.
+    pub fn is_split(&self, url: &Url) -> bool {
+        self.leading.as_ref().is_some_and(|leading| leading.splits().of(url.key().site_hash()).is_some())
     }
 
     /// How long at most somebody else may be sent there, of this time.
     pub fn ours_for_ms(&self, url: &Url, ms: u64) -> u64 {
-        let left = self.leading.as_ref().map(|leading| leading.left(leading.slice_of(url)).as_millis() as u64);
+        let left = self.leading.as_ref().map(|leading| leading.left_there(url).as_millis() as u64);
         left.map_or(ms, |left| left.min(ms))
     }
 
@@ -404,7 +443,7 @@ impl Parts {
     pub fn rested(&self, url: &Url, pace: Pace, crawl_delay_ms: Option<u64>) {
         if pace != Pace::None {
             let gap = pace::gap_ms(&pace, crawl_delay_ms, 0);
-            let since = self.leading.as_ref().and_then(|leading| leading.since(leading.slice_of(url)));
+            let since = self.leading.as_ref().and_then(|leading| leading.since_there(url));
             let since = since.map_or(self.zero, |since| Instant::from_std(since).max(self.zero));
             self.clocks.unasked(self.site(url), since + Duration::from_millis(gap));
         }
@@ -414,6 +453,11 @@ impl Parts {
     pub fn pace(&self, url: &Url) -> Pace {
         let settings = self.settings();
         settings.pace_of(url.host_name(), self.site(url)).allowed(settings.is_own(url.host_name()))
+    }
+
+    /// Whether the settings pause the host by now.
+    pub fn is_paused(&self, url: &Url) -> bool {
+        self.settings().is_paused(url.host_name(), self.site(url))
     }
 
     /// Waits until so many bytes may be on their way to the disk.
@@ -428,8 +472,11 @@ impl Parts {
 
     /// Hands records over. The engine hears of the visit when they are synced, or that it was lost.
     pub fn append(&self, append: Append, visited: Visited, room: Room) {
-        let say = self.say.clone();
+        let (say, outlet) = (self.say.clone(), self.outlet.clone());
         let mut visited = visited;
+        if let Some((site, place)) = self.places.borrow().get(&visited.lease).copied() {
+            visited.place = (Key::of(&visited.url).site_hash() == site).then_some(place);
+        }
         self.hand_over(append, move |result| {
             drop(room);
             visited.referring = None;
@@ -440,6 +487,9 @@ impl Parts {
                     // The answer stands before what is said about it.
                     if let (Some(claim), Some(answer)) = (visited.claim.take(), backwards.next()) {
                         claim.kept(Original { url: visited.url.clone(), time_ms: visited.time_ms }, answer);
+                        if let (Some(outlet), Some((sha256, length))) = (&outlet, visited.large) {
+                            outlet.kept_body(sha256, length);
+                        }
                     }
                     Said::Visited(Box::new(visited))
                 }
@@ -519,7 +569,7 @@ impl Parts {
     }
 
     /// Keeps the answer of the name server, once per host and run.
-    pub fn keep_name(&self, session: &Session) {
+    pub fn keep_name(&self, lease: LeaseId, session: &Session) {
         let Some(resolved) = session.resolved() else { return };
         if resolved.text.is_empty() || !self.names.is_news(&resolved.host) {
             return;
@@ -527,6 +577,7 @@ impl Parts {
         let dns = crate::records::Dns { host: &resolved.host, time_ms: self.now_ms(), text: &resolved.text };
         let append = self.encoders.borrow_mut().dns(&dns, &mut || self.id());
         if let Ok(append) = append {
+            let append = Append { site_hash: self.place_of(lease, append.site_hash), ..append };
             // If this record is lost, so is the next visit's, and that is said.
             let _told_elsewhere = self.archive.append_then(append, Box::new(|_| ()));
         }

@@ -3,19 +3,22 @@
 
 mod web;
 
+use skep_archive::{Archive, OpenOptions};
 use skep_crawl::hands::Others;
-use skep_crawl::{Control, Ending, Event, Question, Run, run};
+use skep_crawl::sharing::{Leading, Link, Node, Outlet, Share, share};
+use skep_crawl::{Control, Ending, Event, Progress, Question, Run, run};
 use skep_fetch::{Brought as Source, Exchange, Spool};
 use skep_schedule::Hands;
 use skep_schedule::hands::{Back, Believed, Brought, Offer, Round};
 use skep_testweb::{HostPlan, Offence, Plan, Policy, Settings as WebSettings, Shape, Web, World};
 use skep_url::Url;
 use skep_warc::http::{Head, Parsed};
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::io::{Read, Write};
 use std::net::TcpStream;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex};
+use std::time::{Duration, Instant};
 
 /// Fetches what it is offered at once; `judged` says what may be believed of it.
 struct Theirs {
@@ -151,6 +154,73 @@ fn what_one_alone_has_seen_is_private_and_what_two_have_seen_is_not() {
         others.into_iter().all(|capture| !capture.is_private()),
         "a page that is not there says nothing of anybody"
     );
+}
+
+/// A node that leads everything: nobody else is there to be told anything.
+struct Alone;
+
+impl Outlet for Alone {
+    fn give_up(&self, slice: u32) {
+        panic!("slice {slice} can be read");
+    }
+    fn leader(&self, _: u32) -> Option<Node> {
+        Some([1; 32])
+    }
+    fn send(&self, _: &str, _: Node, links: Vec<Link>, _: skep_crawl::sharing::Back) {
+        panic!("everything is led here, and {} links go elsewhere", links.len());
+    }
+    fn polite(&self, _: u32, _: Vec<u8>, _: bool) {}
+}
+
+#[test]
+fn in_a_network_what_one_alone_has_seen_is_not_kept_before_somebody_else_has_seen_it() {
+    const BITS: u8 = 3;
+    let theirs = started(12);
+    let folder = tempfile::tempdir().expect("a folder");
+    let options = OpenOptions { copies: true, bits: BITS, ..OpenOptions::create() };
+    let archive = Arc::new(Archive::open(folder.path(), options).expect("an archive"));
+    share(&archive.layout().settings(), [5; 32], BITS).expect("a network");
+    let alone: Arc<Mutex<BTreeSet<String>>> = Arc::default();
+    let seen = alone.clone();
+    let judged = move |mut exchanges: Vec<(Url, Exchange)>| {
+        for (url, exchange) in &mut exchanges {
+            // The first time nobody else has seen every other one of them.
+            let is_first =
+                !url.as_str().len().is_multiple_of(2) && seen.lock().expect("no panic").insert(url.to_string());
+            exchange.brought.as_mut().expect("by others").seen_elsewhere = !is_first;
+        }
+        Believed { exchanges, again: Vec::new() }
+    };
+    let hands = Arc::new(Theirs { web: theirs.clone(), judged: Box::new(judged) });
+    let leading = Share { leading: Arc::new(Leading::new(BITS)), outlet: Arc::new(Alone) };
+    let others = Others { hands, only: true };
+    let run_of = Run { share: Some(leading), ..run_of(&theirs, web::hurried(&theirs), others) };
+    let control = Control::default();
+    let mut visits: BTreeMap<String, usize> = BTreeMap::new();
+    let ending = run(&archive, run_of, &control.clone(), &mut |event| match event {
+        Event::Began { .. } => {
+            let until = Instant::now() + Duration::from_secs(3_600);
+            (0..1 << BITS).for_each(|slice| assert!(control.lead(slice, until, Some(vec![Vec::new()]))));
+        }
+        Event::Visited { url, .. } => *visits.entry(url).or_default() += 1,
+        Event::Progress(Progress { waiting: 0, out: 0, unsent: 0, .. }) if visits.len() > 12 => control.stop(),
+        _ => {}
+    });
+    assert_eq!(ending.expect("a crawl"), Ending::Stopped);
+    web::is_sound(&archive);
+    let captures = web::captures(&archive);
+    assert!(captures.len() >= 12 && captures.values().all(|all| all.len() == 1), "{captures:?}");
+    assert!(captures.values().flatten().all(|capture| !capture.is_private()), "{captures:?}");
+    let alone = alone.lock().expect("no panic").clone();
+    let is_page = |url: &&String| captures.get(*url).is_some_and(|all| all[0].status == 200);
+    assert!(alone.iter().filter(is_page).count() > 2, "{alone:?}");
+    for (url, all) in &captures {
+        let path = Url::parse(url).expect("a URL").request_target().to_owned();
+        let asked = theirs.requests().iter().filter(|request| request.path == path).count();
+        // What is not there is nobody's own.
+        let was_alone = alone.contains(url) && all[0].status == 200;
+        assert_eq!((asked, visits[url]), (1 + usize::from(was_alone), 1), "{url}");
+    }
 }
 
 #[test]

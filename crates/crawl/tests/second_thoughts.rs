@@ -201,7 +201,7 @@ fn what_comes_is_held_against_the_types_that_are_wanted() {
     let address = start(move |path| match path {
         "/" => index(["/page", "/paper", "/script", "/notes.txt"].map(str::to_owned)),
         "/page" => index([]),
-        "/paper" => file("application/pdf", "%PDF-1.4"),
+        "/paper" => file("application/pdf", &format!("%PDF-1.4{}", "x".repeat(4 << 20))),
         // Nobody hears of what it leads to.
         "/script" => file("text/css", "@import url(/style.css); a { background: url(/picture) }"),
         _ => file("text/plain", "some notes"),
@@ -214,6 +214,8 @@ fn what_comes_is_held_against_the_types_that_are_wanted() {
     let refused =
         events.iter().filter(|event| matches!(event, Event::Visited { outcome, .. } if outcome == "type-refused"));
     assert_eq!(refused.count(), 2, "{events:?}");
+    let fetched = events.iter().map(|event| if let Event::Visited { bytes, .. } = event { *bytes } else { 0 });
+    assert!(fetched.sum::<u64>() < 256 << 10, "what is not wanted is not fetched: {events:?}");
     let question = Question::Why { url: format!("http://{address}/paper"), name: None };
     let told = answer_question(&archive, &question).unwrap();
     assert!(told[0]["because"].as_str().is_some_and(|because| because.contains("--types")), "{told:?}");

@@ -13,6 +13,12 @@ use crate::request;
 use crate::spool::Spool;
 use crate::tls::Tls;
 
+/// Says of an answer, by its head, how much of its body is of use.
+pub trait Wanted: std::fmt::Debug + Sync {
+    /// Bytes of body that are read, when fewer than the limits say.
+    fn body_bytes_max(&self, head: &Head) -> Option<u64>;
+}
+
 /// One question.
 #[derive(Debug, Clone, Copy)]
 pub struct Ask<'a> {
@@ -28,12 +34,22 @@ pub struct Ask<'a> {
     pub cookie_is_theirs: bool,
     /// Bytes of body that are read, when fewer than the limits say.
     pub body_bytes_max: Option<u64>,
+    /// The same, where it depends on what comes.
+    pub wanted: Option<&'a dyn Wanted>,
 }
 
 impl<'a> Ask<'a> {
     /// A plain GET.
     pub fn new(url: &'a Url) -> Ask<'a> {
-        Ask { url, etag: None, last_modified: None, cookie: None, cookie_is_theirs: false, body_bytes_max: None }
+        Ask {
+            url,
+            etag: None,
+            last_modified: None,
+            cookie: None,
+            cookie_is_theirs: false,
+            body_bytes_max: None,
+            wanted: None,
+        }
     }
 }
 

@@ -58,7 +58,7 @@ mod tls;
 
 pub use broker::{Broker, Connected, Meter, Promise};
 pub use dns::{Dns, Resolved};
-pub use exchange::{Ask, Brought, Exchange, Note, Recorded, Secret, Timings, request_for_record};
+pub use exchange::{Ask, Brought, Exchange, Note, Recorded, Secret, Timings, Wanted, request_for_record};
 pub use fault::{Break, Class, ConnectFault, DnsFault, Fault, ProxyFault, Stage, TlsFault};
 pub use gate::{Gate, Listening, is_bad_port};
 pub use limits::Limits;

@@ -9,7 +9,7 @@ use tokio::io::{AsyncRead, AsyncReadExt as _};
 use tokio::time::{Instant, timeout_at};
 
 use crate::broker::Meter;
-use crate::exchange::Note;
+use crate::exchange::{Note, Wanted};
 use crate::fault::{Fault, Stage, is_local};
 use crate::limits::{Limits, READ_BYTES, READ_BYTES_FIRST};
 use crate::message::{HeadStep, Message, is_html, may_be_large};
@@ -86,6 +86,7 @@ pub(crate) async fn receive<S: AsyncRead + Unpin>(
     stream: &mut S,
     limits: &Limits,
     body_bytes_max: Option<u64>,
+    wanted: Option<&dyn Wanted>,
     sent: Instant,
     meter: Option<&dyn Meter>,
 ) -> Received {
@@ -120,6 +121,8 @@ pub(crate) async fn receive<S: AsyncRead + Unpin>(
                         if may_be_large(head) {
                             clocks.total = sent + ms(limits.total_large_ms);
                         }
+                        let of_use = wanted.and_then(|wanted| wanted.body_bytes_max(head));
+                        body_max = body_max.min(of_use.unwrap_or(u64::MAX));
                     }
                     body_max = body_max.min(body_bytes_max.unwrap_or(u64::MAX));
                 }
@@ -268,7 +271,7 @@ mod tests {
         let (mut ours, theirs) = tokio::io::duplex(1 << 16);
         let began = Instant::now();
         let receiving = async {
-            let received = receive(&mut ours, limits, body_bytes_max, began, None).await;
+            let received = receive(&mut ours, limits, body_bytes_max, None, began, None).await;
             drop(ours);
             (received, began.elapsed())
         };

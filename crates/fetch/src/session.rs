@@ -213,7 +213,7 @@ impl Session {
                 },
             };
             let sent = Instant::now();
-            let received = self.ask(&mut connection, &request, ask.body_bytes_max, sent).await;
+            let received = self.ask(&mut connection, &request, ask, sent).await;
             if exchange.reused && received.first_byte.is_none() && received.fault == Some(Fault::Closed) {
                 exchange.notes.push(Note::Reconnected);
                 continue;
@@ -252,13 +252,7 @@ impl Session {
         }
     }
 
-    async fn ask(
-        &self,
-        connection: &mut Connection,
-        request: &[u8],
-        body_bytes_max: Option<u64>,
-        sent: Instant,
-    ) -> Received {
+    async fn ask(&self, connection: &mut Connection, request: &[u8], ask: &Ask<'_>, sent: Instant) -> Received {
         let limits = &self.shared.settings.limits;
         let writing = async {
             connection.stream.write_all(request).await?;
@@ -266,7 +260,8 @@ impl Session {
         };
         // A server that does not take the request may have answered already: what it says decides, not the write.
         let _ = timeout_at(sent + ms(limits.first_byte_ms), writing).await;
-        receive(&mut connection.stream, limits, body_bytes_max, sent, self.shared.meter.as_deref()).await
+        let (max, wanted) = (ask.body_bytes_max, ask.wanted);
+        receive(&mut connection.stream, limits, max, wanted, sent, self.shared.meter.as_deref()).await
     }
 
     async fn connect(&mut self, timings: &mut Timings) -> Result<Connection, Fault> {

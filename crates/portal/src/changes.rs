@@ -320,8 +320,13 @@ impl Asked {
 
 /// Which events are wanted, by the parameters that the stream and the pages about it share.
 pub fn filter(params: &Params) -> Result<Filter, Trouble> {
+    let host = |text: &str| {
+        let wrong =
+            |why| Trouble::bad(format!("host={text} is no host: {why}; it looks like example.org or *.example.org"));
+        skep_changes::host(text.trim()).map_err(wrong)
+    };
     let mut filter = Filter {
-        host: params.get("host").map(str::to_ascii_lowercase),
+        host: params.get("host").map(host).transpose()?,
         prefix: params.get("prefix").map(str::to_owned),
         mime: params.get("mime").filter(|mime| !mime.is_empty()).map(str::to_owned),
         watch: params.get("watch").filter(|watch| !watch.is_empty()).map(str::to_owned),

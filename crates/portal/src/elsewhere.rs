@@ -3,7 +3,7 @@
 
 use crate::access::May;
 use crate::find::{Looking, Sites};
-use crate::pages::Wish;
+use crate::pages::{Unheard, Wish};
 use crate::portal::{Portal, Scope};
 use crate::trouble::Trouble;
 use axum::http::StatusCode;
@@ -16,6 +16,10 @@ use std::sync::{Arc, Weak};
 pub trait Elsewhere: Send + Sync {
     /// Whether captures of sites with this hash are with others only.
     fn is_elsewhere(&self, site_hash: u32) -> bool;
+    /// The same for what is asked of one site: one that is split may be here in part, and the rest with others only.
+    fn is_in_part_elsewhere(&self, matching: &Match) -> bool {
+        matching.site().is_some_and(|hash| self.is_elsewhere(hash))
+    }
     /// Captures of one URL of such a site, in the order of the query. An error says why nobody answers.
     fn captures(&self, site_hash: u32, query: &Query) -> Result<Vec<Capture>, String>;
     /// Captures of any number of sites, here and elsewhere, in the order of the query.
@@ -29,7 +33,7 @@ pub trait Elsewhere: Send + Sync {
     /// Where on a host a file proves whose it is, and the line in it.
     fn owner_proof(&self, host: &str) -> (String, String);
     /// Tells all nodes what the owner of a host wants, if the file proves it; what follows, or why nothing does.
-    fn owner_wish(&self, host: &str, wish: Wish) -> Result<String, String>;
+    fn owner_wish(&self, host: &str, wish: Wish) -> Result<String, Unheard>;
     /// How the network stands, as this node sees it.
     fn status(&self) -> Value;
     /// Takes URLs for what the network crawls; tells what became of them, or why nothing did.
@@ -106,7 +110,7 @@ impl Portal {
     pub fn spread(&self, query: &Query) -> Result<(Found<'_>, usize), Trouble> {
         let Some(others) = self.elsewhere.as_deref() else { return Ok((self.query_here(query)?, 0)) };
         let site = query.matching.site();
-        if site.is_some_and(|hash| !others.is_elsewhere(hash)) {
+        if site.is_some() && !others.is_in_part_elsewhere(&query.matching) {
             return Ok((self.query_here(query)?, 0));
         }
         if let (Some(hash), Match::Exact(_)) = (site, &query.matching) {
@@ -185,8 +189,11 @@ impl Portal {
     }
 
     fn all_elsewhere(&self, key: &Key) -> Result<Option<Vec<Capture>>, Trouble> {
-        let Some((others, hash)) = self.others(Some(key.site_hash())) else { return Ok(None) };
-        others.captures(hash, &Query::new(Match::Exact(key.clone()))).map(Some).map_err(silent)
+        let (exact, Some(others)) = (Match::Exact(key.clone()), self.elsewhere.as_deref()) else { return Ok(None) };
+        if !others.is_in_part_elsewhere(&exact) {
+            return Ok(None);
+        }
+        others.captures(key.site_hash(), &Query::new(exact)).map(Some).map_err(silent)
     }
 
     fn others(&self, site_hash: Option<u32>) -> Option<(&dyn Elsewhere, u32)> {

@@ -106,8 +106,8 @@ pub fn named(head: &Head) -> Option<(String, i64)> {
     Some((String::from_utf8_lossy(uri).into_owned(), date::parse_ms(time)?))
 }
 
-/// What a revisit stands for: the capture it names, else the earliest one with the same payload, in whichever collection. Not
-/// one that is hidden from whoever asks.
+/// What a revisit stands for: the capture it names, else one of the same URL with the same payload, here or elsewhere, else the earliest one
+/// with it that is here, in whichever collection. Not one that is hidden from whoever asks.
 pub fn original(
     portal: &Portal,
     revisit: &Capture,
@@ -128,6 +128,18 @@ pub fn original(
         }
     }
     let Some(digest) = revisit.digest else { return Ok(None) };
+    // Where that is gone, whoever referred to it from another slice got a body of its own.
+    let same_url = Query {
+        kinds: vec![CaptureKind::Response],
+        limit: Some(CANDIDATES_MAX as u64),
+        ..Query::new(Match::Exact(revisit.key.clone()))
+    };
+    for capture in portal.query(&same_url)? {
+        let capture = capture?;
+        if capture.digest == Some(digest) && capture.url == revisit.url && shows(&capture) {
+            return Ok(Some(capture));
+        }
+    }
     let mut originals = views.digests.originals(&digest, ORIGINALS_MAX)?;
     // The same URL first: its headers fit best.
     originals.sort_by_key(|original| original.key != revisit.key);

@@ -51,6 +51,6 @@ mod visit;
 pub use access::Access;
 pub use elsewhere::{Asker, Elsewhere, Everywhere, Scanned};
 pub use fresh::{Tells, Watched};
-pub use pages::Wish;
+pub use pages::{Unheard, Wish};
 pub use server::{Error, Serving, Stop, serve};
 pub use settings::{Lines, Settings};

@@ -74,7 +74,7 @@ pub fn open<T>(
     let mut record = stored.record()?;
     // The place came from an index, which may be stale or somebody else's word.
     let about = record.head().target_uri().map(Key::of_bytes);
-    if about.is_some_and(|key| key != capture.key) {
+    if about.is_some_and(|key| key.surt() != capture.key.surt()) {
         return Err(Trouble::damaged(
             "The index names a record that is about something else.",
             "an index names the wrong record",

@@ -62,7 +62,7 @@ use axum::http::{HeaderValue, Request, StatusCode, header};
 use axum::routing::{get, post};
 use std::sync::Arc;
 
-pub use owner::Wish;
+pub use owner::{Unheard, Wish};
 
 type Make = fn(&Looking<'_>, &Params, &Visit) -> Result<Answer, Trouble>;
 

@@ -125,6 +125,15 @@ pub struct SignedSplit {
     pub signature: Signature,
 }
 
+impl SignedSplit {
+    /// Signs a split; `owner` is the seal of an admission key.
+    pub fn new(network: NetworkId, site: u32, bits: u8, since_ms: u64, owner: &dyn Seal) -> SignedSplit {
+        let split = Split { network, site, bits, since_ms, by: owner.key() };
+        let signature = owner.sign(&signed("skep split", &split));
+        SignedSplit { split, signature }
+    }
+}
+
 /// Something signed that every node should know.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub enum Fact {

@@ -232,6 +232,11 @@ impl Holding {
         self.politeness.values().cloned().collect()
     }
 
+    /// The same as this node has told it.
+    pub fn politeness_of(&self, node: &Key) -> Option<Politeness> {
+        self.politeness.get(node).cloned()
+    }
+
     /// A holder tells how it visited the sites. What others told is kept beside it: nobody makes sites forget that they were just asked.
     fn hear_polite(&mut self, from: Key, politeness: Politeness) {
         if politeness.is_empty() || !self.is_holder(&from) {

@@ -5,13 +5,16 @@
 //!
 //! - [`genesis`], [`ticket`]: what a network is, and how a node becomes a member
 //! - [`fact`], [`roster`], [`watch`]: signed facts about all nodes; who is absent
+//! - [`relays`]: which relays other nodes serve
 //! - [`placement`], [`epoch`]: who should hold a slice, and who does
 //! - [`lease`]: who may lead a slice, and for how long
+//! - [`pace`]: who may visit a site whose URLs are in many slices
 //! - [`copy`], [`repair`], [`audit`], [`summary`]: what is copied from whom and what is acknowledged; what is done when holders
 //!   come, go, or claim what they do not have
 //! - [`holding`]: one slice at one node
 //! - [`instruction`]: what owners tell all nodes
 //! - [`links`]: links whose targets belong to others
+//! - [`directory`]: who may have a large body that another slice brings
 //! - [`message`]: everything that is said
 //! - [`node`]: the machine that ties them together
 //! - [`wire`]: the way to other nodes, as narrow as it can be
@@ -22,6 +25,7 @@
 pub mod audit;
 pub mod chance;
 pub mod copy;
+pub mod directory;
 pub mod epoch;
 pub mod fact;
 pub mod genesis;
@@ -33,7 +37,9 @@ pub mod limits;
 pub mod links;
 pub mod message;
 pub mod node;
+pub mod pace;
 pub mod placement;
+pub mod relays;
 pub mod repair;
 pub mod roster;
 pub mod settings;

@@ -72,6 +72,12 @@ pub const AUDIT_RANGE_BYTES: u64 = 4096;
 pub const CHAIN_MAX: usize = 32;
 /// Epochs of a slice that a holder keeps; older ones are summed up by the oldest kept.
 pub const CHAIN_KEPT_MAX: usize = 64;
+/// Questions for the right to visit one site that may still be answered.
+pub const PACE_ASKS_MAX: usize = 16;
+/// Nodes that wait for their turn at one site.
+pub const PACE_QUEUE_MAX: usize = 1024;
+/// What is told of how a site was visited: by who visited last, and by who leads its home.
+pub const PACE_TOLD_MAX: usize = 2;
 /// Bytes of a signed removal.
 pub const REMOVAL_BYTES_MAX: usize = 16 << 10;
 /// Requests under way at once: bytes pulled …
@@ -84,6 +90,10 @@ pub const PEER_ANSWERS_MAX: usize = 16;
 pub const PEER_MESSAGES_PER_S: u64 = 500;
 /// … once it has used up this many at once.
 pub const PEER_MESSAGES_BURST: u64 = 20_000;
+/// The same from all together who are not known: each of these may cost as much as looking at one record …
+pub const STRANGERS_MESSAGES_PER_S: u64 = 200;
+/// … and so many at once.
+pub const STRANGERS_MESSAGES_BURST: u64 = 2_000;
 
 const _: () = assert!(RECONCILE_BYTES_MAX < FRAME_BYTES_MAX && POLITENESS_BYTES_MAX < FRAME_BYTES_MAX);
 const _: () = assert!(FACTS_MAX * 1500 < FRAME_BYTES_MAX); // the largest fact is a record with an invitation
@@ -190,6 +200,58 @@ pub const OWNER_INSTRUCTIONS_BYTES_MAX: usize = 4 << 20;
 pub const REASON_BYTES_MAX: usize = 4 << 10;
 /// How often a damaged copy is looked for in segments that are sealed: one of them at a time.
 pub const SCRUB_STEP_MS: u64 = 1_000;
+
+// --- bodies that slices share ---------------------------------------------------------------------------------------
+
+/// A visit has its answer, or none, within this time …
+pub const BODY_MS_MAX: u64 = 3_500;
+/// … of which a hint takes no more than this.
+pub const BODY_HINT_MS_MAX: u64 = 700;
+/// Bodies that are looked for at once, and that are read for others at once.
+pub const BODIES_AT_ONCE: usize = 8;
+/// Visits that wait for that; for further ones a body is kept once more.
+pub const BODIES_WAITING_MAX: usize = 64;
+/// Nodes that are asked for one body.
+pub const BODY_ASKED_MAX: usize = 3;
+/// Hints about bodies in one generation: 100 bytes each.
+pub const BODY_HINTS_MAX: usize = 32_768;
+/// The URL of a capture that shares its body.
+pub const SHARED_URL_BYTES_MAX: usize = 8 << 10;
+/// The id of its record.
+pub const RECORD_ID_BYTES_MAX: usize = 256;
+/// References of which it is remembered that their bodies are lost.
+pub const LOST_BODIES_MAX: usize = 10_000;
+/// References that are looked at, or read, at once.
+pub const REFERENCES_AT_ONCE: usize = 256;
+
+// --- relays ---------------------------------------------------------------------------------------------------------
+
+/// Relays of other nodes that a node looks at; it is reached through the nearest of them.
+pub const RELAYS_MAX: usize = 4;
+/// Whether who serves a relay answers at its address is looked at this often, where it has not yet …
+pub const RELAY_MEET_MS: u64 = 30_000;
+/// … for so many relays.
+pub const RELAYS_MET_AT_ONCE_MAX: usize = 16;
+/// A node that is out of view for so long while it is reached by somebody else's relay leaves that one …
+pub const RELAY_MUTE_MS: u64 = 120_000;
+/// … for so long.
+pub const RELAY_LEFT_MS: u64 = 15 * 60_000;
+/// A node that has lost its relay for so long says so, in milliseconds.
+pub const RELAY_LOST_MS: u64 = 60_000;
+/// Connections to a relay of which it is not yet known whose they are …
+pub const RELAY_UNPROVEN_MAX: usize = 256;
+/// … of which so many come from one address (of IPv6, from one network of 64 bits) …
+pub const RELAY_UNPROVEN_PER_ADDRESS_MAX: usize = 8;
+/// … for so long, in milliseconds.
+pub const RELAY_PROVE_MS_MAX: u64 = 10_000;
+/// Connections of one node to a relay.
+pub const RELAY_CONNECTIONS_PER_NODE_MAX: usize = 4;
+/// What a relay takes over each connection, in bytes a second.
+pub const RELAY_BYTES_PER_S_MAX: u32 = 16 << 20;
+/// Keys that a relay need not unpack again.
+pub const RELAY_KEYS_KEPT: usize = 4096;
+/// A connection that could not be taken is followed by a pause, in milliseconds.
+pub const ACCEPT_PAUSE_MS: u64 = 100;
 
 // --- links to slices of others --------------------------------------------------------------------------------------
 

@@ -18,12 +18,14 @@ use crate::genesis::{NetworkId, Slice};
 use crate::key::{Hash, Key, Signature};
 use crate::limits::{
     AUDIT_RANGE_BYTES, AUDIT_RANGES, CHAIN_MAX, EXTENTS_MAX, FACTS_MAX, FRAME_BYTES_MAX, FRAME_MESSAGES_MAX,
-    HOLDERS_MAX, POLITENESS_BYTES_MAX, RECONCILE_BYTES_MAX, REMOVAL_BYTES_MAX, SUMMARIES_MAX, WANTED_MAX, WATCHERS,
+    HOLDERS_MAX, PACE_TOLD_MAX, POLITENESS_BYTES_MAX, RECONCILE_BYTES_MAX, REMOVAL_BYTES_MAX, SUMMARIES_MAX,
+    WANTED_MAX, WATCHERS,
 };
+use crate::pace::{AskNumber, Site};
 use crate::watch::Vote;
 
 /// The newest protocol that this program speaks …
-pub const PROTOCOL: u16 = 3;
+pub const PROTOCOL: u16 = 4;
 /// … and the oldest.
 pub const PROTOCOL_OLDEST: u16 = 1;
 /// Since then nodes ask each other for captures of many sites …
@@ -34,6 +36,10 @@ pub const PROTOCOL_SITES: u16 = 2;
 pub const PROTOCOL_INSTEAD: u16 = 3;
 /// … and nodes fetch bundles for whoever leads.
 pub const PROTOCOL_FOLLOW: u16 = 3;
+/// Since then a site may be split, and who leads its home says whose turn it is to visit it.
+pub const PROTOCOL_SPLITS: u16 = 4;
+/// Since then slices share large bodies.
+pub const PROTOCOL_BODIES: u16 = 4;
 
 /// The protocols that somebody speaks: the newest and the oldest.
 pub type Speaks = (u16, u16);
@@ -320,10 +326,35 @@ pub enum Message {
         /// The slice.
         slice: Slice,
     },
+    /// May I visit a site that is split? For whoever leads its home.
+    PaceAsk {
+        /// Its hash.
+        site: Site,
+        /// Which question.
+        number: AskNumber,
+    },
+    /// You may.
+    PaceGrant {
+        /// The site.
+        site: Site,
+        /// The question.
+        number: AskNumber,
+        /// How it was visited so far.
+        politeness: Vec<Politeness>,
+    },
+    /// I no longer visit it.
+    PaceBack {
+        /// The site.
+        site: Site,
+        /// The question that was answered.
+        number: AskNumber,
+        /// How it was visited.
+        politeness: Politeness,
+    },
 }
 
 /// Kinds of messages that each protocol knows, from the first on.
-const KINDS: [u32; PROTOCOL as usize] = [29, 29, 29];
+const KINDS: [u32; PROTOCOL as usize] = [29, 29, 29, 32];
 
 /// Why a frame was not read.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -463,6 +494,11 @@ impl Message {
                 ranges.len() <= AUDIT_RANGES && ranges.iter().all(short)
             }
             Message::Removal { bytes, .. } => bytes.len() <= REMOVAL_BYTES_MAX,
+            Message::PaceGrant { politeness, .. } => {
+                let short = |politeness: &Politeness| politeness.len() <= POLITENESS_BYTES_MAX;
+                politeness.len() <= PACE_TOLD_MAX && politeness.iter().all(short)
+            }
+            Message::PaceBack { politeness, .. } => politeness.len() <= POLITENESS_BYTES_MAX,
             Message::Ping { .. }
             | Message::Pong { .. }
             | Message::Absent { .. }
@@ -473,6 +509,7 @@ impl Message {
             | Message::Dismiss { .. }
             | Message::HasAsk { .. }
             | Message::Hurry { .. }
+            | Message::PaceAsk { .. }
             | Message::Proof { .. } => true,
         }
     }
@@ -537,7 +574,7 @@ mod tests {
         let extent = Extent { segment, bytes: 1 << 30, seal: Some(Hash([9; 32])) };
         let vote = Vote::new(&network, &key, 4, 1_800_000_000_000, seals[0].as_ref());
         let politeness: Politeness = Arc::from(&b"polite"[..]);
-        let (slice, epoch_number) = (7, holders.epoch);
+        let (slice, epoch_number, said) = (7, holders.epoch, politeness.clone());
         vec![
             (
                 "ping",
@@ -603,15 +640,23 @@ mod tests {
                     Message::Removal { slice, bytes: Arc::from(&b"signed"[..]) },
                 ],
             ),
+            (
+                "pace",
+                vec![
+                    Message::PaceAsk { site: 0xa6c4_1f22, number: 600_000 },
+                    Message::PaceGrant { site: 0xa6c4_1f22, number: 600_000, politeness: vec![said.clone()] },
+                    Message::PaceBack { site: 0xa6c4_1f22, number: 600_000, politeness: said },
+                ],
+            ),
         ]
     }
 
-    /// The kept inputs of the fuzzer are the frozen frames of protocol 1: what today's code writes, byte for byte.
+    /// The kept inputs of the fuzzer are frozen frames, of protocol 1 what it knew: what today's code writes, byte for byte.
     #[test]
-    fn frames_of_the_first_protocol_are_written_and_read_as_ever() {
+    fn frames_of_older_protocols_are_written_and_read_as_ever() {
         let folder = std::path::Path::new(env!("CARGO_MANIFEST_DIR")).join("fuzz/frame");
         for (name, messages) in samples() {
-            let frame = encode(&messages, 1);
+            let frame = encode(&messages, if name == "pace" { PROTOCOL_SPLITS } else { 1 });
             assert_eq!(decode(&frame).as_ref(), Ok(&messages), "{name}");
             if std::env::var_os("SKEP_FREEZE").is_some() {
                 std::fs::write(folder.join(name), &frame).expect("the folder is there");
@@ -642,7 +687,8 @@ mod tests {
         assert_eq!(read(&frame, SPEAKS), Ok((known.to_vec(), false)));
         frame.extend(postcard::to_allocvec(&(kinds(PROTOCOL), "nobody knows")).expect("plain data encodes"));
         assert_eq!(read(&frame, SPEAKS), Ok((known.to_vec(), true)));
-        let last = postcard::to_allocvec(&Message::Hurry { slice: 0 }).expect("plain data encodes");
+        let last = postcard::to_allocvec(&Message::PaceBack { site: 0, number: 0, politeness: Arc::from(&[][..]) })
+            .expect("plain data encodes");
         assert_eq!(u32::from(last[0]) + 1, kinds(PROTOCOL), "all kinds are counted");
     }
 

@@ -26,6 +26,7 @@ use crate::holding::Holding;
 use crate::key::{Hash, Key, SealRef};
 use crate::lease::Grantor;
 use crate::message::{Ballot, Message, Politeness, Range};
+use crate::pace::Site;
 use crate::settings::Settings;
 use crate::view::View;
 
@@ -193,7 +194,16 @@ pub enum Event {
         /// Whether something is out there.
         out: bool,
     },
-    /// Facts from the operator or from the files: records, retirements.
+    /// A site that is split is worth visiting, or no longer.
+    Pace {
+        /// Its hash.
+        site: Site,
+        /// Whether there is something to visit.
+        wanted: bool,
+        /// How it was visited: nothing is out there any more, and the right to visit goes back.
+        back: Option<Politeness>,
+    },
+    /// Facts from the operator or from the files: records, retirements, splits.
     Learn(Vec<Fact>),
     /// What the node says of itself has changed: addresses, relay, portal.
     Moved {
@@ -277,6 +287,22 @@ pub enum Action {
     Stop {
         /// The slice.
         slice: Slice,
+    },
+    /// This node may visit a site that is split, as far as it leads slices of its URLs, until then by its monotonic clock.
+    Visit {
+        /// The hash of the site.
+        site: Site,
+        /// Until then.
+        until_ms: u64,
+        /// As told by who visited before, and by who leads its home.
+        politeness: Vec<Politeness>,
+    },
+    /// Another node has visited a site whose home is led here: whoever leads it next is to hear how.
+    Heed {
+        /// The hash of the site.
+        site: Site,
+        /// As it was told.
+        politeness: Politeness,
     },
     /// So much of a segment is synced at a majority of holders.
     Acknowledged {
@@ -375,4 +401,6 @@ pub enum What {
     Full,
     /// Something of a kind that this program does not know.
     Newer,
+    /// Something about a body that slices share: proven falsely, waiting to go, or lost.
+    Body,
 }

@@ -10,6 +10,9 @@ use std::collections::{BTreeMap, HashMap};
 use std::net::SocketAddr;
 use std::sync::Arc;
 
+use skep_url::Splits;
+use skep_url::limits::SPLIT_BITS_MAX;
+
 use self::finder::Finder;
 
 use crate::fact::{Fact, NodeRecord, SignedRecord, SignedRetirement, SignedSplit, Split, Standing};
@@ -88,6 +91,7 @@ pub struct Roster {
     /// By bearer of an invitation: who used it, the first first.
     users: HashMap<Key, Vec<Index>>,
     splits: BTreeMap<(u32, u8), (Arc<SignedSplit>, Hash)>,
+    splits_version: u64,
     digest: [u64; 4],
     facts: usize,
     members_version: u64,
@@ -108,6 +112,7 @@ impl Roster {
             zones: HashMap::from([(String::new(), 0)]),
             users: HashMap::new(),
             splits: BTreeMap::new(),
+            splits_version: 0,
             digest: [0; 4],
             facts: 0,
             members_version: 0,
@@ -215,6 +220,21 @@ impl Roster {
         entry.displaced || entry.retired.is_some()
     }
 
+    /// Whether others used its invitation earlier: it was never let in.
+    pub fn is_displaced(&self, index: Index) -> bool {
+        self.entries[index as usize].displaced
+    }
+
+    /// Whether a node with this certificate could be a member, as far as others of its invitation and its owner have a say.
+    pub fn admits(&self, certificate: &SignedCertificate) -> Result<(), &'static str> {
+        match self.index(&certificate.certificate.node) {
+            Some(index) if self.is_displaced(index) => Err("the invitation is used up"),
+            Some(index) if self.is_out(index) => Err("the node was retired"),
+            None if !self.invitation_has_room(certificate) => Err("the invitation is used up"),
+            _ => Ok(()),
+        }
+    }
+
     /// Whether it is known to be neither gone nor absent.
     pub fn is_present(&self, index: Index) -> bool {
         !self.is_gone(index) && self.entries[index as usize].absence.is_none()
@@ -231,6 +251,21 @@ impl Roster {
     /// Sites that are split, and by how many bits.
     pub fn splits(&self) -> impl Iterator<Item = &Split> + '_ {
         self.splits.values().map(|(split, _)| &split.split)
+    }
+
+    /// The same as it counts, for whoever wants to know where a URL goes: no site is spread over more places than there are slices.
+    pub fn split_table(&self) -> Splits {
+        let mut table = Splits::default();
+        let sound = self.splits().filter(|split| split.bits <= self.genesis.slice_bits);
+        sound.for_each(|split| {
+            table.add(split.site, skep_url::Split { bits: split.bits, since_ms: split.since_ms });
+        });
+        table
+    }
+
+    /// Counts splits that were heard of, so that what is derived from them knows when to look again.
+    pub fn splits_version(&self) -> u64 {
+        self.splits_version
     }
 
     /// Takes in a fact, or says why not. `mono_ms` is remembered as the beginning of an absence, `wall_ms` judges dates.
@@ -468,7 +503,7 @@ impl Roster {
         if held.is_some_and(|(_, held)| *held <= hash) {
             return Learned::Known;
         }
-        if split.network != self.network || split.bits > 16 || !self.genesis.admission.contains(&split.by) {
+        if split.network != self.network || split.bits > SPLIT_BITS_MAX || !self.genesis.admission.contains(&split.by) {
             return Learned::Refused("only an admission key splits a site");
         }
         if !seal.verify(&split.by, &signed("skep split", split), &fact.signature) {
@@ -477,6 +512,7 @@ impl Roster {
         if let Some((_, before)) = self.splits.insert((split.site, split.bits), (fact.clone(), hash)) {
             self.subtract(before);
         }
+        self.splits_version += 1;
         self.add(hash);
         Learned::New
     }

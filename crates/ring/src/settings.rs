@@ -63,6 +63,10 @@ pub enum Mutation {
     Protocol,
     /// Who leads does so for ever, whoever should.
     Wish,
+    /// Who may visit a site that is split does so for ever.
+    Outstayed,
+    /// Who comes to lead the home of such a site does not wait until what others granted has run out.
+    Forgotten,
 }
 
 /// The names of all times, in the order of [`Settings::times`].

@@ -9,6 +9,7 @@
 //! ```
 
 mod answers;
+mod bodies;
 mod clock;
 mod contributors;
 mod everywhere;
@@ -22,7 +23,9 @@ pub mod membership;
 mod pool;
 mod pull;
 pub mod question;
+mod relays;
 mod scan;
+mod split;
 mod status;
 mod tend;
 #[cfg(test)]
@@ -39,6 +42,7 @@ use std::time::{Duration, Instant};
 
 use skep_archive::layout::{HalfSlice, SegmentId, SegmentName};
 use skep_archive::{Archive, WriterKey};
+use skep_url::Splits;
 
 use crate::chance::Chance;
 use crate::copy::{Extent, Segment};
@@ -50,16 +54,20 @@ use crate::limits::{EVENTS_AT_ONCE_MAX, EVENTS_WAITING_MAX, HASHES_AT_ONCE, PULL
 use crate::links;
 use crate::message::{self, Ballot, Message, PROTOCOL_OLDEST, Politeness, SPEAKS};
 use crate::node::{Action, Event, Kept, Node, Note, What};
+use crate::pace::Site;
 use crate::settings::Settings;
 use crate::wire::{Ears, Wire};
 
+pub use bodies::{Body, Owned, Proven, Sums};
 pub use everywhere::Everywhere;
 pub use follow::{Led, NoAnswer};
 pub use membership::Membership;
 pub use question::{Question, Taken};
 pub use scan::Scan;
+pub use split::Places;
 pub use status::{HeldSlice, Member, Status};
 
+use bodies::Bodies;
 use clock::Clock;
 use hints::Hints;
 use journal::Journal;
@@ -75,6 +83,13 @@ pub trait Work: Send + Sync {
     /// It no longer does; nothing begins there any more when this returns. True if [`Shell::polite`] will yet be told how its sites stand
     /// and that nothing is out there: whoever leads next hears of the end of this lease only then.
     fn stop(&self, slice: Slice) -> bool;
+    /// From now on these sites are split. Told when the node begins, and whenever there is news.
+    fn split(&self, _splits: &Arc<Splits>) {}
+    /// This node may visit a site that is split until then, as far as it leads slices of its URLs; those who visited before told this. Without a
+    /// time it no longer may, or never could.
+    fn visit(&self, _site: Site, _until: Option<Instant>, _politeness: Vec<Politeness>) {}
+    /// Another node has visited a site that is split, and its home is led here: this is to be heard by whoever leads it next.
+    fn heed(&self, _site: Site, _politeness: Politeness) {}
     /// Links that another node found.
     fn links(&self, from: Key, batch: links::Batch, back: Back);
     /// What all nodes are told to crawl, as far as it is known here: when the node begins, and whenever there is news.
@@ -121,6 +136,8 @@ pub struct Parts {
     pub facts: Vec<Fact>,
     /// Where its portal answers the public.
     pub portal: Option<String>,
+    /// The relay that it serves.
+    pub relay: Option<String>,
 }
 
 /// A node that runs.
@@ -157,10 +174,17 @@ pub struct Shell {
     hashes: Pool,
     releases: Pool,
     pulled_bytes: AtomicU64,
+    /// Sites that are split.
+    splits: Mutex<Arc<Splits>>,
+    /// Bodies that slices share.
+    bodies: Bodies,
     /// What owners told all nodes.
     told_to_all: Mutex<instructions::Told>,
     telling: Mutex<()>,
+    saying: Mutex<()>,
     removing: Mutex<()>,
+    /// The relay that this node serves.
+    serves: Option<String>,
     wanted: AtomicBool,
     /// Slices that this node does not want to lead before then, because it cannot read what it has of them.
     declined: Mutex<BTreeMap<Slice, Instant>>,
@@ -180,6 +204,8 @@ struct Machine {
     /// What was said about wanting to lead.
     wanted: BTreeMap<Slice, bool>,
     ticked_ms: u64,
+    /// Splits that were told on, as the roster counts them.
+    splits_version: u64,
 }
 
 /// The threads of a node; it ends with [`Running::stop`].
@@ -201,7 +227,7 @@ fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
 impl Shell {
     /// Begins to be a node. Whoever has the wire lets the node hear from then on.
     pub fn start(parts: Parts) -> Result<Running, String> {
-        let Parts { membership, secret, archive, wire, work, facts, portal } = parts;
+        let Parts { membership, secret, archive, wire, work, facts, portal, relay: serves } = parts;
         let path = archive.layout().settings().join(LOG);
         let (mut journal, mut kept) =
             Journal::open(&path).map_err(|error| format!("{} cannot be opened: {error}", path.display()))?;
@@ -220,7 +246,13 @@ impl Shell {
             Kept::Fact(Fact::Record(record)) if record.node() == key => Some(record.record.clone()),
             _ => None,
         });
-        let relay = membership.relays.first().cloned();
+        // That of another node which was used before is likely to be used again.
+        let used = || {
+            let known =
+                known.as_ref().filter(|known| membership.relays.is_empty() && crate::relays::of(known).is_none());
+            known.and_then(|known| known.relay.clone())
+        };
+        let relay = serves.clone().or_else(|| membership.relays.first().cloned()).or_else(used);
         let mut record = membership::first_record(membership.certificate.clone(), addresses.clone(), now.wall_ms);
         let mut moved = false;
         if let Some(known) = known {
@@ -252,6 +284,7 @@ impl Shell {
                 stocked: BTreeSet::new(),
                 wanted: BTreeMap::new(),
                 ticked_ms: 0,
+                splits_version: 0,
             }),
             events,
             grown: Mutex::default(),
@@ -270,9 +303,13 @@ impl Shell {
             hashes: Pool::new("skep-hash", HASHES_AT_ONCE),
             releases: Pool::new("skep-release", 1),
             pulled_bytes: AtomicU64::new(0),
+            splits: Mutex::default(),
+            bodies: Bodies::new(),
             told_to_all: Mutex::new(told_to_all),
             telling: Mutex::default(),
+            saying: Mutex::default(),
             removing: Mutex::default(),
+            serves,
             wanted: AtomicBool::new(false),
             declined: Mutex::default(),
             full: AtomicBool::new(false),
@@ -283,6 +320,7 @@ impl Shell {
             membership,
         });
         shell.place_everybody();
+        shell.follow_splits();
         shell.archive.obey_own_removals_only();
         shell.judge_removals();
         shell.work.instructed(&shell.instructions());
@@ -297,13 +335,14 @@ impl Shell {
         if moved {
             shell.tell(Event::Moved { addresses, relay, portal });
         }
-        let (one, two) = (shell.clone(), shell.clone());
+        let (one, two, three) = (shell.clone(), shell.clone(), shell.clone());
         let spawn = |name: &str, work: Box<dyn FnOnce() + Send>| {
             std::thread::Builder::new().name(name.into()).spawn(work).map_err(|error| error.to_string())
         };
         let threads = vec![
             spawn("skep-ring", Box::new(move || one.run(&heard, journal)))?,
             spawn("skep-tend", Box::new(move || two.tend()))?,
+            spawn("skep-bodies", Box::new(move || three.tend_bodies()))?,
         ];
         Ok(Running { shell, threads })
     }
@@ -436,6 +475,7 @@ impl Shell {
         }
         self.follow_slices(&mut machine, &mut out);
         drop(machine);
+        self.follow_splits();
         if self.clock.slept() {
             // Leases were counted by a clock that stood still meanwhile.
             self.stop_all();
@@ -605,6 +645,11 @@ impl Shell {
                 }
                 Action::Lead { slice, until_ms, politeness, .. } if kept => self.lead(slice, until_ms, politeness),
                 Action::Lead { .. } => {}
+                Action::Visit { site, until_ms, politeness } if kept => {
+                    self.work.visit(site, Some(self.clock.instant(until_ms)), politeness);
+                }
+                Action::Visit { .. } => {}
+                Action::Heed { site, politeness } => self.work.heed(site, politeness),
                 Action::Stop { slice } => {
                     // Before the crawl hears of it: how its sites stand may be told before this goes on.
                     lock(&self.given_back).insert(slice, given_back(slice, actions.as_slice()));
@@ -644,6 +689,9 @@ impl Shell {
     fn stop_all(&self) {
         for slice in 0..self.genesis().slices() {
             self.stop_work(slice);
+        }
+        for (site, _) in self.splits().iter() {
+            self.work.visit(site, None, Vec::new());
         }
     }
 
@@ -702,6 +750,7 @@ impl Running {
         self.threads.into_iter().for_each(|thread| drop(thread.join()));
         shell.stop_all();
         shell.releases.stop();
+        shell.bodies.stop();
         shell.archive.tell_growth(None);
         shell.wire.close();
         shell.pulls.stop();

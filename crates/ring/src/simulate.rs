@@ -28,6 +28,7 @@ pub mod network;
 pub mod plan;
 pub mod rates;
 pub mod scenario;
+pub mod split;
 pub mod world;
 
 use crate::key::{Hash, Key, Seal, Signature};

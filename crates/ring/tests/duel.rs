@@ -7,10 +7,11 @@ use std::sync::Arc;
 use skep_ring::epoch::{Epoch, Holders, SignedHolders};
 use skep_ring::fact::{Fact, SignedRecord};
 use skep_ring::key::Seal;
-use skep_ring::message::{Ballot, Refusal};
+use skep_ring::message::{Ballot, Refusal, Topic};
 use skep_ring::node::What;
 use skep_ring::shell::Membership;
 use skep_ring::shell::membership::{Founding, Newcomer, first_record};
+use skep_ring::summary;
 use skep_ring::ticket::{Admission, Certificate, SignedCertificate};
 use skep_ring::{Action, Chance, Ed25519, Event, Hash, Key, Message, Node, Now, Settings};
 
@@ -404,4 +405,46 @@ fn a_node_whose_key_another_machine_uses_says_so_and_leads_no_more() {
     world.run(1_800_000);
     assert!(!world.nodes[at].1.core.may_act());
     assert!(world.leaders().values().all(|leaders| !leaders.contains(&key)), "{:?}", world.leaders());
+}
+
+#[test]
+fn a_stranger_learns_nothing_before_it_has_said_who_it_is() {
+    let mut world = settled();
+    let (seal, mut stranger) = world.outside.take().expect("one is outside");
+    let (key, asked) = (seal.key(), world.nodes[0].0);
+    let now = world.now();
+    let told = |world: &mut World, message: Message| -> Vec<Message> {
+        world.tell(0, Event::Received { from: key, message });
+        let (theirs, others): (VecDeque<_>, VecDeque<_>) = world.sent.drain(..).partition(|(_, _, to, _)| *to == key);
+        world.sent = others;
+        theirs.into_iter().map(|(.., message)| message).collect()
+    };
+    let hashes: Vec<Hash> = world.nodes[0].1.view.roster.hashes().collect();
+    assert_eq!(told(&mut world, Message::FactsAsk(hashes)), []);
+    let sealed = summary::begin(std::iter::empty()).expect("a frame");
+    let compare = |topic| Message::Reconcile { topic, answer: false, frame: sealed.clone() };
+    assert_eq!(told(&mut world, compare(Topic::Slice(0))), []);
+    // Facts about others are not taken from it either.
+    let about_others = world.nodes[1].1.view.roster.record_of(&world.nodes[1].0).expect("a record").clone();
+    let nobody = Ed25519::from_secret(&[66; 32]).key();
+    world.tell(0, Event::Received { from: nobody, message: Message::Facts(vec![Fact::Record(about_others)]) });
+    assert_eq!(told(&mut world, compare(Topic::Roster)), [Message::FactsAsk(Vec::new())], "it is asked who it is");
+
+    // A newcomer whose record was lost says it then, and compares like everybody.
+    let mut out = Vec::new();
+    let mut chance = Chance::new(1);
+    stranger.handle(
+        Event::Received { from: asked, message: Message::FactsAsk(Vec::new()) },
+        now,
+        &mut chance,
+        &mut out,
+    );
+    let said = out.into_iter().find_map(|action| match action {
+        Action::Send { to, message: message @ Message::Facts(_) } if to == asked => Some(message),
+        _ => None,
+    });
+    told(&mut world, said.expect("its record"));
+    assert!(world.nodes[0].1.view.roster.index(&key).is_some());
+    let answers = told(&mut world, compare(Topic::Roster));
+    assert!(answers.iter().any(|it| matches!(it, Message::Reconcile { answer: true, .. })), "{answers:?}");
 }

@@ -4,6 +4,7 @@
 use skep_ring::simulate::auditor::Rule;
 use skep_ring::simulate::plan::Plan;
 use skep_ring::simulate::scenario::{Asked, Filling, Report, SLICE_BYTES, Scenario, brisk, run, shortened, world};
+use skep_ring::simulate::split::COUNTED_AS;
 use skep_ring::simulate::world::{Options, World};
 use skep_ring::{Chance, Mutation, Settings};
 
@@ -36,9 +37,14 @@ fn options(seed: u64, mutation: Mutation) -> Options {
 
 /// Three hours: crashes, lost disks, joins, leaves, splits, one-way cuts, flipped bits, a clock that is off by hours.
 fn rough(seed: u64, mutation: Mutation, real: bool) -> World {
+    rough_with(seed, mutation, real, 0)
+}
+
+/// The same, where one site is split by so many bits.
+fn rough_with(seed: u64, mutation: Mutation, real: bool, split_bits: u8) -> World {
     let mut chance = Chance::new(seed);
     let filling = Filling { real, ..filling(9, 3) };
-    let mut world = world(Options { encode: real, ..options(seed, mutation) }, &filling);
+    let mut world = world(Options { encode: real, split_bits, ..options(seed, mutation) }, &filling);
     world.nodes[8].off_ms = 5 * HOUR as i64;
     world.run(20 * MINUTE);
     for round in 0..4 {
@@ -174,6 +180,32 @@ fn mutants_are_found() {
             rules.iter().find(|rule| world.auditor.has_broken(**rule)).map(|rule| (seed, *rule))
         });
         assert!(found.is_some(), "{mutation:?} goes unnoticed");
+    }
+}
+
+#[test]
+fn a_site_that_is_split_is_hurried_by_nobody_in_rough_worlds() {
+    let mut many = 0;
+    for seed in SEEDS {
+        let world = rough_with(seed, Mutation::None, false, 2);
+        assert_eq!(world.auditor.broken, [], "seed {seed}");
+        many += u32::from(world.auditor.large.len() > 3);
+        assert!(world.auditor.visited_ms.contains_key(&COUNTED_AS), "seed {seed}: nobody went there");
+    }
+    assert!(many > 0, "more than a few nodes go there in turn");
+    let world = rough_with(REAL_SEED, Mutation::None, true, 3);
+    assert_eq!(world.auditor.broken, [], "with real signatures and encoded messages");
+    assert!(world.auditor.large.len() > 1);
+}
+
+#[test]
+fn who_visits_a_site_that_is_split_out_of_turn_is_found() {
+    for mutation in [Mutation::Outstayed, Mutation::Forgotten] {
+        let found = SEEDS.into_iter().any(|seed| {
+            let world = rough_with(seed, mutation, false, 2);
+            world.auditor.broken.iter().any(|broken| (broken.rule, broken.slice) == (Rule::Hurried, COUNTED_AS))
+        });
+        assert!(found, "{mutation:?} goes unnoticed");
     }
 }
 

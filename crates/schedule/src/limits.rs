@@ -280,8 +280,11 @@ pub const REVIEW_DAYS: f32 = 7.0;
 /// Mean revisit periods after which it is, where that is sooner.
 pub const REVIEW_PERIODS: f32 = 0.25;
 
-/// Days after which a page whose visit brought nothing may be visited again.
+/// Days after which a page whose visit brought nothing may be visited again; twice as many each time that this happens …
 pub const GIVEN_BACK_DAYS: f32 = 1.0 / 24.0;
+
+/// … and so many at most.
+pub const UNANSWERED_DAYS_MAX: f32 = 7.0;
 
 /// Days after which a page that was not there is looked for again.
 pub const FAILED_DAYS: f32 = 1.0;

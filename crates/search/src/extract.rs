@@ -70,7 +70,7 @@ fn of_record(archive: &Archive, capture: &Capture) -> Result<Page> {
     let mut stored = archive.read_capture(capture)?;
     let path = stored.path().to_path_buf();
     let mut record = stored.record()?;
-    if record.head().target_uri().is_some_and(|uri| Key::of_bytes(uri) != capture.key) {
+    if record.head().target_uri().is_some_and(|uri| Key::of_bytes(uri).surt() != capture.key.surt()) {
         let what = "the record here is about something else".to_owned();
         return Err(Error::Record { path, offset: capture.offset, what });
     }

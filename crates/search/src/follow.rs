@@ -249,7 +249,7 @@ impl<'f> Follower<'f> {
     fn key_of(&self, position: Position) -> Option<Vec<u8>> {
         let mut stored = Stored::at(&self.archive.place(position).ok()?).ok()?;
         let record = stored.record().ok()?;
-        Some(Key::of_bytes(record.head().target_uri()?).into_bytes())
+        Some(self.archive.filed(position, Key::of_bytes(record.head().target_uri()?)).into_bytes())
     }
 
     fn commit(&mut self) -> Result<()> {

@@ -10,7 +10,9 @@ use clap::{Args, ValueEnum};
 use serde_json::Value;
 use skep_contribute::contributor::{self, Ending, Settings};
 use skep_contribute::meter::Wishes;
+use skep_contribute::networks::Networks;
 use skep_contribute::pipe::Setup;
+use skep_contribute::trust::Place as Country;
 use skep_contribute::unit::Unit;
 use skep_contribute::{block_on, control};
 use skep_url::Url;
@@ -57,6 +59,10 @@ pub struct Typed {
     /// A host, *.DOMAIN or country (.de) that is not visited; may be repeated
     #[arg(long, value_name = "HOST|COUNTRY")]
     avoid: Vec<String>,
+    /// A table of announced prefixes, each with its network and its country (`192.0.2.0/24 64500 DE`): a country that is avoided is also told
+    /// by where a host stands
+    #[arg(long, value_name = "FILE")]
+    networks: Option<PathBuf>,
     /// Only while this machine is not on battery
     #[arg(long)]
     mains_only: bool,
@@ -242,6 +248,13 @@ impl Typed {
             mains_only: self.mains_only,
             avoid: self.avoid.iter().map(|text| avoided(text)).collect::<Result<_>>()?,
         };
+        let networks = self.networks.as_ref().map(|path| table(path)).transpose()?;
+        let avoid = if networks.is_some() { countries(&wishes.avoid) } else { Vec::new() };
+        if networks.is_some() && avoid.is_empty() {
+            return Err(
+                Failure::new("--networks says where hosts stand, and no country is avoided").hint("--avoid .de")
+            );
+        }
         let program = std::env::current_exe()
             .map_err(|error| Failure::new("this program does not know itself").because(error))?;
         Ok(Settings {
@@ -255,6 +268,8 @@ impl Typed {
                 roots_pem: roots_pem.transpose()?,
                 paced: wishes.rate > 0,
                 memory_bytes,
+                networks,
+                avoid,
             },
             node,
             wishes,
@@ -276,6 +291,28 @@ fn avoided(text: &str) -> Result<String> {
         None => Err(Failure::new(format!("{text:?} is no host and no country"))
             .hint("--avoid example.org, --avoid '*.example.org', or --avoid .de for a country")),
     }
+}
+
+/// The countries among what is avoided, as tables of networks name them.
+fn countries(avoid: &[String]) -> Vec<Country> {
+    let country = |avoid: &String| match avoid.strip_prefix('.')?.as_bytes() {
+        // Names of the United Kingdom end otherwise than its code.
+        b"uk" => Some(Country(*b"GB")),
+        [one, two] => Some(Country([one.to_ascii_uppercase(), two.to_ascii_uppercase()])),
+        _ => None,
+    };
+    avoid.iter().filter_map(country).collect()
+}
+
+/// A table of networks that can be read, by a name that means the same everywhere.
+fn table(path: &Path) -> Result<PathBuf> {
+    let text = std::fs::read_to_string(path).map_err(|error| Failure::reading(path, error))?;
+    let (_, wrong) = Networks::parse(&text);
+    if wrong > 0 {
+        return Err(Failure::new(format!("{wrong} lines of {} are no networks", path.display()))
+            .hint("a line is a prefix, the number of its network and its country: 192.0.2.0/24 64500 DE"));
+    }
+    path.canonicalize().map_err(|error| Failure::reading(path, error))
 }
 
 /// Hours as typed: `22-06`.
@@ -372,6 +409,7 @@ fn install(typed: &Typed, settings: &Settings) -> Result<Exit> {
     word("--team", Some(typed.team.clone()).filter(|team| !team.is_empty()));
     word("--from", typed.from.map(|from| from.to_string()));
     typed.avoid.iter().for_each(|avoid| word("--avoid", Some(avoid.clone())));
+    word("--networks", settings.setup.networks.as_ref().map(|path| path.display().to_string()));
     typed.dns.iter().for_each(|dns| word("--dns", Some(dns.to_string())));
     typed.resolve.iter().for_each(|resolve| word("--resolve", Some(resolve.clone())));
     // The unit runs elsewhere: what was typed beside a folder is not found from there.
@@ -386,6 +424,7 @@ fn install(typed: &Typed, settings: &Settings) -> Result<Exit> {
     let ours = typed.ca.iter().map(|path| std::path::absolute(path).map_err(|error| Failure::reading(path, error)));
     let mut files = ours.collect::<Result<Vec<_>>>()?;
     files.push(settings.program.0.clone());
+    files.extend(settings.setup.networks.clone());
     let unit = Unit {
         allowed: reached(&typed.dns, settings.node.address()),
         files,
@@ -438,6 +477,12 @@ mod tests {
         for wrong in ["", "22", "25-3", "-1-3", "a-b", "7-7", "0-0"] {
             assert!(hours(wrong).unwrap_err().hint.is_some(), "{wrong}");
         }
+    }
+
+    #[test]
+    fn countries_that_are_avoided_have_the_codes_of_tables() {
+        let avoid = [".de", ".uk", "de", "*.fr", ".example", ".example.it"].map(str::to_owned);
+        assert_eq!(countries(&avoid), [Country(*b"DE"), Country(*b"GB")]);
     }
 
     #[test]

@@ -19,6 +19,7 @@ A KEY is the beginning of a contributor's key, or of the name under which it app
 trust    new: everything it brings is fetched a second time; trusted: one bundle in n, and 2 % of URLs always; vouched: 2 % of URLs;
          suspended: nothing is given to it
 credit   confirmed and wanted work: one for each URL, and one for each KiB
+show     also says which bundles one has now, and how long until they are given to others
 Examples:
   skep contributors
   skep contributors suspend 4f1c
@@ -68,7 +69,7 @@ pub fn run(typed: Typed, place: &Place) -> Result<Exit> {
 fn line(one: &Value) -> String {
     let text = |name: &str| -> String { one[name].as_str().unwrap_or_default().chars().map(printable).collect() };
     let number = |name: &str| one[name].as_u64().unwrap_or(0);
-    format!(
+    let mut told = format!(
         "{:<12}  {:<9}  pages {:<8}  bytes {:<12}  confirmed {:<8}  lies {:<3}  credit {:<8}  last seen {}  {}\n",
         text("name"),
         text("trust"),
@@ -79,7 +80,13 @@ fn line(one: &Value) -> String {
         number("credit"),
         text("last"),
         text("team")
-    )
+    );
+    for bundle in one["out"].as_array().into_iter().flatten() {
+        let host: String = bundle["host"].as_str().unwrap_or_default().chars().map(printable).collect();
+        let seconds = bundle["left-ms"].as_u64().unwrap_or(0) / 1_000;
+        told += &format!("  has {} of {host} for {seconds} s more\n", bundle["urls"]);
+    }
+    told
 }
 
 pub fn perform(owned: &Owned, job: &Job, tell: &mut dyn Tell) -> Result<Exit> {
@@ -100,7 +107,11 @@ pub fn perform(owned: &Owned, job: &Job, tell: &mut dyn Tell) -> Result<Exit> {
         let fits = |name: &str, which: &str| one[name].as_str().is_some_and(|text| text.starts_with(which));
         if which.as_deref().is_none_or(|which| fits("key", which) || fits("name", which)) {
             count += 1;
-            tell.line(one.clone())?;
+            let mut one = one.clone();
+            if matches!(job.action, Action::Show { .. }) {
+                one["out"] = node.out(one["key"].as_str().unwrap_or_default()).into();
+            }
+            tell.line(one)?;
         }
     }
     Ok(if count == 0 { Exit::No } else { Exit::Done })

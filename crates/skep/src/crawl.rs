@@ -110,11 +110,17 @@ pub fn perform(owned: &Owned, job: &Job, tell: &mut dyn Tell) -> Result<Exit> {
     if job.network {
         return crate::node::network_crawl(owned, job, tell);
     }
-    if owned.ring.get().is_some() {
-        return Err(Failure::new("this archive is that of a node: its network crawls")
-            .hint("`skep crawl --network …` gives it seeds"));
-    }
+    not_at_a_node(owned)?;
     work(owned, job, false, tell)
+}
+
+/// At a node, sites are visited by whoever leads their slices.
+pub fn not_at_a_node(owned: &Owned) -> Result<()> {
+    match owned.ring.get() {
+        None => Ok(()),
+        Some(_) => Err(Failure::new("this archive is that of a node: its network crawls")
+            .hint("`skep crawl --network …` gives it seeds")),
+    }
 }
 
 /// The same, for ever.

@@ -13,6 +13,7 @@ mod warcs;
 
 use crate::failure::{Failure, Result, say};
 use crate::job::{self, Exit, Tell};
+use crate::node::originals::Originals;
 use crate::owner::{self, Place};
 use crate::show::{self, Column, Screen};
 use crate::{amount, serve, when};
@@ -184,14 +185,14 @@ fn place_of(typed: &Path, format: Format) -> Result<Option<PathBuf>> {
     Ok(Some(whole))
 }
 
-pub fn perform(archive: &Archive, job: &Job, tell: &mut dyn Tell) -> Result<Exit> {
+pub fn perform(archive: &Archive, others: &Originals, job: &Job, tell: &mut dyn Tell) -> Result<Exit> {
     let selection = job.selection();
     if let Some(name) = &job.collection {
         is_there(archive, name)?;
     }
     let access = serve::access_to(archive, None, job.rules.as_deref())?;
     archive.settle()?;
-    let mut walk = walk::Walk::new(archive, selection, access, job.now_ms)?;
+    let mut walk = walk::Walk::new(archive, selection, access, job.now_ms, others.clone())?;
     if walk.is_empty() {
         return Ok(Exit::No);
     }

@@ -3,6 +3,7 @@
 use crate::captures::{Matching, Objects, match_of};
 use crate::failure::{Failure, Result, say};
 use crate::job::{self, Exit, Tell};
+use crate::node::originals::Originals;
 use crate::owner::{self, Place};
 use crate::show::Screen;
 use crate::{captures, when};
@@ -89,7 +90,7 @@ pub fn run(typed: Typed, place: &Place) -> Result<Exit> {
     Ok(exit)
 }
 
-pub fn perform(archive: &Archive, job: &Job, tell: &mut dyn Tell) -> Result<Exit> {
+pub fn perform(archive: &Archive, others: &Originals, job: &Job, tell: &mut dyn Tell) -> Result<Exit> {
     archive.settle()?;
     // A note about a page is taken for it only where there is nothing else.
     let found = match find(archive, job, |kind| kind != CaptureKind::Metadata)? {
@@ -98,7 +99,16 @@ pub fn perform(archive: &Archive, job: &Job, tell: &mut dyn Tell) -> Result<Exit
     };
     let Some(capture) = found else { return Ok(Exit::No) };
     let mut stored = archive.read_capture(&capture)?;
-    let original = if capture.kind == CaptureKind::Revisit { original_of(archive, &capture, &|_| true)? } else { None };
+    let mut original = None;
+    if capture.kind == CaptureKind::Revisit {
+        original = match original_of(archive, &capture, &|_| true)? {
+            Some(here) => Some((archive.read_capture(&here)?, here)),
+            None => match others.named(archive, &capture)? {
+                Some(there) => others.record(&there).ok().map(|record| (record, there)),
+                None => None,
+            },
+        };
+    }
     if capture.kind == CaptureKind::Revisit && original.is_none() && matches!(job.form, Form::Body | Form::Raw) {
         return Err(Failure::new(format!("the capture of {} is a revisit", capture.url))
             .because("the capture it refers to is not in this archive")
@@ -107,13 +117,16 @@ pub fn perform(archive: &Archive, job: &Job, tell: &mut dyn Tell) -> Result<Exit
     match job.form {
         Form::Warc => {
             tell_record(&mut stored, tell)?;
-            if let Some(original) = &original {
-                tell_record(&mut archive.read_capture(original)?, tell)?;
+            if let Some((record, _)) = &mut original {
+                tell_record(record, tell)?;
             }
         }
         Form::Json => {
             let mut object = Objects::new(archive).of(&capture)?;
-            if let Some(original) = &original {
+            // Of what another node holds there is no file here to name.
+            if let Some((_, original)) = &original
+                && archive.file_of(original.position).is_ok()
+            {
                 object["original"] = Objects::new(archive).of(original)?;
             }
             object["headers"] = headers(&mut stored)?;
@@ -125,7 +138,9 @@ pub fn perform(archive: &Archive, job: &Job, tell: &mut dyn Tell) -> Result<Exit
                 Form::Raw => Part::Whole,
                 _ => Part::Decoded,
             };
-            let Some(original) = original else { return tell_message(&mut stored, part, capture.is_http(), tell) };
+            let Some((mut record, original)) = original else {
+                return tell_message(&mut stored, part, capture.is_http(), tell);
+            };
             // What came this time is the head, unless whoever wrote the revisit did not keep it.
             let part = match (part, capture.is_http()) {
                 (Part::Head, true) => return tell_message(&mut stored, part, true, tell),
@@ -135,7 +150,7 @@ pub fn perform(archive: &Archive, job: &Job, tell: &mut dyn Tell) -> Result<Exit
                 }
                 (part, _) => part,
             };
-            return tell_message(&mut archive.read_capture(&original)?, part, original.is_http(), tell);
+            return tell_message(&mut record, part, original.is_http(), tell);
         }
     }
     Ok(Exit::Done)
@@ -165,18 +180,19 @@ fn find(archive: &Archive, job: &Job, wanted: impl Fn(CaptureKind) -> bool) -> R
     Ok(None)
 }
 
+/// The capture that a revisit names: URL, milliseconds since 1970.
+pub fn named_by(archive: &Archive, revisit: &Capture) -> Result<Option<(String, i64)>> {
+    let mut stored = archive.read_capture(revisit)?;
+    let record = stored.record()?;
+    let head = record.head();
+    let named = head.get("WARC-Refers-To-Target-URI").zip(head.get("WARC-Refers-To-Date"));
+    Ok(named
+        .and_then(|(uri, time)| Some((String::from_utf8_lossy(uri).into_owned(), skep_warc::date::parse_ms(time)?))))
+}
+
 /// What a revisit stands for: the capture it names, else the earliest one with the same payload. Only one that `shows` admits.
 pub fn original_of(archive: &Archive, revisit: &Capture, shows: &dyn Fn(&Capture) -> bool) -> Result<Option<Capture>> {
-    let mut stored = archive.read_capture(revisit)?;
-    let (named, digest) = {
-        let record = stored.record()?;
-        let head = record.head();
-        let named = head.get("WARC-Refers-To-Target-URI").zip(head.get("WARC-Refers-To-Date"));
-        let named = named.and_then(|(uri, time)| {
-            Some((String::from_utf8_lossy(uri).into_owned(), skep_warc::date::parse_ms(time)?))
-        });
-        (named, revisit.digest)
-    };
+    let (named, digest) = (named_by(archive, revisit)?, revisit.digest);
     let views = archive.views();
     if let Some((uri, time)) = named {
         for capture in views.captures.closest(&skep_url::Key::of(&uri), time)? {

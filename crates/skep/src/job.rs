@@ -1,5 +1,6 @@
 //! What a command asks of an archive, so that it can be done by this process or by the one that owns the archive already.
 
+use crate::node::originals::Originals;
 use crate::owner::Owned;
 use crate::{
     add, captures, changes, check, contributors, crawl, diff, export, failure, get, queue, remove, report, retain,
@@ -105,8 +106,8 @@ pub fn perform(owned: &Owned, job: &Job, tell: &mut dyn Tell) -> failure::Result
         Job::Contributors(job) => contributors::perform(owned, job, tell),
         Job::Crawl(job) => crawl::perform(owned, job, tell),
         Job::Diff(job) => diff::perform(archive, job, tell),
-        Job::Export(job) => export::perform(archive, job, tell),
-        Job::Get(job) => get::perform(archive, job, tell),
+        Job::Export(job) => export::perform(archive, &Originals::of(owned.ring.get()), job, tell),
+        Job::Get(job) => get::perform(archive, &Originals::of(owned.ring.get()), job, tell),
         Job::Import(job) => watch::import::perform(owned, job, tell),
         Job::Queue(job) => queue::perform(owned, job, tell),
         Job::Remove(job) => remove::perform(owned, job, tell),

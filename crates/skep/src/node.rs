@@ -7,6 +7,7 @@ mod glue;
 pub mod joining;
 pub mod near;
 mod notes;
+pub mod originals;
 mod owners;
 mod told;
 
@@ -23,6 +24,7 @@ use skep_ring::shell::{Membership, Parts, Running, Shell};
 use skep_ring::wire::quic::Quic;
 use skep_ring::{Ears, Wire};
 use std::io::Write;
+use std::net::SocketAddr;
 use std::sync::{Arc, Mutex, PoisonError};
 
 pub use crawling::network_crawl;
@@ -36,10 +38,13 @@ A node joins once, with a ticket that `skep network invite` prints where the net
 It holds slices of the web together with others, leads some of them (schedules and fetches), copies what others lead, and its portal
 answers for everything that any node holds. How it stands: `skep ring`. To go for good: `skep ring leave`, which copies first.
 Seeds are given to the network at any node: `skep crawl --network https://example.org/`.
+Nodes behind a router that lets nothing in need one node, of any owner, that all of them reach and that serves a relay: the others hear of
+it and use it by themselves. Only nodes of this network may, and what they say to each other it cannot read.
 Ctrl-C ends it; others do without it, and it goes on where it was when it is started again.
 Examples:
   skep --archive north node --join skep1… --listen 192.0.2.7:7079 --capacity 1TB --zone north
   skep --archive north node
+  skep --archive north node --serve-relay 192.0.2.7:7080
 Exit code 0 if it was stopped or has left.")]
 pub struct Typed {
     /// The ticket with which it joins; needed once
@@ -54,9 +59,13 @@ pub struct Typed {
     /// Where other nodes reach this one (UDP); kept for the next time
     #[arg(long, value_name = "ADDR:PORT")]
     listen: Option<String>,
-    /// A relay through which it can be reached, run by somebody whom you trust; none by default
+    /// A relay through which it can be reached, run by somebody whom you trust, instead of those that other nodes serve; kept for the next
+    /// time, `none` forgets it
     #[arg(long, value_name = "URL")]
     relay: Vec<String>,
+    /// Serve a relay here (TCP): nodes of this network that cannot reach each other directly do so through it; `none` ends that
+    #[arg(long, value_name = "ADDR:PORT")]
+    serve_relay: Option<String>,
     /// Where its portal listens; `none` for no portal
     #[arg(long, value_name = "ADDR:PORT", default_value = serve::LISTEN)]
     portal: String,
@@ -115,6 +124,8 @@ pub struct Node {
     pub lead_away: bool,
     /// Who stands nearer to sites, and whether it is asked.
     pub near: near::Near,
+    /// Sites that were asked whose they are.
+    looks: Mutex<owners::Looks>,
 }
 
 /// What only whoever runs a machine can allow.
@@ -156,7 +167,8 @@ pub fn run(typed: Typed, place: &Place) -> Result<Exit> {
         workers: typed.workers.max(1),
         ..Fetch::of(typed.resolve.clone())
     };
-    let (membership, wire, facts) = match (known, &typed.join) {
+    let serves = typed.serve_relay.as_deref().map(place_of_relay).transpose()?;
+    let (mut membership, wire, facts) = match (known, &typed.join) {
         (Some(mut membership), _) => {
             let identity = Identity::load(&settings)?
                 .ok_or_else(|| Failure::new("the archive has no key").hint("put settings/writer.key back"))?;
@@ -164,9 +176,8 @@ pub fn run(typed: Typed, place: &Place) -> Result<Exit> {
                 membership.listen = listen(text)?;
             }
             if !typed.relay.is_empty() {
-                membership.relays.clone_from(&typed.relay);
+                membership.relays = joining::relays(&typed.relay);
             }
-            membership.store(&settings).map_err(wrong("the node's settings cannot be written"))?;
             let wire = bind(&identity.secret(), &membership)?;
             (membership, wire, Vec::new())
         }
@@ -178,6 +189,11 @@ pub fn run(typed: Typed, place: &Place) -> Result<Exit> {
         }
     };
     crate::network::agrees(&membership)?;
+    if let Some(at) = serves {
+        membership.serve_relay = at;
+    }
+    let relay = membership.serve_relay.map(|at| serve_relay(&wire, at)).transpose()?.flatten();
+    membership.store(&settings).map_err(wrong("the node's settings cannot be written"))?;
     let archive = owner::open(&place.archive, || OpenOptions { copies: true, ..place.options() })?;
     let hands = Hands { contributors: typed.contributors || typed.by_contributors, only: typed.by_contributors };
     let mut portal = (typed.portal != "none").then(|| serve::Job::at(&typed.portal)).transpose()?;
@@ -193,6 +209,7 @@ pub fn run(typed: Typed, place: &Place) -> Result<Exit> {
     }
     let ways = Ways {
         public: typed.public.clone(),
+        relay,
         lead_away: typed.lead_away,
         until_input_ends: typed.until_input_ends,
         json: place.json,
@@ -209,9 +226,29 @@ pub fn bind(secret: &[u8; 32], membership: &Membership) -> Result<Arc<Quic>> {
     })
 }
 
+/// Where a relay is to be served, if anywhere.
+fn place_of_relay(text: &str) -> Result<Option<SocketAddr>> {
+    let at = (text != "none").then(|| listen(text)).transpose();
+    at.map_err(|failure| Failure::new(failure.what).hint("--serve-relay 192.0.2.7:7080, or --serve-relay none"))
+}
+
+/// Serves a relay; its URL, for others to hear of.
+fn serve_relay(wire: &Quic, at: SocketAddr) -> Result<Option<String>> {
+    let url = wire.serve_relay(at).map_err(|silence| {
+        Failure::new(silence.to_string())
+            .hint("--serve-relay ADDR:PORT names another place; `--serve-relay none` ends it")
+    })?;
+    if url.is_none() {
+        say(&format!("the relay at {at} is not made known, because that is no address by which others could find it"));
+        say("--serve-relay with the address of this machine does; or other nodes are started with --relay URL");
+    }
+    Ok(url)
+}
+
 /// How a node is reached and talks, beside the ring.
 struct Ways {
     public: Option<String>,
+    relay: Option<String>,
     lead_away: bool,
     until_input_ends: bool,
     json: bool,
@@ -232,10 +269,21 @@ struct Beginning {
 /// Runs the node until it is stopped.
 fn work(owned: &Owned, begun: Beginning, portal: Option<&serve::Job>) -> Result<Exit> {
     let Beginning { membership, wire, facts, fetch, consent, hands, near, ways } = begun;
-    let Ways { public, lead_away, until_input_ends, json } = ways;
+    let Ways { public, relay, lead_away, until_input_ends, json } = ways;
     let folder = owned.archive.layout().settings();
     let identity = Identity::load(&folder)?.ok_or_else(|| Failure::new("the archive has no key"))?;
     let glue = Glue::new(&folder, membership.genesis.slice_bits, json)?;
+    // Whoever ends it while it begins, or as soon as it says that it runs, ends it as cleanly as later.
+    let _watch = {
+        let glue = glue.clone();
+        signals::watch(
+            move || {
+                say("ending: what is in flight comes to its end; Ctrl-C again ends at once");
+                glue.stop();
+            },
+            || (),
+        )?
+    };
     let parts = Parts {
         membership,
         secret: identity.secret(),
@@ -244,13 +292,15 @@ fn work(owned: &Owned, begun: Beginning, portal: Option<&serve::Job>) -> Result<
         work: glue.clone(),
         facts,
         portal: public,
+        relay: relay.clone(),
     };
     let running: Running = Shell::start(parts).map_err(wrong("the node cannot begin"))?;
     glue.attach(&running.shell);
     let ears: Arc<dyn Ears> = running.ears();
     wire.listen(&ears);
     let (shell, fetches) = (running.shell.clone(), fetch.clone());
-    let node = Arc::new(Node { shell, glue: glue.clone(), fetch: fetches, consent, lead_away, near });
+    let node =
+        Arc::new(Node { shell, glue: glue.clone(), fetch: fetches, consent, lead_away, near, looks: Mutex::default() });
     owned.ring.set(Some(node.clone()));
     if hands.contributors {
         let contributors = owned.contributors.node(&owned.archive)?;
@@ -263,17 +313,7 @@ fn work(owned: &Owned, begun: Beginning, portal: Option<&serve::Job>) -> Result<
     if let Some(served) = &served {
         glue.serves(served.asker());
     }
-    announce(&node, served.as_ref(), &wire, json)?;
-    let _watch = {
-        let glue = glue.clone();
-        signals::watch(
-            move || {
-                say("ending: what is in flight comes to its end; Ctrl-C again ends at once");
-                glue.stop();
-            },
-            || (),
-        )?
-    };
+    announce(&node, served.as_ref(), &wire, relay.as_deref(), json)?;
     if until_input_ends {
         let glue = glue.clone();
         std::thread::spawn(move || {
@@ -282,7 +322,9 @@ fn work(owned: &Owned, begun: Beginning, portal: Option<&serve::Job>) -> Result<
             glue.stop();
         });
     }
+    let sinks = owned.sinks.begin()?;
     crawling::supervise(owned, &node, &fetch, hands);
+    drop(sinks);
     if node.shell.has_left() {
         say("this node has left its network: nothing depends on it any more");
     }
@@ -296,13 +338,13 @@ fn work(owned: &Owned, begun: Beginning, portal: Option<&serve::Job>) -> Result<
 }
 
 /// Says that it runs, and where.
-fn announce(node: &Node, served: Option<&Begun>, wire: &Quic, json: bool) -> Result<()> {
+fn announce(node: &Node, served: Option<&Begun>, wire: &Quic, relay: Option<&str>, json: bool) -> Result<()> {
     let addresses: Vec<String> = wire.addresses().iter().map(ToString::to_string).collect();
     let portal = served.map(|served| served.told["portal"].clone()).unwrap_or_default();
     if json {
         let told = json!({
             "event": "node", "node": node.shell.key().to_string(), "network": node.shell.genesis().name,
-            "addresses": addresses, "portal": portal,
+            "addresses": addresses, "portal": portal, "relay": relay,
         });
         let mut out = std::io::stdout().lock();
         return writeln!(out, "{told}").and_then(|()| out.flush()).map_err(crate::failure::output);
@@ -310,6 +352,9 @@ fn announce(node: &Node, served: Option<&Begun>, wire: &Quic, json: bool) -> Res
     say(&format!("node {} of {}, at {}", node.shell.key().short(), node.shell.genesis().name, addresses.join(", ")));
     if let Some(portal) = portal.as_str() {
         say(&format!("portal {portal}"));
+    }
+    if let Some(relay) = relay {
+        say(&format!("relay {relay}, for nodes of this network"));
     }
     say("how it stands: `skep ring`; seeds: `skep crawl --network URL`; Ctrl-C ends it");
     Ok(())

@@ -12,6 +12,8 @@ use skep_archive::Key as UrlKey;
 use skep_ring::fact::{Fact, SignedRetirement};
 use skep_ring::node::Event;
 use skep_ring::shell::membership;
+use skep_url::key::site_of_surt;
+use skep_url::{Suffixes, Url};
 use std::collections::BTreeSet;
 use std::net::SocketAddr;
 use std::sync::Arc;
@@ -25,11 +27,14 @@ copies    holders of a slice that have all of it, of those that should
 near      what was gained by letting the holder nearest to a site fetch for who leads (`skep node --near`)
 `leave` is said by a node about itself: its copies go to others first, then it ends. `retire` is said by its owner (or by who made the
 network) about a node that will not return: what it held is copied from the others at once.
+`split` is said by who made the network about a site with more than 2^20 URLs, and for good: what is heard of it from then on is spread over
+slices, and one of their leaders after the other visits the site.
 Examples:
   skep ring
   skep ring where https://example.org/page
   skep ring repair 17
   skep ring retire 4f1c
+  skep ring split example.org
 Exit code 1 if the ring is not settled, if nobody holds the URL, or if there is no such node.")]
 pub struct Typed {
     #[command(subcommand)]
@@ -64,6 +69,14 @@ enum Action {
         /// The beginning of its key
         node: String,
     },
+    /// A site is too large for one slice: its URLs are spread from now on
+    Split {
+        /// The site, as `skep ring` names it
+        site: String,
+        /// Into two to the power of so many places; 2 by default
+        #[arg(long, value_name = "N", default_value_t = 2)]
+        bits: u8,
+    },
     /// The network no longer crawls this
     Stop {
         /// The crawl's name
@@ -95,16 +108,19 @@ pub fn perform(owned: &Owned, job: &Job, tell: &mut dyn Tell) -> Result<Exit> {
             Ok(if settled { Exit::Done } else { Exit::No })
         }
         Action::Where { url } => {
-            let slice = node.shell.slice_of(UrlKey::of(url).site_hash());
-            let mut holders = node.shell.holders(slice);
-            let here = node.shell.holds(slice);
-            if here {
-                holders.insert(0, node.shell.key());
+            let mut known = false;
+            for slice in node.shell.slices_of(&UrlKey::of(url)) {
+                let mut holders = node.shell.holders(slice);
+                let here = node.shell.holds(slice);
+                if here {
+                    holders.insert(0, node.shell.key());
+                }
+                let nodes: Vec<String> = holders.iter().map(ToString::to_string).collect();
+                let leader = node.shell.leader(slice).map(|leader| leader.to_string());
+                known |= !nodes.is_empty();
+                tell.line(json!({ "url": url, "slice": slice, "leader": leader, "holders": nodes, "here": here }))?;
             }
-            let nodes: Vec<String> = holders.iter().map(ToString::to_string).collect();
-            let leader = node.shell.leader(slice).map(|leader| leader.to_string());
-            tell.line(json!({ "url": url, "slice": slice, "leader": leader, "holders": nodes, "here": here }))?;
-            Ok(if nodes.is_empty() { Exit::No } else { Exit::Done })
+            Ok(if known { Exit::Done } else { Exit::No })
         }
         Action::Repair { slice } => {
             if *slice >= node.shell.genesis().slices() {
@@ -126,8 +142,43 @@ pub fn perform(owned: &Owned, job: &Job, tell: &mut dyn Tell) -> Result<Exit> {
             Ok(Exit::Done)
         }
         Action::Retire { node: which } => retire(owned, &node, which, tell),
+        Action::Split { site, bits } => split(owned, &node, site, *bits, tell),
         Action::Stop { name } => crawling::stop(&node, name),
     }
+}
+
+/// Splits a site: said by who made the network, and for good.
+fn split(owned: &Owned, node: &Arc<Node>, typed: &str, bits: u8, tell: &mut dyn Tell) -> Result<Exit> {
+    let url = if typed.contains("://") { typed.to_owned() } else { format!("http://{typed}/") };
+    let Ok(url) = Url::parse(&url) else {
+        return Err(Failure::new(format!("{typed} is no site")).hint("`skep ring split example.org`"));
+    };
+    let key = url.key();
+    let site = site_of_surt(key.surt(), &Suffixes::compiled());
+    let settings = owned.archive.layout().settings();
+    let owner = membership::owner(&settings, || Err("there is no owner's key here".into()))
+        .map_err(crate::node::wrong("no site can be split from here"))?;
+    if !node.shell.genesis().admission.contains(&skep_ring::Seal::key(&owner)) {
+        return Err(Failure::new("only who made the network splits a site")
+            .hint("`skep ring split` where the key is with which the network was made"));
+    }
+    let wrong = |why: String| Failure::new(format!("{site} cannot be split")).because(why);
+    let split = node.shell.split(key.site_hash(), bits, &owner).map_err(wrong)?;
+    let since = skep_warc::date::rfc3339(i64::try_from(split.since_ms).unwrap_or(i64::MAX));
+    tell.line(json!({ "split": site, "bits": split.bits, "since": since }))?;
+    Ok(Exit::Done)
+}
+
+/// Sites that are split, and whose turn it is where this node says so.
+fn splits(node: &Node) -> Value {
+    let shell = &node.shell;
+    let all = shell.splits();
+    let told = all.iter().map(|(site, split)| {
+        let since = skep_warc::date::rfc3339(i64::try_from(split.since_ms).unwrap_or(i64::MAX));
+        let visitor = shell.visitor(site).map(|visitor| visitor.to_string());
+        json!({ "site": format!("{site:08x}"), "bits": split.bits, "since": since, "slices": shell.slices_of_site(site), "visitor": visitor })
+    });
+    told.collect()
 }
 
 fn retire(owned: &Owned, node: &Arc<Node>, which: &str, tell: &mut dyn Tell) -> Result<Exit> {
@@ -163,6 +214,7 @@ pub fn status(node: &Node) -> Value {
         None => Value::Null,
     };
     status["near"] = json!(node.near.sums());
+    status["splits"] = splits(node);
     let crawls = crawling::crawls(node).into_iter();
     status["crawls"] = crawls.map(|crawl| json!({ "name": crawl.name, "runs": crawl.runs })).collect();
     status
@@ -208,17 +260,41 @@ fn nearer(near: &Value) -> String {
     out
 }
 
+/// Bodies that slices share; nothing where they share none.
+fn shared(bodies: &Value) -> String {
+    let number = |name: &str| bodies[name].as_u64().unwrap_or(0);
+    let mut out = String::new();
+    if number("referrers") > 0 {
+        out += &format!(
+            "bodies: {} URLs of slices led here refer to bodies of other slices; {} saved\n",
+            number("referrers"),
+            show::bytes(number("saved_bytes"))
+        );
+    }
+    if number("waiting") > 0 {
+        out += &format!("bodies: {} removed ones wait until all who refer to them have their own\n", number("waiting"));
+    }
+    if number("lost") > 0 {
+        out += &format!("bodies: {} to which slices led here refer are with none of their holders\n", number("lost"));
+    }
+    out
+}
+
 fn shown(told: &Value) -> String {
     if !told["url"].is_null() {
         let holders: Vec<String> = told["holders"].as_array().into_iter().flatten().map(short).collect();
         let leader = told["leader"].as_str().map_or("nobody".to_owned(), |_| short(&told["leader"]));
         return format!("slice {}  leader {leader}  holders {}\n", told["slice"], holders.join(" "));
     }
+    let text = |value: &Value| -> String { value.as_str().unwrap_or_default().chars().map(printable).collect() };
+    if !told["split"].is_null() {
+        let (site, since) = (text(&told["split"]), text(&told["since"]));
+        return format!("{site} is split by {} bits: what is heard of it from {since} on\n", told["bits"]);
+    }
     if told["network"].is_null() {
         return format!("retired {}\n", short(&told["retired"]));
     }
     let number = |name: &str| told[name].as_u64().unwrap_or(0);
-    let text = |value: &Value| -> String { value.as_str().unwrap_or_default().chars().map(printable).collect() };
     let nodes = told["nodes"].as_array().map(Vec::as_slice).unwrap_or_default();
     let mut out = format!(
         "network {}: {} nodes, {} slices, {} copies wanted; this node leads {}\n",
@@ -250,6 +326,15 @@ fn shown(told: &Value) -> String {
             all.join(" and ")
         );
     }
+    if told["relayed"].is_object() {
+        let relayed = |name: &str| told["relayed"][name].as_u64().unwrap_or(0);
+        out += &format!(
+            "the relay of this node: {} nodes connected, {} bytes carried, {} connections refused\n",
+            relayed("nodes"),
+            relayed("bytes"),
+            relayed("refused")
+        );
+    }
     if told["few_owners"] == true {
         out += "fewer owners than copies: copies stand on different nodes of the same owners\n";
     }
@@ -272,7 +357,22 @@ fn shown(told: &Value) -> String {
             progress["unsent"].as_u64().unwrap_or(0)
         );
     }
+    for large in told["crawl"]["progress"]["large"].as_array().into_iter().flatten() {
+        let site = text(&large[0]);
+        out += &format!(
+            "{site}: {} of its URLs are known, too many for one slice; `skep ring split {site}` spreads what is new, \
+             where the key is with which the network was made\n",
+            large[1]
+        );
+    }
+    for split in told["splits"].as_array().into_iter().flatten() {
+        let visitor = split["visitor"].as_str().map(|_| format!(", visited by {}", short(&split["visitor"])));
+        let slices = split["slices"].as_array().map_or(0, Vec::len);
+        let (site, since) = (text(&split["site"]), text(&split["since"]));
+        out += &format!("site {site} is split into {slices} slices since {since}{}\n", visitor.unwrap_or_default());
+    }
     out += &nearer(&told["near"]);
+    out += &shared(&told["bodies"]);
     for one in told["held"].as_array().into_iter().flatten().filter(|one| !one["copying_to"].is_null()) {
         let copied = one["copied_bytes"].as_u64().unwrap_or(0);
         let left = match one["copying_left_s"].as_u64() {

@@ -21,7 +21,7 @@ use std::time::Duration;
 #[command(after_help = "\
 A sink has a cursor of its own, which moves when the other side has acknowledged. One that is down only lags: it is tried again at growing
 distances, and then gets everything, at least once; an event that comes again has the same key. Sinks work while `skep serve`,
-`skep watch`, `skep crawl` or `skep sink run` does.
+`skep watch`, `skep crawl`, `skep node` or `skep sink run` does.
 Examples:
   skep sink add postgres postgresql://skep@localhost/changes
   skep sink add webhook https://example.org/hook --class text --min-change 1%
@@ -398,7 +398,7 @@ pub fn perform(owned: &Owned, job: &Job, tell: &mut dyn Tell) -> Result<Exit> {
             };
             sinks.add(&name, definition, &since.meant()?)?;
             tell.talk(&format!(
-                "added {name}; it works while `skep serve`, `skep watch`, `skep crawl` or `skep sink run` does"
+                "added {name}; it works while `skep serve`, `skep watch`, `skep crawl`, `skep node` or `skep sink run` does"
             ));
             Ok(Exit::Done)
         }

@@ -236,6 +236,7 @@ fn planned(plan: &Value) -> String {
 }
 
 pub fn perform(owned: &Owned, job: &Job, tell: &mut dyn Tell) -> Result<Exit> {
+    crawl::not_at_a_node(owned)?;
     if owned.crawls.running().as_deref() == Some(job.name()) {
         return change(owned, job, tell);
     }

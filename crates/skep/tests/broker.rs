@@ -17,6 +17,10 @@ const RANGES: &[&str] = &[
     "127.0.0.0/8",
     "169.254.0.0/16",
     "172.16.0.0/12",
+    // Of 192.0.0.0/24 and 2001::/23 what is not said to be reachable by everybody.
+    "192.0.0.0/29",
+    "192.0.0.16/28",
+    "192.0.0.128/25",
     "192.0.2.0/24",
     "192.88.99.0/24",
     "192.168.0.0/16",
@@ -34,6 +38,8 @@ const RANGES: &[&str] = &[
     "2001::/32",
     "2001:2::/48",
     "2001:10::/28",
+    "2001:5::/32",
+    "2001:100::/24",
     "2001:db8::/32",
     "3fff::/20",
     "5f00::/16",
@@ -213,5 +219,29 @@ fn names_that_lead_there_or_change_their_mind_are_not_followed() {
         let port = web.address(host).expect("it is there").port();
         let connected = broker.connect(&format!("http://{host}:{port}/")).await.expect("a connection");
         assert!(connected.address.ip().is_loopback());
+    });
+}
+
+#[test]
+fn a_country_that_is_avoided_is_told_by_where_a_host_stands() {
+    let host = "a.test";
+    let plan = HostPlan::generated(host, Shape::pages(3).frozen()).on(&[loopback(7)]);
+    let web = Web::start(World::build(Plan::new(1).host(plan)).expect("a world"), Settings::default()).expect("a web");
+    let place = &web.map().hosts[0];
+    let folder = tempfile::tempdir().expect("a folder");
+    let networks = folder.path().join("networks.txt");
+    std::fs::write(&networks, "127.0.0.0/8 64500 FR\n127.0.0.0/16 64501 DE\n").expect("a table");
+    here(async {
+        let avoiding = |country: [u8; 2]| Setup {
+            allow_private: true,
+            resolve: place.resolve.clone(),
+            networks: Some(networks.clone()),
+            avoid: vec![skep_contribute::trust::Place(country)],
+            ..setup()
+        };
+        let url = format!("http://{host}:{}/", place.addresses[0].port());
+        Running::begin(&avoiding(*b"DE")).await.refuses(&url).await;
+        assert_eq!(web.report().requests, 0, "nobody came");
+        Running::begin(&avoiding(*b"FR")).await.connect(&url).await.expect("a connection");
     });
 }

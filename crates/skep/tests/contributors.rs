@@ -1,5 +1,7 @@
 //! The life of contributors by the real binary: real processes, real sockets, a web whose truth is known.
 
+#[path = "site/delays.rs"]
+mod delays;
 #[path = "site/ill_node.rs"]
 mod ill_node;
 #[path = "site/portal.rs"]
@@ -10,6 +12,7 @@ mod volunteers;
 #[path = "site/web.rs"]
 mod web;
 
+use delays::Delays;
 use ill_node::{IllNode, bundle};
 use portal::Portal;
 use serde_json::Value;
@@ -21,6 +24,9 @@ use std::io::{BufRead, BufReader, Read, Write};
 use std::process::Stdio;
 use std::time::{Duration, Instant};
 use volunteers::{Contributor, Ground, asked, crawl, kept, lines, words};
+
+/// Contributors that are killed and stay dead.
+const DEAD: usize = 2;
 
 /// Frozen hosts, each a site of its own.
 fn hosts(count: u32, pages: u32) -> Web {
@@ -48,7 +54,10 @@ fn six_contributors_make_the_archive_that_we_would_have_made_and_killing_them_lo
     let mut running = command.stdout(Stdio::piped()).stderr(Stdio::null()).spawn().expect("skep starts");
     let events = BufReader::new(running.stdout.take().expect("its output")).lines();
     // After some visits, again and again, one is killed in the middle of whatever it does, and begins anew where it was killed: what it
-    // had finished is still there.
+    // had finished is still there. Two others stay dead, with bundles in their hands.
+    let keys: Vec<String> = contributors.iter().map(|one| Delays::key(&one.folder).expect("a key")).collect();
+    let out = |number: usize| Delays::out(&site.skep(&["contributors", "show", &keys[number], "--json"]).exits(0));
+    let (mut delays, mut dead) = (Delays::default(), Vec::new());
     let (mut visited, mut killed, mut longest, mut last) = (0u64, 0u32, Duration::ZERO, Instant::now());
     for line in events {
         let event: Value = serde_json::from_str(&line.expect("its output can be read")).expect("an event");
@@ -58,8 +67,18 @@ fn six_contributors_make_the_archive_that_we_would_have_made_and_killing_them_lo
             if visited % 9 == 0 && visited <= u64::from(9 * (count - 2)) {
                 let number = killed.wrapping_mul(2_654_435_761) % count;
                 killed += 1;
-                contributors[number as usize].kill_now();
-                contributors[number as usize] = begin(number);
+                if !dead.contains(&(number as usize)) {
+                    contributors[number as usize].kill_now();
+                    contributors[number as usize] = begin(number);
+                }
+            } else if visited > 6 && dead.len() < DEAD {
+                let busy = (0..count as usize).find(|number| !dead.contains(number) && !out(*number).is_empty());
+                if let Some(number) = busy {
+                    contributors[number].kill_now();
+                    let killed = Instant::now();
+                    dead.push(number);
+                    delays.expect(killed, out(number));
+                }
             }
         }
         if event["event"] == "ended" {
@@ -75,6 +94,9 @@ fn six_contributors_make_the_archive_that_we_would_have_made_and_killing_them_lo
     // A bundle that a killed one had goes out again when it comes back, or when its lease is over.
     let most = Duration::from_millis(2 * skep_contribute::limits::LEASE_MS_MAX);
     assert!(longest < most, "{longest:?} without a visit");
+    assert_eq!(dead.len(), DEAD, "somebody had something in hand");
+    assert!(delays.count() > 0, "and had not returned it before being killed");
+    delays.were_short(&web);
     assert_eq!(kept(&site, &web), kept(&alone, &ours), "the same archive, whoever's hands");
     let report = web.report();
     assert!(report.polite(), "{}", report.table());
@@ -319,6 +341,8 @@ fn the_unit_is_one_that_systemd_understands() {
 #[test]
 fn wrong_words_are_explained() {
     let site = Site::new();
+    site.write("networks.txt", "192.0.2.0/24 64500 DE\n");
+    site.write("nonsense.txt", "nonsense\n");
     for (typed, hint) in [
         (vec!["contribute"], "skep contribute https://"),
         (vec!["contribute", "http://node.example"], "https"),
@@ -329,6 +353,8 @@ fn wrong_words_are_explained() {
         (vec!["contribute", "https://node.example", "--month", "0GB"], "no bound"),
         (vec!["contribute", "https://node.example", "--hours", "7-7"], "22-06"),
         (vec!["contribute", "https://node.example", "--avoid", "https://example.org/"], ".de for a country"),
+        (vec!["contribute", "https://node.example", "--networks", "networks.txt"], "--avoid .de"),
+        (vec!["contribute", "https://node.example", "--networks", "nonsense.txt"], "192.0.2.0/24 64500 DE"),
         (vec!["contribute", "--status", "--dir", "nowhere"], "starts one"),
     ] {
         let ran = site.skep(&typed).exits(2);

@@ -229,6 +229,11 @@ impl Web {
         self.shared.now(Instant::now())
     }
 
+    /// Microseconds from its beginning to this moment, as its requests have them.
+    pub fn us(&self, at: Instant) -> u64 {
+        self.shared.us(at)
+    }
+
     /// Sets its clock: the moment, the speed, or both.
     pub fn set_clock(&self, to: Option<Time>, speed: Option<f64>) {
         self.shared.set_clock(to, speed);

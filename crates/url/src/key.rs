@@ -73,9 +73,23 @@ impl Key {
         Key { bytes }
     }
 
-    /// The hash of the site; a slice is a range of it.
+    /// The hash of the site, or the place of a URL whose site is split ([`crate::split`]); a slice is a range of it.
     pub fn site_hash(&self) -> u32 {
         self.bytes.first_chunk().map_or(0, |hash| u32::from_be_bytes(*hash))
+    }
+
+    /// The same key in another place of its site: with this hash in front.
+    pub fn at_place(mut self, place: u32) -> Key {
+        self.bytes[..HASH_BYTES].copy_from_slice(&place.to_be_bytes());
+        self
+    }
+
+    /// The key as it is filed in a half-slice, by the top bits of that one: those of its site, or of a place of a site that is split.
+    pub fn in_place(self, top: u32, bits: u32) -> Key {
+        let site = self.site_hash();
+        let rest = site & u32::MAX.checked_shr(bits).unwrap_or(0);
+        let place = top.checked_shl(32 - bits.min(32)).unwrap_or(0) | rest;
+        if place == site { self } else { self.at_place(place) }
     }
 
     /// The SURT.

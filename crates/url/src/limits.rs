@@ -7,6 +7,9 @@ pub const URL_BYTES_MAX: usize = 8_192;
 /// different URLs never share a key and no store meets a key it cannot hold.
 pub const KEY_SURT_BYTES_MAX: usize = 16_384;
 
+/// A site is split by at most this many bits of its URLs' hashes: into 1,024 places.
+pub const SPLIT_BITS_MAX: u8 = 10;
+
 /// Bytes of robots.txt that are read; RFC 9309, section 2.5, asks for at least 500 KiB.
 pub const ROBOTS_BYTES_MAX: usize = 500 * 1024;
 

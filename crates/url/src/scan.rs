@@ -10,6 +10,7 @@
 //! (`org,example:8080)/…`) belong to it and lie behind its range; [`Scan::contains`] knows them.
 
 use crate::key::{Key, site_of_surt};
+use crate::limits;
 use crate::site::Suffixes;
 use crate::surt;
 
@@ -108,7 +109,9 @@ impl Scan {
 
     /// Does a key belong?
     pub fn contains_key(&self, key: &Key) -> bool {
-        self.site_hash.is_none_or(|hash| hash == key.site_hash()) && self.contains(key.surt())
+        // Keys of a site that is split differ in the bits that may be split.
+        let is_of = |hash: u32| (hash ^ key.site_hash()) << limits::SPLIT_BITS_MAX == 0;
+        self.site_hash.is_none_or(is_of) && self.contains(key.surt())
     }
 
     /// The first key that belongs and the first that does not, within the site of this hash; for [`Match::Exact`] the

@@ -89,6 +89,9 @@ fn quic(bytes: u64) -> Result<(), Failed> {
     impl Ears for Source {
         fn too_long(&self, _: Key, _: &'static str) {}
         fn hear(&self, _: Key, _: Vec<u8>) {}
+        fn is_member(&self, _: &Key) -> bool {
+            true
+        }
         fn answer(&self, _: Key, _: Vec<u8>, out: &mut dyn Write) -> std::io::Result<()> {
             let chunk = vec![7; CHUNK];
             (0..self.0 / CHUNK as u64).try_for_each(|_| out.write_all(&chunk))
@@ -177,7 +180,8 @@ fn start(
     wire: Arc<Quic>,
     facts: Vec<skep_ring::fact::Fact>,
 ) -> Result<(Running, Arc<dyn Ears>), Failed> {
-    let parts = Parts { membership, secret, archive, wire: wire.clone(), work: Arc::new(Idle), facts, portal: None };
+    let (way, work) = (wire.clone(), Arc::new(Idle));
+    let parts = Parts { membership, secret, archive, wire: way, work, facts, portal: None, relay: None };
     let running = Shell::start(parts)?;
     let ears = running.ears();
     wire.listen(&ears);

@@ -178,7 +178,7 @@ pub const FRESHNESS_PAGES: u64 = 100_000;
 pub const REVISIT_COST_URLS: u64 = 1_000_000;
 
 /// Pages that become events of the stream when it is measured, unless `--count` says otherwise: once new, once changed.
-pub const STREAM_PAGES: u64 = 50_000;
+pub const STREAM_PAGES: u64 = 200_000;
 
 /// Check lines that the stream takes in when it is measured.
 pub const STREAM_LINES: u64 = 1_000_000;

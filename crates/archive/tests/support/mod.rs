@@ -45,6 +45,11 @@ fn encode(record: &Record<'_>) -> Encoded {
 
 /// What one fetch leaves: request, response, metadata.
 pub fn fetch(url: &str, time_ms: i64, body: &str) -> Append {
+    fetch_of(url, time_ms, body, false)
+}
+
+/// The same; private, where it was made with secrets.
+pub fn fetch_of(url: &str, time_ms: i64, body: &str, is_private: bool) -> Append {
     let date = rfc3339(time_ms);
     let (asked, got, noted) = (id(url, time_ms, 1), id(url, time_ms, 2), id(url, time_ms, 3));
     let request = format!("GET / HTTP/1.1\r\nHost: {}\r\n\r\n", url.split('/').nth(2).unwrap_or_default());
@@ -52,11 +57,15 @@ pub fn fetch(url: &str, time_ms: i64, body: &str) -> Append {
         "HTTP/1.1 200 OK\r\nContent-Type: text/html; charset=utf-8\r\nContent-Length: {}\r\n\r\n{body}",
         body.len()
     );
+    let encode = |record: Record<'_>| match is_private {
+        true => encode(&record.field(skep_archive::PRIVATE, "cookie")),
+        false => encode(&record),
+    };
     let records = vec![
-        encode(&Record::request(&asked, &date, url, request.as_bytes()).concurrent_to(&got)),
-        encode(&Record::response(&got, &date, url, response.as_bytes())),
+        encode(Record::request(&asked, &date, url, request.as_bytes()).concurrent_to(&got)),
+        encode(Record::response(&got, &date, url, response.as_bytes())),
         encode(
-            &Record::metadata(&noted, &date, "application/warc-fields", b"via: http://example.org/\r\n".as_slice())
+            Record::metadata(&noted, &date, "application/warc-fields", b"via: http://example.org/\r\n".as_slice())
                 .target_uri(url)
                 .concurrent_to(&got),
         ),

@@ -18,6 +18,7 @@ use crate::event::{Details, HOST, Kept, Place, TEMPLATE};
 use crate::filter::Filter;
 use crate::limits::SINK_OVERLAP_MS;
 use crate::log::{Changes, From};
+use crate::retain;
 use crate::settings::Settings;
 use crate::told::key_text;
 
@@ -35,7 +36,7 @@ pub struct Told {
     pub details: String,
     /// The whole event as told, in one line of JSON.
     pub line: String,
-    /// Where the page leads, if it is new and whoever carries it wants to know: its event does not say, because it is compared with nothing.
+    /// Where the page leads, if it is compared with nothing and whoever carries it wants to know: its event does not name all of it.
     pub links: Vec<String>,
 }
 
@@ -88,6 +89,12 @@ impl Told {
     /// Whether it is about a host, and not about the page of its record.
     pub fn is_of_host(&self) -> bool {
         self.key.record & (HOST | TEMPLATE) != 0
+    }
+
+    /// Whether its event cannot say which links came: the page is new, or the versions before it went, and with them the links they brought.
+    fn is_compared_with_nothing(&self) -> bool {
+        let is_left = || self.classes == Classes::of(Class::Bytes) && self.details.contains(retain::TOLD);
+        self.classes.contains(Class::New) || is_left()
     }
 
     /// Whether it takes another event back.
@@ -158,7 +165,7 @@ pub fn read(
     if portion.links {
         let (settings, bare, hands) = (Settings::of(archive)?, HashSet::new(), Hands::default());
         let bodies = Known { archive, bare: &bare, hands: &hands };
-        for told in batch.events.iter_mut().filter(|told| told.classes.contains(Class::New)) {
+        for told in batch.events.iter_mut().filter(|told| told.is_compared_with_nothing()) {
             told.find_links(&bodies, &settings)?;
         }
     }

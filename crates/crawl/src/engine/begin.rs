@@ -71,6 +71,7 @@ impl<'t> Engine<'t> {
             backoff_ms: skep_schedule::limits::BACKOFF_MS_MIN * u64::from(run.patience.scale_permille) / 1_000,
             others: run.others,
             leading: sharing.as_ref().map(Sharing::leading),
+            outlet: sharing.as_ref().map(Sharing::outlet),
             stopping: false.into(),
             names: Default::default(),
             hears_again: false.into(),

@@ -71,9 +71,10 @@ impl Engine<'_> {
         }
         self.out_entries += entries.len();
         let slice = self.note_bundle(&known);
+        let site = slice.map(|_| super::pace::site_of(&known));
         let settings = self.shared.settings();
         let counted = settings.bounded(name_of(&known.key), &known.site).map(|(name, _)| name.to_owned()).collect();
-        self.out.insert(lease, Out { host, entries, ended: false, slice, counted });
+        self.out.insert(lease, Out { host, entries, ended: false, slice, site, counted });
         let bundle = Bundle { lease, host: known.key, site: known.site, urls, pace, not_before_ms, deadline_ms };
         self.give(Errand::Bundle(bundle, parsed))
     }
@@ -213,6 +214,7 @@ impl Engine<'_> {
         };
         let (block, _all) = checks::encode(&settings.name, key, &[line]);
         let hash = skep_archive::Key::of(&format!("{key}/")).site_hash();
+        let hash = crate::hearing::place_of(key).unwrap_or(hash);
         let id = chance::Ids::new(chance::draw()?).next();
         let mut encoders = Encoders::new(skep_warc::deflate::Level::new(1), self.archive.layout().root().to_path_buf());
         if let Ok(append) = encoders.checks(hash, skep_archive::system_clock(), block, id) {

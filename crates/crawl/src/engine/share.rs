@@ -13,12 +13,13 @@ use skep_page::LinkKind;
 use skep_url::{Part, Url};
 
 use super::Engine;
+use super::pace::{self, Paces};
 use crate::canonical::canonical;
 use crate::chance::{self, Ids};
 use crate::control::Shared;
 use crate::error::Result;
 use crate::heard::{self, Heard, Put};
-use crate::hearing::{host_key, site_id};
+use crate::hearing::{Filed, host_key_at, place_of, site_id};
 use crate::hops::Hops;
 use crate::ledger::{HEARD_EMBED, HEARD_GONE, HEARD_LINK, Ledger, source_of};
 use crate::limits::{
@@ -38,10 +39,10 @@ const LOOK_MS: u64 = 200;
 
 /// What an engine keeps of being one of many.
 pub(super) struct Sharing {
-    leading: Arc<Leading>,
-    outlet: Arc<dyn Outlet>,
+    pub(super) leading: Arc<Leading>,
+    pub(super) outlet: Arc<dyn Outlet>,
     say: Sender<Said>,
-    run: [u8; 16],
+    pub(super) run: [u8; 16],
     outbox: Outbox,
     folder: PathBuf,
     encoders: Encoders,
@@ -55,11 +56,13 @@ pub(super) struct Sharing {
     /// Slices in which requests may begin, as it was when last looked at.
     awake: BTreeSet<u32>,
     /// Slices whose sites have been asked something since the others heard of it.
-    news: BTreeSet<u32>,
+    pub(super) news: BTreeSet<u32>,
+    /// Sites that are split.
+    pub(super) paces: Paces,
     next_look: Instant,
     next_news: Instant,
     /// Heard links on their way to the disk, and for which batch.
-    hearing: HashMap<u64, (Vec<Link>, u64)>,
+    hearing: HashMap<u64, (Vec<Link>, u64, HalfSlice)>,
     backs: HashMap<u64, Waiting>,
     next: u64,
 }
@@ -124,6 +127,7 @@ impl Sharing {
             arrived: BTreeSet::new(),
             awake: BTreeSet::new(),
             news: BTreeSet::new(),
+            paces: Paces::default(),
             next_look: now,
             next_news: now,
             hearing: HashMap::new(),
@@ -136,18 +140,30 @@ impl Sharing {
         self.leading.clone()
     }
 
+    pub(super) fn outlet(&self) -> Arc<dyn Outlet> {
+        self.outlet.clone()
+    }
+
     /// So many links wait that no page should add to them.
     pub(super) fn is_full(&self) -> bool {
         self.outbox.is_full()
     }
 
-    fn slice_of(&self, host: &registry::Host) -> u32 {
-        slice_of(Key::of(&format!("{}/", host.key)).site_hash(), self.leading.bits())
+    /// The slice of what waits at a host.
+    pub(super) fn slice_of(&self, host: &registry::Host) -> u32 {
+        slice_of(place_of(&host.key).unwrap_or_else(|| pace::site_of(host)), self.leading.bits())
     }
 
     fn number(&mut self) -> u64 {
         self.next += 1;
         self.next
+    }
+
+    /// A batch is safe only when what was passed on of it is.
+    fn pass(&mut self, batch: u64) {
+        if let Some(waiting) = self.backs.get_mut(&batch) {
+            waiting.left += 1;
+        }
     }
 
     fn settle(&mut self, batch: u64, safe: bool) {
@@ -183,7 +199,7 @@ impl Sharing {
             }
             let number = self.number();
             let (say, refused) = (self.say.clone(), self.say.clone());
-            self.hearing.insert(number, (recorded, batch));
+            self.hearing.insert(number, (recorded, batch, HalfSlice::of(hash, self.leading.bits())));
             records += 1;
             let append = self.encoders.heard(hash, skep_archive::system_clock(), block.finish(), self.ids.next());
             let told = Box::new(move |kept: skep_archive::Result<skep_archive::Acknowledged>| {
@@ -212,10 +228,28 @@ fn word_of(link: &Link) -> &'static str {
     }
 }
 
+/// Under which hash a link is to be recorded; `None` if that is not for this node to say. Of a site that is split the home's leader says it:
+/// what is known there stays, what is not goes to its place; and who leads that place records what it is brought.
+fn where_to(ledger: &mut Ledger, leading: &Leading, url: &Url, known: Option<u64>) -> Result<Option<u32>> {
+    let (key, splits) = (url.key(), leading.splits());
+    let home = key.site_hash();
+    let leads = |hash: u32| leading.may(slice_of(hash, leading.bits()));
+    if splits.of(home).is_none() {
+        return Ok(leads(home).then_some(home));
+    }
+    let hash = match known {
+        Some(entry) => ledger.hash_of(entry, url)?,
+        None => splits.place(&key, skep_archive::system_clock()),
+    };
+    Ok((leads(home) || hash != home && leads(hash)).then_some(hash))
+}
+
 impl Engine<'_> {
     /// Whether what waits at a host may be fetched by this node.
     pub(super) fn leads(&self, host: &registry::Host) -> bool {
-        self.sharing.as_ref().is_none_or(|sharing| sharing.leading.may(sharing.slice_of(host)))
+        self.sharing.as_ref().is_none_or(|sharing| {
+            sharing.leading.may(sharing.slice_of(host)) && sharing.leading.may_visit(pace::site_of(host))
+        })
     }
 
     /// A bundle of a host goes out; says of which slice.
@@ -258,6 +292,15 @@ impl Engine<'_> {
                 Ok(())
             }
             Shared::Heard(number, position) => self.heard_of(number, position),
+            Shared::Visit(site, until, politeness) => self.begin_visit(site, until, &politeness),
+            Shared::Heed(site, politeness) => {
+                self.heed(site, &[politeness]);
+                Ok(())
+            }
+            Shared::Passed(batch, safe) => {
+                sharing.settle(batch, safe);
+                Ok(())
+            }
         }
     }
 
@@ -270,6 +313,7 @@ impl Engine<'_> {
             self.take_over()?;
             self.follow_others();
             self.look_at_leases()?;
+            self.look_at_paces()?;
             self.open()?;
         }
         self.send_links()?;
@@ -348,6 +392,10 @@ impl Engine<'_> {
 
     /// Folds what others wrote of these slices; returns those of which all could be read. One that cannot be read holds back nobody else.
     fn fold(&mut self, slices: BTreeSet<u32>, how: Fold) -> BTreeSet<u32> {
+        // Where links go follows from splits as they are known now.
+        if let (Some(sharing), Some(crossing)) = (&self.sharing, &mut self.ledger.crossing) {
+            crossing.splits = sharing.leading.splits();
+        }
         let Err(together) = how(&mut self.ledger, &self.archive, &slices) else { return slices };
         let (count, mut folded) = (slices.len(), BTreeSet::new());
         for slice in slices {
@@ -430,14 +478,21 @@ impl Engine<'_> {
         let Some(sharing) = &mut self.sharing else { return Ok(()) };
         let bits = sharing.leading.bits();
         let mut parsed = Vec::with_capacity(links.len());
+        // Links to sites that are split, and that somebody else is to record.
+        let mut passed: BTreeMap<u32, Vec<Link>> = BTreeMap::new();
         for link in links {
             let Ok(url) = Url::parse(&link.url) else { continue };
-            let hash = url.key().site_hash();
-            if !sharing.leading.may(slice_of(hash, bits)) || parsed.len() == LINKS_IN_MAX {
+            let known = self.ledger.registry.known(self.crawl, &canonical(url.as_str()))?;
+            let belongs = where_to(&mut self.ledger, &sharing.leading, &url, known)?;
+            if belongs.is_none() || parsed.len() == LINKS_IN_MAX {
                 back(false);
                 return Ok(());
             }
-            parsed.push((link, url, hash));
+            match belongs {
+                Some(hash) if sharing.leading.may(slice_of(hash, bits)) => parsed.push((link, url, hash)),
+                Some(hash) => passed.entry(slice_of(hash, bits)).or_default().push(link),
+                None => {}
+            }
         }
         let mut halves: BTreeMap<HalfSlice, (u32, Vec<Link>)> = BTreeMap::new();
         let watched = self.ledger.is_watched(self.crawl);
@@ -475,11 +530,13 @@ impl Engine<'_> {
                 rules.learn(&url)?; // a seed that has moved
             }
             let site = site_id(url.site(&self.ledger.suffixes, Part::Whole));
-            let new_host = self.ledger.registry.find_host(self.crawl, &host_key(&url))?.is_none();
+            let key = host_key_at(&url, Some(hash));
+            let new_host = self.ledger.registry.find_host(self.crawl, &key)?.is_none();
             if let Err(code) = self.ledger.traps.admit(&url, site, new_host, true) {
                 let fate = registry::Fate::Keep(State::Trap { code }, 0);
                 let hops = Hops { depth: link.depth, redirects: 0 };
-                self.ledger.hear(self.crawl, &url, hops, Class::Page, LinkKind::Anchor, None, fate)?;
+                let filed = Filed { url: &url, place: Some(hash) };
+                self.ledger.hear(self.crawl, filed, hops, Class::Page, LinkKind::Anchor, None, fate)?;
                 continue;
             }
             put(link);
@@ -493,6 +550,19 @@ impl Engine<'_> {
                 waiting.left += records;
             }
         }
+        for (slice, links) in passed {
+            let Some(to) = sharing.outlet.leader(slice) else {
+                sharing.pass(batch);
+                sharing.settle(batch, false);
+                continue;
+            };
+            sharing.pass(batch);
+            let say = sharing.say.clone();
+            let safe: Back = Box::new(move |safe| {
+                let _given_up = say.send(Said::Shared(Shared::Passed(batch, safe)));
+            });
+            sharing.outlet.send(&settings.name, to, links, safe);
+        }
         sharing.settle(batch, true);
         Ok(())
     }
@@ -500,10 +570,10 @@ impl Engine<'_> {
     /// Links are recorded: now they are known.
     fn heard_of(&mut self, number: u64, position: Option<Position>) -> Result<()> {
         let Some(sharing) = &mut self.sharing else { return Ok(()) };
-        let Some((links, batch)) = sharing.hearing.remove(&number) else { return Ok(()) };
+        let Some((links, batch, half)) = sharing.hearing.remove(&number) else { return Ok(()) };
         if let Some(position) = position {
             for link in &links {
-                self.ledger.fold_link(self.crawl, link, crate::ledger::class_of(word_of(link)))?;
+                self.ledger.fold_link(self.crawl, link, crate::ledger::class_of(word_of(link)), half)?;
             }
             self.ledger.mark(position);
         }
@@ -541,9 +611,11 @@ impl Engine<'_> {
         let mut slices: BTreeMap<u32, Vec<(String, u32)>> =
             sharing.news.iter().map(|slice| (*slice, Vec::new())).collect();
         for (site, wait) in self.shared.clocks.waits(Duration::from_millis(POLITE_HELD_MS)) {
-            let slice = slice_of(Key::of(&format!("http://{site}/")).site_hash(), sharing.leading.bits());
-            if let Some(waits) = slices.get_mut(&slice) {
-                waits.push((site, u32::try_from(wait.as_millis()).unwrap_or(u32::MAX)));
+            let wait_ms = u32::try_from(wait.as_millis()).unwrap_or(u32::MAX);
+            for slice in sharing.leading.slices_of_site(Key::of(&format!("http://{site}/")).site_hash()) {
+                if let Some(waits) = slices.get_mut(&slice) {
+                    waits.push((site.clone(), wait_ms));
+                }
             }
         }
         let made_ms = skep_archive::system_clock();
@@ -592,6 +664,7 @@ impl Engine<'_> {
 
     /// The last words to the others, when the last answer has come: how long sites are to be left alone, and that nothing more is taken.
     pub(super) fn part(&mut self) {
+        self.end_paces();
         self.tell_polite();
         if let Some(sharing) = &mut self.sharing {
             sharing.backs.drain().for_each(|(_, waiting)| (waiting.back)(false));

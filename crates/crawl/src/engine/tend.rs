@@ -241,6 +241,7 @@ impl Engine<'_> {
             left_ms,
             disk_full: !self.room,
             offline: self.offline.is_some(),
+            large: self.large(),
             ..progress
         }
     }

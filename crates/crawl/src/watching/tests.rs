@@ -1,6 +1,8 @@
 //! What goes into memories, without sockets: visits are told, not made.
 
 use super::*;
+use crate::control::Question;
+use crate::inquiry::{Inquiry, Step};
 use crate::registry_key::RegistryKey;
 use crate::settings::{Rate, Settings, SiteSettings};
 use skep_archive::{Archive, OpenOptions};
@@ -66,6 +68,19 @@ impl Told {
         self.ledger.visited(1, 1, &visited).unwrap();
     }
 
+    /// What waits for a host, and what of it is overdue, as people are told.
+    fn queue(&mut self, host: &str) -> (u64, u64) {
+        let settings = Settings::clone(self.ledger.rules(1).unwrap().settings());
+        let asked = Question::Queue { host: Some(host.into()), limit: 9 };
+        let mut inquiry = Inquiry::of(&asked, vec![settings]).unwrap().unwrap();
+        loop {
+            if let Step::Told(told) = inquiry.step(&mut self.ledger, None).unwrap() {
+                let number = |name: &str| told[0][name].as_u64().unwrap();
+                return (number("waiting"), number("overdue"));
+            }
+        }
+    }
+
     fn ok(&mut self, url: &str, day: i64, found: Finding) {
         self.visit(url, day, Outcome(200), found, &[]);
     }
@@ -100,6 +115,7 @@ fn challenges_and_outages_say_nothing_and_what_is_missing_is_looked_for_ever_mor
     let mut waits = Vec::new();
     let mut today = 10;
     for _ in 0..8 {
+        // What stood in front of it before does not count.
         told.visit(HOME, today, Outcome(404), Finding::Nothing, &[]);
         let memory = told.memory(HOME);
         let wait = memory.due().days_since(day(today)).round() as i64;
@@ -114,6 +130,37 @@ fn challenges_and_outages_say_nothing_and_what_is_missing_is_looked_for_ever_mor
     let once = told.memory(HOME);
     told.ok(HOME, today, Finding::Changed);
     assert_eq!(told.memory(HOME), once);
+}
+
+#[test]
+fn trouble_is_no_reason_to_ask_more_often_than_when_all_is_well() {
+    const HOUR_MS: i64 = 3_600_000;
+    for (watch, day_max, year_max) in [
+        (Watch::default(), 6, 70),
+        (Watch { every_ms: Some(2 * DAY_MS as u64), ..Watch::default() }, 10, 200),
+        (Watch { budget: Some(Rate { visits: 500, seconds: 86_400 }), ..Watch::default() }, 6, 70),
+    ] {
+        let mut told = Told::watched(watch);
+        told.ok(HOME, 0, Finding::First);
+        let entry = told.entry(HOME);
+        let mut looks: Vec<i64> = Vec::new();
+        for hour in 72..365 * 24 {
+            let now_ms = BEGIN_MS + hour * HOUR_MS;
+            told.ledger.release(Moment::from_ms(now_ms)).unwrap();
+            if told.ledger.registry.standing(entry).unwrap().waits {
+                looks.push(hour);
+                // A login comes instead of the page from now on.
+                let bare = Visited::bare(entry, Outcome(200), now_ms, 0);
+                let login = Visited { url: HOME.into(), found: Finding::Nothing, ..bare };
+                told.ledger.visited(1, 1, &login).unwrap();
+            }
+        }
+        let first_day = looks.iter().filter(|hour| **hour < looks[0] + 24).count();
+        assert!((4..=day_max).contains(&first_day) && looks.len() <= year_max, "{looks:?}");
+        // It is back.
+        told.ok(HOME, 366, Finding::Same);
+        assert_eq!((told.memory(HOME).failures(), told.memory(HOME).last()), (0, Some(day(366))));
+    }
 }
 
 #[test]
@@ -218,6 +265,8 @@ fn what_is_due_waits_in_the_queue_of_its_host_and_what_got_lost_waits_again() {
     let entry = told.entry(HOME);
     assert!(told.memory(HOME).is_out() && told.ledger.registry.standing(entry).unwrap().waits);
     assert_eq!(told.ledger.overdue(1).unwrap(), (1, 1));
+    assert_eq!(told.queue("bees.test"), (1, 1), "it waits, and is overdue");
+    assert_eq!(told.queue("ants.example"), (1, 0), "nobody was there yet");
     assert_eq!(told.ledger.release(day(3)).unwrap(), (0, false), "it is out already");
     // Its host is given up: nobody comes back from it.
     let host = told.ledger.registry.host_of(entry).unwrap();

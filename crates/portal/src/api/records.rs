@@ -217,7 +217,7 @@ impl Sending {
         let mut record = stored.record().map_err(|error| Failed::Before(error.into()))?;
         let about = record.head().target_uri().map(Key::of_bytes);
         let length = record.head().content_length();
-        let (Some(length), true) = (length, about.is_none_or(|key| key == capture.key)) else {
+        let (Some(length), true) = (length, about.is_none_or(|key| key.surt() == capture.key.surt())) else {
             return Err(Failed::Before(Trouble::damaged(
                 "The record of this capture is damaged.",
                 format!("{} is not the record that the index says", capture.position),

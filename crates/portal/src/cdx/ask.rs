@@ -157,12 +157,15 @@ impl Looking<'_> {
         };
         let found = found.filter_map(shown);
         let Some(after) = &ask.after else { return Ok(Box::new(found)) };
+        // Wherever captures of one site are filed, they come in the order of their SURTs.
+        let of_one_site = query.matching.site().is_some();
+        let order = move |key: &Key| if of_one_site { key.surt().as_bytes().to_vec() } else { key.as_bytes().to_vec() };
         let behind = move |capture: &Capture| {
             (
-                capture.key.as_bytes(),
+                order(&capture.key),
                 time::digits(capture.time_ms).as_str(),
                 Some(capture.position).filter(|_| after.position.is_some()),
-            ) > (after.key.as_bytes(), after.digits.as_str(), after.position)
+            ) > (order(&after.key), after.digits.as_str(), after.position)
         };
         Ok(Box::new(found.filter(move |capture| capture.as_ref().map_or(true, behind))))
     }

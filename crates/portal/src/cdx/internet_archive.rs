@@ -83,7 +83,8 @@ pub fn collapse(spec: &str) -> Result<Collapse, Trouble> {
     }
 }
 
-/// A key to go on from, as this server writes it: `urlkey timestamp position!`; without a position, everything of that second has been told.
+/// A key to go on from, as this server writes it: `urlkey timestamp position!`; without a position, everything of that second has been told. Of
+/// a site that is split it ends in ` ~place!`, because the order over many sites is that of places.
 fn resume(text: &str) -> Result<Resume, Trouble> {
     // Some clients escape the key once more; one that makes sense as it is may have signs in its URL that look like that.
     let again = || percent_encoding::percent_decode_str(&text.replace('+', " ")).decode_utf8_lossy().into_owned();
@@ -97,17 +98,22 @@ fn read_resume(text: &str) -> Option<Resume> {
     if digits.len() != 14 || !digits.bytes().all(|b| b.is_ascii_digit()) || key.is_empty() {
         return None;
     }
-    let position = match parts.next() {
-        Some(text) => Some(text.parse::<Position>().ok()?),
-        None => None,
-    };
-    Some(Resume { key: Key::of_surt(key), digits: digits.to_owned(), position })
+    let (mut key, mut position) = (Key::of_surt(key), None);
+    for part in parts {
+        match part.strip_prefix('~') {
+            Some(place) => key = key.at_place(u32::from_str_radix(place, 16).ok()?),
+            None => position = Some(part.parse::<Position>().ok()?),
+        }
+    }
+    Some(Resume { key, digits: digits.to_owned(), position })
 }
 
 /// Escaped as forms are.
 fn resume_key(resume: &Resume) -> String {
     let position = resume.position.map(|position| format!(" {position}")).unwrap_or_default();
-    let text = format!("{} {}{position}!", resume.key.surt(), resume.digits);
+    let place = Some(resume.key.site_hash()).filter(|place| *place != Key::of_surt(resume.key.surt()).site_hash());
+    let place = place.map(|place| format!(" ~{place:08x}")).unwrap_or_default();
+    let text = format!("{} {}{position}{place}!", resume.key.surt(), resume.digits);
     let mut out = String::new();
     for byte in text.bytes() {
         match byte {
@@ -255,7 +261,15 @@ mod tests {
     fn resume_keys_come_back() {
         let keys = ["http://www.example.org/a?b=c&d", "http://www.example.org/a%252Bb+c?d=%2B+e"].map(Key::of);
         let position = Some("c41f22ab:1:17".parse().unwrap());
-        for (key, position) in [(&keys[0], None), (&keys[0], position), (&keys[1], None), (&keys[1], position)] {
+        let placed = keys[0].clone().at_place(7);
+        for (key, position) in [
+            (&keys[0], None),
+            (&keys[0], position),
+            (&keys[1], None),
+            (&keys[1], position),
+            (&placed, None),
+            (&placed, position),
+        ] {
             let resume_from = Resume { key: key.clone(), digits: "20140126200624".into(), position };
             let text = resume_key(&resume_from);
             assert!(text.bytes().all(|b| b.is_ascii_graphic()), "{text}");

@@ -140,7 +140,9 @@ fn part(look: &Looking<'_>, asked: &Asked) -> Result<(Vec<Told>, bool), Trouble>
         events.truncate(CHANGES_EVERYWHERE_MAX);
     };
     let read = changes.read(&portal.archive, &From::Start, &asked.filter, |cursor, kept| {
-        if look.has_site(Key::of(kept.url).site_hash()) && super::may_see(portal, look.may, look.now_ms, kept) {
+        if look.has_site(portal.archive.filed(kept.key, Key::of(kept.url)).site_hash())
+            && super::may_see(portal, look.may, look.now_ms, kept)
+        {
             events.push(Told { cursor: cursor.clone(), value: kept.value.to_vec(), delta: None });
             // The log is in the order in which things became known.
             if events.len() >= 2 * CHANGES_EVERYWHERE_MAX {

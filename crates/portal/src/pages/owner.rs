@@ -177,6 +177,15 @@ pub enum Wish {
     Welcome,
 }
 
+/// Why nothing follows from a wish.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Unheard {
+    /// For whoever wishes.
+    pub told: String,
+    /// The host was not even asked: too soon after the last time.
+    pub later: bool,
+}
+
 fn tell(look: &Looking<'_>, host: &str, wish: Wish) -> Result<Answer, Trouble> {
     let none = || Trouble::missing("This archive belongs to no network; robots.txt is followed.");
     let others = look.portal.elsewhere.as_deref().ok_or_else(none)?;
@@ -185,7 +194,10 @@ fn tell(look: &Looking<'_>, host: &str, wish: Wish) -> Result<Answer, Trouble> {
         return Err(Trouble::missing("Nothing was taken from this host."));
     }
     let told = others.owner_wish(host, wish);
-    let told = told.map_err(|why| Trouble { status: StatusCode::CONFLICT, told: why, log: None })?;
+    let told = told.map_err(|why| {
+        let status = if why.later { StatusCode::TOO_MANY_REQUESTS } else { StatusCode::CONFLICT };
+        Trouble { status, told: why.told, log: None }
+    })?;
     let back = link(&format!("/owner?host={}", encoded(host)), "Back");
     let at = moment(&skep_warc::date::rfc3339(look.now_ms));
     Ok(frame::page(look, "All nodes are told", &format!("<p>{} ({at})</p>\n<p>{back}</p>\n", escape(&told))))

@@ -65,7 +65,16 @@ pub fn page(look: &Looking<'_>, _: &Params, _: &Visit) -> Result<Answer, Trouble
             of("unsent")
         ));
     }
+    for split in list(&status["splits"]) {
+        body.push_str(&format!(
+            "<p>Site <code>{}</code> is split into {} slices since {}.</p>\n",
+            text(&split["site"]),
+            count(list(&split["slices"]).len() as u64),
+            text(&split["since"])
+        ));
+    }
     body.push_str(&nearer(&status["near"]));
+    body.push_str(&shared(&status["bodies"]));
     body.push_str(&circle(nodes));
     body.push_str("<h2>Nodes</h2>\n<table>\n<tr><th>node</th><th>state</th><th>holds</th><th>room</th><th>zone</th><th>owner</th><th>at</th></tr>\n");
     for node in nodes {
@@ -129,6 +138,23 @@ fn nearer(near: &Value) -> String {
     if number("followed") > 0 {
         let followed = count(number("followed"));
         out.push_str(&format!("<p>{followed} bundles were fetched here for others who lead.</p>\n"));
+    }
+    out
+}
+
+/// Bodies that slices share; nothing where they share none.
+fn shared(bodies: &Value) -> String {
+    let number = |name: &str| bodies[name].as_u64().unwrap_or(0);
+    let mut out = String::new();
+    if number("referrers") > 0 {
+        out.push_str(&format!(
+            "<p><strong>{}</strong> URLs of slices led here refer to bodies of other slices: {} saved.</p>\n",
+            count(number("referrers")),
+            bytes(number("saved_bytes"))
+        ));
+    }
+    if number("lost") > 0 {
+        out.push_str(&format!("<p>{} of these bodies are with none of their holders.</p>\n", count(number("lost"))));
     }
     out
 }

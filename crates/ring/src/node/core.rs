@@ -13,9 +13,11 @@ use crate::holding::{Context, Holding};
 use crate::key::{Hash, Key, SealRef};
 use crate::lease::Grantor;
 use crate::limits::{
-    CHAIN_KEPT_MAX, CLOCK_OFF_MS_MAX, CLOCKS_MAX, PEER_MESSAGES_BURST, PEER_MESSAGES_PER_S, SUMMARIES_MAX,
+    CHAIN_KEPT_MAX, CLOCK_OFF_MS_MAX, CLOCKS_MAX, PEER_MESSAGES_BURST, PEER_MESSAGES_PER_S, STRANGERS_MESSAGES_BURST,
+    STRANGERS_MESSAGES_PER_S, SUMMARIES_MAX,
 };
-use crate::message::{Message, Summary};
+use crate::message::{Message, Summary, Topic};
+use crate::pace::{At, Done, Paces, Site};
 use crate::settings::Settings;
 use crate::view::View;
 use crate::watch::{Watch, Watched};
@@ -48,6 +50,9 @@ pub struct Core {
     pub(super) record: NodeRecord,
     pub(super) watch: Watch,
     pub(super) slots: BTreeMap<Slice, Slot>,
+    paces: Paces,
+    /// Splits that were looked at, as the roster counts them.
+    splits_version: u64,
     audits: Audits,
     pulls: usize,
     clocks: BTreeMap<Key, i64>,
@@ -89,6 +94,8 @@ impl Core {
             record,
             watch: Watch::default(),
             slots: BTreeMap::new(),
+            paces: Paces::default(),
+            splits_version: 0,
             audits: Audits::default(),
             pulls: 0,
             clocks: BTreeMap::new(),
@@ -117,6 +124,11 @@ impl Core {
     /// The node's key.
     pub fn key(&self) -> Key {
         self.key
+    }
+
+    /// What the node says of itself, or will say when the date is known.
+    pub fn record(&self) -> &NodeRecord {
+        &self.record
     }
 
     /// A slice held here.
@@ -152,9 +164,19 @@ impl Core {
         self.holding(slice)?.leads(now_ms)
     }
 
+    /// Whether this node may visit a site that is split. Asked before every request, beside the lease.
+    pub fn may_visit(&self, site: Site, now_ms: u64) -> bool {
+        self.paces.may(site, now_ms, &self.settings)
+    }
+
+    /// Who visits a site that is split, where this node leads its home.
+    pub fn visitor(&self, site: Site, now_ms: u64) -> Option<Key> {
+        self.paces.visitor(site, now_ms)
+    }
+
     /// When [`Event::Tick`] has something to do.
     pub fn due_ms(&self) -> u64 {
-        let slices = self.due_floor_ms;
+        let slices = self.due_floor_ms.min(self.paces.due_ms());
         let own = if self.settings.watching {
             self.watch.due_ms().min(self.compare_ms).min(self.renew_ms).min(self.summary_ms)
         } else {
@@ -212,6 +234,7 @@ impl Core {
         self.began_ms.get_or_insert(now.mono_ms);
         let now = self.corrected(now);
         self.look_whether_to_act(view, now.mono_ms);
+        self.look_at_paces(view, now, out);
         match event {
             Event::Tick => self.tick(view, now, chance, out),
             Event::Received { from, message } => self.received(view, from, message, now, chance, out),
@@ -247,6 +270,9 @@ impl Core {
                     slot.due_ms = now.mono_ms;
                     self.due_by(now.mono_ms);
                 }
+            }
+            Event::Pace { site, wanted, back } => {
+                self.pace(view, now, out, |paces, at, done| paces.want(site, wanted, back, at, done));
             }
             Event::Learn(facts) => self.facts(view, None, &facts, now, chance, out),
             Event::Moved { addresses, relay, portal } => {
@@ -332,8 +358,85 @@ impl Core {
         }
     }
 
+    /// Sites that are split: new ones, and who leads their homes.
+    fn look_at_paces(&mut self, view: &View, now: Now, out: &mut Vec<Action>) {
+        if self.splits_version != view.roster.splits_version() {
+            self.splits_version = view.roster.splits_version();
+            for (site, split) in view.roster.split_table().iter() {
+                self.paces.split(site, view.roster.genesis().slice_of(site), split.since_ms);
+            }
+        }
+        if !self.paces.is_empty() {
+            self.pace(view, now, out, |_, _, _| ());
+        }
+    }
+
+    /// Does something about sites that are split.
+    fn pace(
+        &mut self,
+        view: &View,
+        now: Now,
+        out: &mut Vec<Action>,
+        act: impl FnOnce(&mut Paces, &At<'_>, &mut Vec<Done>),
+    ) {
+        let mut paces = std::mem::take(&mut self.paces);
+        let leads = |slice: Slice| self.leads(slice, now.mono_ms).is_some();
+        let polite = |slice: Slice| self.holding(slice)?.politeness_of(&self.key);
+        let (key, settings) = (self.key, &self.settings);
+        let at = At { key, now_ms: now.mono_ms, wall_ms: now.wall_ms, leads: &leads, polite: &polite, settings };
+        let mut done = Vec::new();
+        paces.look(&at);
+        act(&mut paces, &at, &mut done);
+        self.paces = paces;
+        for done in done {
+            match done {
+                Done::Ask(site, number) => self.tell_home(view, site, &Message::PaceAsk { site, number }, out),
+                Done::Back(site, number, politeness) => {
+                    self.tell_home(view, site, &Message::PaceBack { site, number, politeness }, out);
+                }
+                Done::Grant(to, site, number, politeness) => {
+                    out.push(Action::Send { to, message: Message::PaceGrant { site, number, politeness } });
+                }
+                Done::Visit(site, until_ms, politeness) => out.push(Action::Visit { site, until_ms, politeness }),
+                Done::Heed(site, politeness) => out.push(Action::Heed { site, politeness }),
+            }
+        }
+    }
+
+    /// To those who hold the home of a site: who of them leads knows that best itself.
+    fn tell_home(&self, view: &View, site: Site, message: &Message, out: &mut Vec<Action>) {
+        let there = |node: &Key| view.roster.index(node).is_some_and(|index| view.roster.is_present(index));
+        let holders = view.holders(view.roster.genesis().slice_of(site)).into_iter();
+        let others = holders.filter(|node| *node != self.key && there(node));
+        out.extend(others.map(|to| Action::Send { to, message: message.clone() }));
+    }
+
+    /// Only who holds the home of a site grants it, and only who holds some of its URLs asks: nobody else has a reason to.
+    fn paced(&mut self, view: &View, from: Key, message: Message, now: Now, out: &mut Vec<Action>) {
+        let genesis = view.roster.genesis();
+        let holds = |place: u32| view.holders(genesis.slice_of(place)).contains(&from);
+        let visits = |site: Site| view.roster.split_table().places(site).into_iter().any(holds);
+        match message {
+            Message::PaceAsk { site, number } if visits(site) => {
+                self.pace(view, now, out, |paces, at, done| paces.asked(site, from, number, at, done));
+            }
+            Message::PaceGrant { site, number, politeness } if holds(site) => {
+                self.pace(view, now, out, |paces, at, done| paces.granted(site, from, number, politeness, at, done));
+            }
+            Message::PaceBack { site, number, politeness } if visits(site) => {
+                self.pace(view, now, out, |paces, at, done| {
+                    paces.given_back(site, from, number, politeness, at, done);
+                });
+            }
+            _ => out.push(note(What::Refused, Some(from), "it holds nothing of this site, as far as is known here")),
+        }
+    }
+
     fn tick(&mut self, view: &mut View, now: Now, chance: &mut Chance, out: &mut Vec<Action>) {
         let now_ms = now.mono_ms;
+        if !self.paces.is_empty() {
+            self.pace(view, now, out, |paces, at, done| paces.tick(at, done));
+        }
         if self.settings.watching {
             if now_ms >= self.compare_ms {
                 self.compare(view, now, chance, out);
@@ -491,10 +594,14 @@ impl Core {
 
     /// Whether a peer says more than it may.
     fn is_flooding(&mut self, from: Option<Key>, now_ms: u64) -> bool {
-        let (left, at) = self.budgets.entry(from).or_insert((PEER_MESSAGES_BURST, now_ms));
-        let earned = now_ms.saturating_sub(*at) * PEER_MESSAGES_PER_S / 1000;
+        let (burst, per_s) = match from {
+            Some(_) => (PEER_MESSAGES_BURST, PEER_MESSAGES_PER_S),
+            None => (STRANGERS_MESSAGES_BURST, STRANGERS_MESSAGES_PER_S),
+        };
+        let (left, at) = self.budgets.entry(from).or_insert((burst, now_ms));
+        let earned = now_ms.saturating_sub(*at) * per_s / 1000;
         if earned > 0 {
-            *left = (*left + earned).min(PEER_MESSAGES_BURST);
+            *left = (*left + earned).min(burst);
             *at = now_ms;
         }
         if *left == 0 {
@@ -531,16 +638,8 @@ impl Core {
                 return;
             }
             self.watch.heard(from, now.mono_ms);
-        } else if !matches!(message, Message::Facts(_) | Message::Reconcile { .. } | Message::FactsAsk(_)) {
-            // Who joins asks like everybody. By the answer it sees that rosters differ and compares them, and so tells its record once
-            // more: what it said first may have been lost.
-            match message {
-                Message::Ping { network, .. } if network == view.roster.network() => {
-                    out.push(Action::Send { to: from, message: self.pong(view) });
-                }
-                _ => out.push(note(What::Refused, Some(from), "it is not a member")),
-            }
-            return;
+        } else {
+            return self.of_a_stranger(view, from, message, now, chance, out);
         }
         if let Some(slice) = message.slice()
             && slice >= view.table.slices()
@@ -569,6 +668,11 @@ impl Core {
                 self.do_watched(view, watched, now, chance, out);
             }
             Message::Reconcile { topic, answer, frame } => self.reconcile(view, from, topic, answer, &frame, out),
+            // It does not know who asks here: see `of_a_stranger`.
+            Message::FactsAsk(hashes) if hashes.is_empty() => {
+                let own = view.roster.record_of(&self.key).map(|record| Fact::Record(record.clone()));
+                out.extend(own.map(|own| Action::Send { to: from, message: Message::Facts(vec![own]) }));
+            }
             Message::FactsAsk(hashes) => self.facts_asked(view, from, &hashes, out),
             Message::TableSums(sums) => self.table_sums(view, from, &sums, out),
             Message::TableEpochs { from: first, epochs } => self.table_epochs(view, from, first, &epochs, out),
@@ -611,9 +715,41 @@ impl Core {
                     self.with(view, slice, now, chance, out, |holding, ctx| holding.judged(ctx, peer, verdict));
                 }
             }
+            message @ (Message::PaceAsk { .. } | Message::PaceGrant { .. } | Message::PaceBack { .. }) => {
+                self.paced(view, from, message, now, out);
+            }
             // What is removed is told by owners, not by nodes; older ones still speak of it.
             Message::Removal { .. } | Message::Removals { .. } => {}
             message => self.about_slice(view, from, message, now, chance, out),
+        }
+    }
+
+    /// Who is not known may say who it is, with its own record, and is told nothing before that. A newcomer asks like everybody: by the answer
+    /// to a ping it sees that rosters differ and compares them, and then is asked who it is; what it said of itself first may have been lost.
+    fn of_a_stranger(
+        &mut self,
+        view: &mut View,
+        from: Key,
+        message: Message,
+        now: Now,
+        chance: &mut Chance,
+        out: &mut Vec<Action>,
+    ) {
+        match message {
+            Message::Ping { network, .. } if network == view.roster.network() => {
+                out.push(Action::Send { to: from, message: self.pong(view) });
+            }
+            Message::Reconcile { topic: Topic::Roster, .. } => {
+                out.push(Action::Send { to: from, message: Message::FactsAsk(Vec::new()) });
+            }
+            Message::Facts(facts) => {
+                let own = |fact: &&Fact| matches!(fact, Fact::Record(record) if record.node() == from);
+                match facts.iter().find(own) {
+                    Some(own) => self.facts(view, Some(from), std::slice::from_ref(own), now, chance, out),
+                    None => out.push(note(What::Refused, Some(from), "it is not a member")),
+                }
+            }
+            _ => out.push(note(What::Refused, Some(from), "it is not a member")),
         }
     }
 

@@ -10,12 +10,12 @@ use skep_archive::Capture;
 use skep_url::Url;
 
 use super::question::{Crawl, NO, Question, Wanted, Welcome, YES, position};
-use super::{Shell, lock};
+use super::{Machine, Shell, lock};
 use crate::copy::Segment;
 use crate::fact::{Fact, SignedRecord};
 use crate::genesis::Slice;
 use crate::key::{Key, signed};
-use crate::limits::{ANSWER_RECORD_BYTES_MAX, BATCH_LINKS_MAX, QUESTION_MS_MAX, TARGET_BYTES_MAX};
+use crate::limits::{ANSWER_RECORD_BYTES_MAX, BATCH_LINKS_MAX, QUESTION_MS_MAX, STRANGER_MS_MAX, TARGET_BYTES_MAX};
 use crate::links;
 use crate::message;
 use crate::node::{Event, Note, What};
@@ -42,6 +42,11 @@ fn carried(out: &mut dyn Write, said: Result<Vec<u8>, String>) -> io::Result<()>
     }
 }
 
+/// Plain data, or why there is none.
+fn plain<T: serde::Serialize>(out: &mut dyn Write, said: Result<T, String>) -> io::Result<()> {
+    carried(out, said.map(|said| postcard::to_allocvec(&said).expect("plain data encodes")))
+}
+
 impl Ears for Shell {
     fn hear(&self, from: Key, frame: Vec<u8>) {
         match message::read(&frame, message::SPEAKS) {
@@ -61,6 +66,10 @@ impl Ears for Shell {
 
     fn too_long(&self, from: Key, why: &'static str) {
         self.refused(Some(from), why);
+    }
+
+    fn is_member(&self, key: &Key) -> bool {
+        Shell::is_member(self, key)
     }
 
     fn answer(&self, from: Key, question: Vec<u8>, out: &mut dyn Write) -> io::Result<()> {
@@ -107,6 +116,18 @@ impl Ears for Shell {
             Question::Bundles => carried(out, self.work.bundles()),
             Question::Contributor { address, message } => carried(out, self.work.contributor(from, address, &message)),
             Question::Follow { slice, message } => self.follow(from, slice, &message, out),
+            Question::KeptBody { sha256, length } => {
+                self.hear_of_body(from, sha256, length);
+                yes(out, &[])
+            }
+            Question::WhoHasBody { sha256, length } => plain(out, Ok(self.who_has_body(sha256, length))),
+            Question::SameBody { body, key, at } => plain(out, self.same_here(from, &body, key, at)),
+            Question::KeepBody { body, position, url, time_ms, writes } => {
+                plain(out, self.keep_here(from, &body, position, &url, time_ms, writes))
+            }
+            Question::PinnedBody { position: (writer, segment, record), referrer } => {
+                self.give_body(from, position(writer, segment, record), &referrer, out)
+            }
         }
     }
 }
@@ -137,10 +158,25 @@ impl Shell {
             self.refused(Some(from), "a record of another node");
             return no(out, "the record is not that of the node that asks");
         }
-        let facts: Vec<Fact> = lock(&self.machine).node.view.roster.facts().map(|(_, fact)| fact).collect();
+        let admits = || lock(&self.machine).node.view.roster.admits(&record.record.certificate);
+        let mut admitted = admits();
+        if admitted.is_ok() {
+            // Of two who come at once with a ticket for one, one comes in. Nobody hears anything before that is clear.
+            self.tell(Event::Learn(vec![Fact::Record(record.clone())]));
+            let came = self.wait_for(Duration::from_millis(STRANGER_MS_MAX), |machine| {
+                let roster = &machine.node.view.roster;
+                roster.index(&from).is_some_and(|index| !roster.is_out(index))
+            });
+            admitted = if came { Ok(()) } else { admits().and(Err("its record is not taken in")) };
+        }
+        if let Err(why) = admitted {
+            self.refused(Some(from), why);
+            return no(out, &format!("{why}; ask for another ticket (`skep network invite`)"));
+        }
+        let mut facts: Vec<Fact> = lock(&self.machine).node.view.roster.facts().map(|(_, fact)| fact).collect();
+        facts.retain(|fact| !matches!(fact, Fact::Record(record) if record.node() == from));
         let times = self.membership.times.iter().map(|(name, ms)| (name.clone(), *ms)).collect();
         let welcome = Welcome { genesis: genesis.clone(), secret: self.membership.secret, times, facts };
-        self.tell(Event::Learn(vec![Fact::Record(record.clone())]));
         yes(out, &postcard::to_allocvec(&welcome).expect("plain data encodes"))
     }
 
@@ -163,7 +199,7 @@ impl Shell {
             self.refused(Some(from), "more links than anybody has");
             return no(out, "that is more links than this node takes from one sender");
         }
-        let slices: Vec<Slice> = self.by_slice(batch.clone()).into_keys().collect();
+        let (slices, places) = (self.all_slices(&batch), self.led_places(&batch));
         let (say, said) = sync_channel(1);
         self.work.links(from, batch, Box::new(move |taken| drop(say.send(taken))));
         // In time for whoever waits for it, with some to spare on the way.
@@ -171,7 +207,7 @@ impl Shell {
         let left = || until.saturating_duration_since(Instant::now());
         let mut taken = said.recv_timeout(left()).unwrap_or_default();
         // Safe is what a majority of the holders has.
-        taken.taken = taken.taken && slices.iter().all(|slice| self.wait_acknowledged(*slice, left()));
+        taken.taken = taken.taken && places.iter().all(|slice| self.wait_acknowledged(*slice, left()));
         if !taken.taken {
             let machine = lock(&self.machine);
             taken.leaders = slices.iter().filter_map(|slice| Some((*slice, self.granted(&machine, *slice)?))).collect();
@@ -179,12 +215,17 @@ impl Shell {
         yes(out, &postcard::to_allocvec(&taken).expect("plain data encodes"))
     }
 
-    /// The links of a batch by their slices; what is no URL is left out.
+    /// The links of a batch by the slices to whose leaders they are brought; what is no URL is left out. Of a site that is split that is its
+    /// home; who leads there brings them to their places.
     pub(super) fn by_slice(&self, batch: links::Batch) -> BTreeMap<Slice, links::Batch> {
         let mut parts: BTreeMap<Slice, links::Batch> = BTreeMap::new();
         for link in batch.links {
             let Ok(url) = Url::parse(&link.url) else { continue };
-            let part = parts.entry(self.genesis().slice_of(url.key().site_hash())).or_default();
+            let slices = self.slices_of(&url.key());
+            let at_home = slices.len() > 1 && self.leads(slices[0]);
+            let slice = if at_home { slices.last() } else { slices.first() };
+            let Some(slice) = slice else { continue };
+            let part = parts.entry(*slice).or_default();
             part.crawl.clone_from(&batch.crawl);
             part.links.push(link);
         }
@@ -201,16 +242,25 @@ impl Shell {
         let mut wanted: Vec<(Segment, u64)> =
             self.extents(slice).into_iter().map(|it| (it.segment, it.bytes)).collect();
         wanted.retain(|(segment, _)| segment.writer == own);
+        self.wait_synced(slice, &wanted, until)
+    }
+
+    /// Waits until a majority of the holders of a slice has so much of these segments.
+    pub(super) fn wait_synced(&self, slice: Slice, wanted: &[(Segment, u64)], until: Instant) -> bool {
+        self.wait_for(until.saturating_duration_since(Instant::now()), |machine| {
+            machine.node.core.holding(slice).is_some_and(|holding| {
+                let synced = |segment: &Segment| holding.acknowledged(segment, &self.key, &self.settings);
+                wanted.iter().all(|(segment, bytes)| synced(segment) >= *bytes)
+            })
+        })
+    }
+
+    /// Waits until the machine has come so far. False if that takes too long.
+    fn wait_for(&self, patience: Duration, so: impl Fn(&Machine) -> bool) -> bool {
+        let until = Instant::now() + patience;
         let mut steps = lock(&self.steps);
         loop {
-            let done = {
-                let machine = lock(&self.machine);
-                machine.node.core.holding(slice).is_some_and(|holding| {
-                    let synced = |segment: &Segment| holding.acknowledged(segment, &self.key, &self.settings);
-                    wanted.iter().all(|(segment, bytes)| synced(segment) >= *bytes)
-                })
-            };
-            if done {
+            if so(&lock(&self.machine)) {
                 return true;
             }
             let left = until.saturating_duration_since(Instant::now());
@@ -253,6 +303,12 @@ impl Shell {
             Ok(_) => return no(out, "it is too large"),
             Err(error) => return no(out, &error.to_string()),
         };
+        // What is private leaves this machine for nobody: it came with a file that was added.
+        match self.archive.is_private(position) {
+            Ok(false) => {}
+            Ok(true) => return no(out, "it is private"),
+            Err(error) => return no(out, &error.to_string()),
+        }
         let mut file = std::fs::File::open(&place.path)?;
         std::io::Seek::seek(&mut file, io::SeekFrom::Start(place.offset))?;
         out.write_all(&[YES])?;

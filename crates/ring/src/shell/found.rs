@@ -144,13 +144,18 @@ impl Shell {
         };
         // A holder that has nothing may be one whose disk is full.
         let bytes = self.hedged(slice, &question, read, |bytes| !bytes.is_empty())?;
-        let (mut captures, mut rest) = (Vec::new(), &bytes[..]);
-        while !rest.is_empty() {
-            let (capture, after) = Capture::read(rest).ok_or("an answer that makes no sense")?;
-            captures.push(capture);
-            rest = after;
-        }
-        Ok(captures)
+        captures_of(&bytes)
+    }
+
+    /// Captures that one node has.
+    pub(super) fn captures_at(&self, node: Key, query: &Query) -> Result<Vec<Capture>, String> {
+        let question = Question::Captures(Wanted::of(query)).encode();
+        let asked = self.wire.ask(node, &question, Duration::from_millis(QUESTION_MS_MAX));
+        let mut answer = asked.map_err(|silence| silence.to_string())?;
+        is_yes(&mut answer).map_err(|error| error.to_string())??;
+        let mut bytes = Vec::new();
+        answer.take(ANSWER_BYTES_MAX).read_to_end(&mut bytes).map_err(|error| error.to_string())?;
+        captures_of(&bytes)
     }
 
     /// The record of a capture that others hold.
@@ -244,7 +249,17 @@ impl Shell {
         question: &Question,
         most: u64,
     ) -> Result<T, String> {
-        let patience = Duration::from_millis(QUESTION_MS_MAX);
+        self.ask_for(to, question, most, Duration::from_millis(QUESTION_MS_MAX))
+    }
+
+    /// The same, of whom nothing is waited for longer than this.
+    pub(super) fn ask_for<T: serde::de::DeserializeOwned>(
+        &self,
+        to: Key,
+        question: &Question,
+        most: u64,
+        patience: Duration,
+    ) -> Result<T, String> {
         let asked = self.wire.ask(to, &question.encode(), patience);
         let mut answer = asked.map_err(|silence| silence.to_string())?;
         is_yes(&mut answer).map_err(|error| error.to_string())??;
@@ -252,4 +267,14 @@ impl Shell {
         answer.take(most).read_to_end(&mut bytes).map_err(|error| error.to_string())?;
         postcard::from_bytes(&bytes).map_err(|_| "an answer that makes no sense".to_owned())
     }
+}
+
+fn captures_of(mut bytes: &[u8]) -> Result<Vec<Capture>, String> {
+    let mut captures = Vec::new();
+    while !bytes.is_empty() {
+        let (capture, after) = Capture::read(bytes).ok_or("an answer that makes no sense")?;
+        captures.push(capture);
+        bytes = after;
+    }
+    Ok(captures)
 }

@@ -7,7 +7,7 @@
 //!  left, retired                    what it never closed, too
 //! ```
 
-use std::collections::HashMap;
+use std::collections::{HashMap, HashSet};
 use std::sync::{Arc, Weak};
 
 use skep_archive::layout::SegmentId;
@@ -60,16 +60,21 @@ impl Shell {
     pub(super) fn remove_instead(&self, looked: &mut Looked) {
         let (gone, instructions) = (self.gone_writers(), self.instructions());
         let bindings: Vec<Binding> = instructions.iter().filter_map(|signed| binding_of(signed).ok()).collect();
-        if gone.is_empty() || bindings.is_empty() || !self.everybody_understands() {
+        if gone.is_empty() || bindings.is_empty() || !self.everybody_speaks(PROTOCOL_INSTEAD) {
             return;
         }
         let versions = bindings.iter().fold(0u64, |sum, binding| sum.wrapping_add(binding.until_ms as u64));
         let hidden = self.archive.hidden_in_copies().unwrap_or_default();
         looked.retain(|id, _| hidden.contains_key(id));
+        // These wait until those who refer to a body in them have their own.
+        let pinned: HashSet<SegmentId> = match self.archive.removed_and_pinned() {
+            Ok(pinned) => pinned.into_iter().map(SegmentId::from).collect(),
+            Err(_) => return,
+        };
         for (id, (records, state)) in hidden {
             let Some(gone) = gone.get(&id.writer.0) else { continue };
             let stands = (records, state, *gone, versions);
-            if *lock(&self.stopped) || looked.get(&id) == Some(&stands) {
+            if *lock(&self.stopped) || looked.get(&id) == Some(&stands) || pinned.contains(&id) {
                 continue;
             }
             match self.archive.blank_instead(id, &bindings, *gone == Gone::ForGood) {
@@ -84,12 +89,12 @@ impl Shell {
         }
     }
 
-    /// Who does not know the form would take what comes for altered.
-    fn everybody_understands(&self) -> bool {
+    /// Whether everybody who is there speaks a protocol: who does not would take what comes for altered.
+    pub(super) fn everybody_speaks(&self, protocol: u16) -> bool {
         let machine = lock(&self.machine);
         let roster = &machine.node.view.roster;
         let mut there = (0..roster.len() as u32).filter(|index| roster.is_present(*index));
-        there.all(|index| roster.record(index).record.protocol.0 >= PROTOCOL_INSTEAD)
+        there.all(|index| roster.record(index).record.protocol.0 >= protocol)
     }
 
     fn gone_writers(&self) -> HashMap<u32, Gone> {

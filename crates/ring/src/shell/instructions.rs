@@ -35,14 +35,14 @@ pub(super) struct Told {
 /// What removals mean, for whoever brings new records.
 #[derive(Default)]
 struct Removals {
-    urls: HashMap<Vec<u8>, (About, i64)>,
+    urls: HashMap<String, (About, i64)>,
     wider: Vec<(Matcher, About, i64)>,
 }
 
 impl Removals {
     fn add(&mut self, about: About, selector: &Selector, until_ms: i64) {
         match Matcher::new(selector) {
-            Matcher::Key(key) => drop(self.urls.insert(key, (about, until_ms))),
+            Matcher::Surt(surt) => drop(self.urls.insert(surt, (about, until_ms))),
             matcher => {
                 self.wider.retain(|(_, known, _)| *known != about);
                 self.wider.push((matcher, about, until_ms));
@@ -60,7 +60,7 @@ impl Removals {
             let Noted::Capture(capture) = &entry.note else { continue };
             let wider = self.wider.iter().filter(|(matcher, ..)| matcher.matches(capture));
             let wider = wider.map(|(_, about, until_ms)| (about, until_ms));
-            let exact = self.urls.get(capture.key.as_bytes()).map(|(about, until_ms)| (about, until_ms));
+            let exact = self.urls.get(capture.key.surt()).map(|(about, until_ms)| (about, until_ms));
             let before = wider.chain(exact).filter(|(_, until_ms)| capture.time_ms < **until_ms);
             meant.extend(before.map(|(about, _)| about.clone()));
         }
@@ -143,15 +143,31 @@ impl Shell {
     /// Tells all nodes something; `owner` is the seal of this node's owner, or of who made the network. Says how many records it hid at all
     /// nodes that are there.
     pub fn instruct(self: &Arc<Shell>, what: What, owner: &dyn Seal) -> Result<u64, String> {
-        let (network, now) = (self.genesis().id(), self.clock.now());
-        let signed = |version| SignedInstruction::new(network, self.key, version, what.clone(), owner);
-        let known = lock(&self.told_to_all).instructions.get(&signed(0).about()).cloned();
-        let after = known.map_or(0, |known| known.instruction.version.saturating_add(1));
-        let signed = Arc::new(signed(now.wall_ms.max(after)));
-        self.check_instruction(&signed)?;
-        if !self.take_in(vec![signed.clone()])? {
-            return Err("there are too many instructions already".into());
-        }
+        self.instruct_after(|_| Ok(what), owner)
+    }
+
+    /// The same for what follows from what was said here before: a list that one more is added to. Nothing else is said here meanwhile,
+    /// so that of two who add at once nobody's is lost.
+    pub fn instruct_after(
+        self: &Arc<Shell>,
+        what: impl FnOnce(&[Arc<SignedInstruction>]) -> Result<What, String>,
+        owner: &dyn Seal,
+    ) -> Result<u64, String> {
+        let signed = {
+            let _one_at_a_time = lock(&self.saying);
+            let mut before = self.instructions();
+            before.retain(|signed| signed.instruction.node == self.key);
+            let (what, network, now) = (what(&before)?, self.genesis().id(), self.clock.now());
+            let signed = |version| SignedInstruction::new(network, self.key, version, what.clone(), owner);
+            let known = lock(&self.told_to_all).instructions.get(&signed(0).about()).cloned();
+            let after = known.map_or(0, |known| known.instruction.version.saturating_add(1));
+            let signed = Arc::new(signed(now.wall_ms.max(after)));
+            self.check_instruction(&signed)?;
+            if !self.take_in(vec![signed.clone()])? {
+                return Err("there are too many instructions already".into());
+            }
+            signed
+        };
         let mut hidden = self.follow_removals();
         let (question, others) = (Question::Instruct(signed).encode(), self.others());
         for part in others.chunks(EVERYWHERE_AT_ONCE_MAX) {
@@ -218,7 +234,10 @@ impl Shell {
         let owner = {
             let machine = lock(&self.machine);
             let roster = &machine.node.view.roster;
-            let index = roster.index(&signed.instruction.node).filter(|index| !roster.is_out(*index));
+            // Lists of a node outlive it: whoever comes later hears of them, too, from those who knew it.
+            let lasts = matches!(signed.instruction.what, What::Seeds { .. } | What::Sites { .. });
+            let is_out = |index: u32| if lasts { roster.is_displaced(index) } else { roster.is_out(index) };
+            let index = roster.index(&signed.instruction.node).filter(|index| !is_out(*index));
             index.map(|index| roster.record(index).owner())
         };
         let genesis = self.genesis();

@@ -42,6 +42,8 @@ pub struct Membership {
     pub listen: SocketAddr,
     /// Relays that this node uses, run by somebody whom it trusts.
     pub relays: Vec<String>,
+    /// Where it serves a relay itself.
+    pub serve_relay: Option<SocketAddr>,
 }
 
 #[derive(Serialize, Deserialize)]
@@ -50,6 +52,8 @@ struct File {
     listen: SocketAddr,
     #[serde(default)]
     relays: Vec<String>,
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    serve_relay: Option<SocketAddr>,
     genesis: String,
     certificate: String,
     secret: String,
@@ -115,6 +119,7 @@ impl Membership {
             times: file.times,
             listen: file.listen,
             relays: file.relays,
+            serve_relay: file.serve_relay,
         }))
     }
 
@@ -124,6 +129,7 @@ impl Membership {
             version: FILE_VERSION,
             listen: self.listen,
             relays: self.relays.clone(),
+            serve_relay: self.serve_relay,
             genesis: encode(&*self.genesis),
             certificate: encode(&*self.certificate),
             secret: hex(&self.secret),
@@ -166,6 +172,7 @@ impl Membership {
             times,
             listen: new.listen,
             relays: new.relays.clone(),
+            serve_relay: None,
         };
         membership.settings()?;
         Ok(membership)
@@ -215,6 +222,7 @@ impl Membership {
                         times: welcome.times.into_iter().collect(),
                         listen: new.listen,
                         relays: new.relays.clone(),
+                        serve_relay: None,
                     };
                     membership.settings()?;
                     return Ok((membership, welcome.facts));

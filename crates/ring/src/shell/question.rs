@@ -10,6 +10,7 @@ use skep_archive::captures::{Match, Place, Query};
 use skep_archive::runs::Direction;
 use skep_archive::{CaptureKind, Key as UrlKey, Position, WriterKey};
 
+use super::bodies::Body;
 use crate::copy::Segment;
 use crate::fact::{Fact, SignedRecord};
 use crate::genesis::{Genesis, Slice};
@@ -97,6 +98,50 @@ pub enum Question {
         slice: Slice,
         /// What is wanted.
         message: Vec<u8>,
+    },
+    /// Whoever asks keeps a body: a hint for others. Answered by nothing.
+    KeptBody {
+        /// Its SHA-256.
+        sha256: [u8; 32],
+        /// Its length.
+        length: u64,
+    },
+    /// Who may have a body. Answered by a [`Key`], or nothing.
+    WhoHasBody {
+        /// Its SHA-256.
+        sha256: [u8; 32],
+        /// Its length.
+        length: u64,
+    },
+    /// Prove a body that you wrote, and pin it for a URL of a slice that whoever asks holds; or prove one at a place that is pinned for it.
+    /// Answered by [`super::Proven`], when the pin is acknowledged.
+    SameBody {
+        /// The body, and the URL.
+        body: Body,
+        /// Under which it is to be proven; drawn for this.
+        key: [u8; 32],
+        /// Writer, segment, record of one that is pinned.
+        at: Option<(u32, u32, u32)>,
+    },
+    /// A body is to go: its referrer gets one of its own, which whoever asks gives. Answered by [`super::Owned`].
+    KeepBody {
+        /// The body, and the referrer.
+        body: Body,
+        /// Writer, segment, record of the original …
+        position: (u32, u32, u32),
+        /// … its URL …
+        url: String,
+        /// … and its time.
+        time_ms: i64,
+        /// Where it has none yet, one is written; else it is only looked for.
+        writes: bool,
+    },
+    /// A record that is pinned for a URL of a slice that whoever asks holds, removed or not: its bytes as they stand in the file.
+    PinnedBody {
+        /// Writer, segment, record.
+        position: (u32, u32, u32),
+        /// The URL.
+        referrer: String,
     },
 }
 

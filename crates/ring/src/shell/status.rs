@@ -5,10 +5,11 @@ use std::sync::atomic::Ordering;
 
 use serde::Serialize;
 
-use super::{Shell, lock};
+use super::{Shell, Sums, lock};
 use crate::fact::Standing;
 use crate::genesis::Slice;
 use crate::message::SPEAKS;
+use crate::wire::Relayed;
 
 /// A node as this one knows it.
 #[derive(Clone, Debug, Serialize)]
@@ -23,6 +24,8 @@ pub struct Member {
     pub capacity_gb: u32,
     /// Where it listens.
     pub addresses: Vec<String>,
+    /// The relay through which it can be reached.
+    pub relay: Option<String>,
     /// Where its portal answers the public.
     pub portal: Option<String>,
     /// The newest protocol that it speaks.
@@ -99,8 +102,12 @@ pub struct Status {
     pub few_owners: bool,
     /// Bytes that went out and came in.
     pub traffic: (u64, u64),
+    /// What the relay of this node did, if it serves one.
+    pub relayed: Option<Relayed>,
     /// Bytes of segments that were copied here.
     pub pulled_bytes: u64,
+    /// Bodies that slices share.
+    pub bodies: Sums,
     /// How often what happened.
     pub counts: BTreeMap<String, u64>,
 }
@@ -176,6 +183,7 @@ impl Shell {
                     zone: certificate.zone.clone(),
                     capacity_gb: certificate.capacity_gb,
                     addresses: record.addresses.iter().map(|address| address.to_string()).collect(),
+                    relay: record.relay.clone(),
                     portal: record.portal.clone(),
                     protocol: record.protocol.0,
                     state: match record.standing {
@@ -212,7 +220,9 @@ impl Shell {
             held,
             few_owners: owners.len() < usize::from(genesis.copies),
             traffic: self.wire.traffic(),
+            relayed: self.wire.relayed(),
             pulled_bytes: self.pulled_bytes.load(Ordering::Relaxed),
+            bodies: self.bodies.sums(),
             counts,
         }
     }

@@ -1,5 +1,5 @@
-//! What is done now and then: instructions are compared with somebody, and followed; and sealed segments are read again, one after the other, so that damage
-//! is found before the last good copy is gone.
+//! What is done now and then: relays are looked at; instructions are compared with somebody, and followed; and sealed segments are read again, one after
+//! the other, so that damage is found before the last good copy is gone.
 
 use std::collections::BTreeSet;
 use std::sync::Arc;
@@ -9,9 +9,8 @@ use std::time::{Duration, Instant};
 use skep_archive::layout::SegmentId;
 use skep_archive::{State, WriterKey};
 
-use super::instead::Looked;
 use super::pull::name_of;
-use super::{Shell, lock};
+use super::{Shell, instead, lock, relays};
 use crate::copy::Segment;
 use crate::limits::SCRUB_STEP_MS;
 use crate::message::Range;
@@ -20,13 +19,15 @@ use crate::node::{Event, Note, What};
 impl Shell {
     pub(super) fn tend(self: &Arc<Shell>) {
         let mut last: Option<SegmentId> = None;
+        let mut reached = relays::Looked::never(Instant::now());
         let mut compare = Instant::now();
         let mut scrub = Instant::now();
         let mut turn = 0;
-        let mut looked = Looked::new();
+        let mut looked = instead::Looked::new();
         while !self.rest(Duration::from_millis(SCRUB_STEP_MS.min(self.settings.compare_ms))) {
             let now = Instant::now();
             self.look_for_room();
+            self.look_at_relays(&mut reached, now);
             if now >= compare {
                 compare = now + Duration::from_millis(self.settings.compare_ms);
                 let others = self.others();

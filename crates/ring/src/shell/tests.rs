@@ -151,7 +151,8 @@ fn leasing(nodes: u8, copies: u8, lease_ms: u64) -> Vec<Member> {
         let archive = Arc::new(Archive::open(folder.path(), options).unwrap());
         let crawling = Arc::new(Crawling::default());
         let work = crawling.clone() as Arc<dyn Work>;
-        let running = Shell::start(Parts { membership, secret, archive, wire, work, facts, portal: None }).unwrap();
+        let running =
+            Shell::start(Parts { membership, secret, archive, wire, work, facts, portal: None, relay: None }).unwrap();
         crawling.shell.set(Arc::downgrade(&running.shell)).unwrap();
         let ears = running.ears();
         hub.attach(running.shell.key(), &ears);
@@ -309,6 +310,42 @@ fn holders_fetch_for_who_leads_and_for_nobody_else_and_older_ones_are_not_asked(
     let seal = Ed25519::from_secret(&[other as u8 + 1; 32]);
     leader.tell(Event::Learn(vec![Fact::Record(Arc::new(crate::fact::SignedRecord::new(record, &seal)))]));
     until("one is left who knows how", || followers() == BTreeSet::from([third]));
+    end(members);
+}
+
+#[test]
+fn what_is_private_is_answered_to_no_member() {
+    use skep_archive::captures::{Match, Query};
+    use skep_warc::write::{Compression, Encoder, Record, RecordId};
+    let members = ring(2, 1);
+    let [holder, asker] = [0, 1].map(|at: usize| members[at].shell());
+    let slice = *members[0].led().first().expect("something");
+    let url = site_in(slice, &members[0]);
+    // Nothing private is written here: it comes with a file of somebody.
+    let mut bytes = Vec::new();
+    for (number, time) in ["2026-01-01T00:00:00Z", "2026-01-02T00:00:00Z"].into_iter().enumerate() {
+        let response = format!("HTTP/1.1 200 OK\r\nContent-Type: text/html\r\n\r\nbody {number}");
+        let id = RecordId::uuid([number as u8; 16]);
+        let record = Record::response(&id, time, &url, response.as_bytes());
+        let record = if number == 0 { record } else { record.field(skep_archive::PRIVATE, "cookie") };
+        record.encode(&mut Encoder::new(Compression::GZIP), &mut bytes).unwrap();
+    }
+    let file = members[0]._folder.path().join("added.warc.gz");
+    std::fs::write(&file, bytes).unwrap();
+    let mut additions = holder.archive.additions().unwrap();
+    additions.add(&file, "theirs", false, &mut |_| ()).unwrap();
+    additions.commit().unwrap();
+    drop(additions);
+    holder.archive.settle().unwrap();
+    let query = Query::new(Match::Exact(skep_archive::Key::of(&url)));
+    let captures: Vec<_> =
+        holder.archive.views().captures.query(&query).unwrap().map(|capture| capture.unwrap()).collect();
+    assert_eq!(captures.iter().filter(|capture| capture.is_private()).count(), 1, "{captures:?}");
+    for capture in &captures {
+        let mut answer =
+            asker.wire.ask(holder.key(), &Question::record(capture.position).encode(), PATIENCE).expect("an answer");
+        assert_eq!(question::is_yes(&mut answer).unwrap().is_ok(), !capture.is_private(), "{capture:?}");
+    }
     end(members);
 }
 

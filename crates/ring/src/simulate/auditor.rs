@@ -67,6 +67,8 @@ pub struct Auditor {
     pub rotten: BTreeMap<(usize, Slice, Segment), u64>,
     /// When a site of a slice was visited last.
     pub visited_ms: BTreeMap<Slice, u64>,
+    /// Who visited the site that is split.
+    pub large: BTreeSet<usize>,
     /// The newest epoch of a slice, since when, and of how many holders.
     pub epochs: BTreeMap<Slice, (Epoch, u64)>,
     /// What a majority of the holders was told of a site, by whoever led: until when it wants to be left alone.
@@ -124,18 +126,7 @@ impl World {
     /// A leader visits the site of a slice: not too soon, not beside another, and not in an epoch that is over.
     pub(super) fn check_visit(&mut self, node: usize, slice: Slice, epoch: Epoch) {
         let now_ms = self.now_ms;
-        self.auditor.visits += 1;
-        if let Some(before) = self.auditor.visited_ms.insert(slice, now_ms) {
-            let apart = now_ms - before;
-            let shortest = &mut self.auditor.shortest_ms;
-            *shortest = Some(shortest.map_or(apart, |shortest| shortest.min(apart)));
-            // The gap as the fastest clock measures it.
-            let least = GAP_MS * 1_000_000 / (1_000_000 + self.options.drift_ppm) as u64 - 1;
-            if apart < least {
-                let what = format!("node {node} after {apart} ms of {GAP_MS}");
-                self.auditor.broke(Rule::Hurried, now_ms, slice, what);
-            }
-        }
+        self.check_gap(node, slice);
         if let Some(confirmed) = self.auditor.confirmed.get(&slice).copied().filter(|one| one.epoch == epoch)
             && now_ms < confirmed.until_ms
         {
@@ -150,6 +141,23 @@ impl World {
         {
             let what = format!("node {node} leads in {epoch}, and {newest} began {} s ago", (now_ms - since) / 1000);
             self.auditor.broke(Rule::OldEpoch, now_ms, slice, what);
+        }
+    }
+
+    /// Whoever visits a site does not do so too soon after the visit before.
+    pub(super) fn check_gap(&mut self, node: usize, slice: Slice) {
+        let now_ms = self.now_ms;
+        self.auditor.visits += 1;
+        if let Some(before) = self.auditor.visited_ms.insert(slice, now_ms) {
+            let apart = now_ms - before;
+            let shortest = &mut self.auditor.shortest_ms;
+            *shortest = Some(shortest.map_or(apart, |shortest| shortest.min(apart)));
+            // The gap as the fastest clock measures it.
+            let least = GAP_MS * 1_000_000 / (1_000_000 + self.options.drift_ppm) as u64 - 1;
+            if apart < least {
+                let what = format!("node {node} after {apart} ms of {GAP_MS}");
+                self.auditor.broke(Rule::Hurried, now_ms, slice, what);
+            }
         }
     }
 

@@ -7,11 +7,12 @@ use super::actor::{Actor, LIARS};
 use super::auditor::Broken;
 use super::plan::Plan;
 use super::rates::{Rates, losses_per_slice_year};
+use super::split;
 use super::world::{Figures, Options, World};
 use crate::chance::Chance;
 use crate::copy::{Extent, Segment};
 use crate::epoch::{Epoch, Holders, SignedHolders};
-use crate::fact::{Fact, NodeRecord, SignedRecord, Standing};
+use crate::fact::{Fact, NodeRecord, SignedRecord, SignedSplit, Standing};
 use crate::genesis::{GENESIS_VERSION, Genesis};
 use crate::key::{Ed25519, Hash, Key, SealRef};
 use crate::placement::earned;
@@ -115,6 +116,13 @@ impl Founding {
         Founding { genesis: Arc::new(genesis), seed, real, ticket }
     }
 
+    /// One site is split by so many bits, if by any.
+    fn split(&self, bits: u8, since_ms: u64) -> Option<Fact> {
+        let founder = new_seal(self.seed, u64::MAX, self.real);
+        let split = SignedSplit::new(self.genesis.id(), split::SITE, bits, since_ms, founder.as_ref());
+        (bits > 0).then(|| Fact::Split(Arc::new(split)))
+    }
+
     /// The seal of a node.
     pub fn seal(&self, number: usize) -> SealRef {
         new_seal(self.seed, number as u64, self.real)
@@ -201,6 +209,9 @@ pub fn world(options: Options, filling: &Filling) -> World {
         })
         .collect();
     let judge = founding.seal(0);
+    if let Some(split) = founding.split(world.options.split_bits, wall_ms) {
+        base.roster.learn(&split, &base.watchers, judge.as_ref(), mono_ms, wall_ms);
+    }
     for (number, record) in records.iter().take(filling.nodes).enumerate() {
         let fact = Fact::Record(Arc::new(SignedRecord::new(record.clone(), founding.seal(number).as_ref())));
         base.roster.learn(&fact, &base.watchers, judge.as_ref(), mono_ms, wall_ms);
@@ -361,6 +372,7 @@ fn schedule(world: &mut World, asked: &Asked, span_ms: u64) -> u64 {
         Scenario::Churn | Scenario::Byzantine => {
             let life_ms = asked.life_days * DAY as f64;
             let mut spare = asked.nodes;
+            let mut changes = Vec::new();
             for node in 0..asked.nodes {
                 let after = chance.waiting(life_ms) as u64;
                 if after >= span_ms {
@@ -368,12 +380,20 @@ fn schedule(world: &mut World, asked: &Asked, span_ms: u64) -> u64 {
                 }
                 departures += 1;
                 world.plan(after, Plan::Lose(node));
+                changes.push(after);
                 if asked.scenario == Scenario::Churn && spare < world.nodes.len() {
                     // Somebody else joins within the day.
-                    world.plan(after + chance.below(DAY.min(span_ms / 2)), Plan::Join(spare));
+                    let joins = after + chance.below(DAY.min(span_ms / 2));
+                    world.plan(joins, Plan::Join(spare));
+                    changes.push(joins);
                     spare += 1;
                 }
             }
+            // Where nothing changes for a while, all know the same: who is gone is known to be after two minutes, and to everybody ten later.
+            changes.push(span_ms);
+            changes.sort_unstable();
+            let quiet = changes.windows(2).filter(|two| two[1] - two[0] > 12 * MINUTE);
+            quiet.for_each(|two| world.plan(two[0] + 12 * MINUTE, Plan::CompareRosters));
         }
         Scenario::Split => {
             let part: Vec<u8> = (0..asked.nodes).map(|_| u8::from(chance.happens(0.4))).collect();

@@ -9,6 +9,7 @@ use super::auditor::Auditor;
 use super::crawl::{close_all, until_in};
 use super::disk::Disk;
 use super::plan::Plan;
+use super::split::{self, Visits};
 use crate::chance::Chance;
 use crate::copy::Extent;
 use crate::epoch::{Chain, Holders, SignedHolders};
@@ -51,6 +52,8 @@ pub struct Options {
     pub copy_bytes_per_s: u64,
     /// What the nodes speak in the beginning.
     pub protocol: Speaks,
+    /// One site is split by so many bits; none if it is zero.
+    pub split_bits: u8,
 }
 
 impl Default for Options {
@@ -67,6 +70,7 @@ impl Default for Options {
             crawl_every: 1,
             copy_bytes_per_s: 1_250_000,
             protocol: SPEAKS,
+            split_bits: 0,
         }
     }
 }
@@ -105,6 +109,8 @@ pub struct Sim {
     pub(super) parked: BTreeMap<Slice, u64>,
     /// What its last request for a lease said of that.
     pub(super) asked: BTreeMap<Slice, u64>,
+    /// What it knows of the site that is split.
+    pub(super) large: Visits,
 }
 
 pub(super) enum Happening {
@@ -112,6 +118,7 @@ pub(super) enum Happening {
     Deliver { to: usize, from: usize, message: Message },
     Tell { to: usize, life: u32, event: Box<Event> },
     Visit { node: usize, life: u32, slice: Slice },
+    VisitLarge { node: usize, life: u32 },
     Mischief { node: usize },
     Planned(Plan),
 }
@@ -231,6 +238,7 @@ impl World {
             leading: BTreeSet::new(),
             parked: BTreeMap::new(),
             asked: BTreeMap::new(),
+            large: Visits::default(),
         });
         self.part.push(0);
         node
@@ -344,7 +352,7 @@ impl World {
         let sim = &mut self.nodes[node];
         if sim.core.take().is_some() {
             sim.leading.clear();
-            (sim.parked, sim.asked) = (BTreeMap::new(), BTreeMap::new());
+            (sim.parked, sim.asked, sim.large) = (BTreeMap::new(), BTreeMap::new(), Visits::default());
             sim.view = None;
             let key = sim.seal.key();
             self.silent_ms.insert(key, (self.now_ms, HashSet::new()));
@@ -434,6 +442,11 @@ impl World {
                     self.visit(node, slice);
                 }
             }
+            Happening::VisitLarge { node, life } => {
+                if self.nodes[node].life == life {
+                    self.visit_large(node);
+                }
+            }
             Happening::Mischief { node } => self.mischief(node),
             Happening::Planned(plan) => self.do_plan(plan),
         }
@@ -512,9 +525,19 @@ impl World {
                     self.auditor_hears(node, slice, epoch, politeness.is_none());
                     if let Some(politeness) = politeness {
                         self.begin_visits(node, slice, &politeness);
+                        self.look_at_places(node, slice);
                     }
                 }
-                Action::Stop { slice } => self.end_visits(node, slice),
+                Action::Stop { slice } => {
+                    self.end_visits(node, slice);
+                    self.look_at_places(node, slice);
+                }
+                Action::Visit { site, politeness, .. } if site == split::SITE => self.begin_large(node, &politeness),
+                Action::Visit { .. } => {}
+                Action::Heed { politeness, .. } => {
+                    let large = &mut self.nodes[node].large;
+                    large.heed(until_in(&politeness));
+                }
                 Action::Acknowledged { slice, segment, bytes } => self.acknowledged(node, slice, segment, bytes),
                 Action::Seal { slice } => self.seal(node, slice),
                 Action::Delete { slice } => self.delete(node, slice),

@@ -1,6 +1,6 @@
 //! The way to other nodes over QUIC: a node's key is its address, proven by the handshake. Nothing of the library that does it is
-//! seen outside of this file, and no server of anybody else is asked for anything: addresses come from the roster, relays only from
-//! whoever starts the node.
+//! seen outside of this file and of the relay beside it, and no server of anybody else is asked for anything: addresses come from the roster,
+//! relays from whoever starts the node, or they are served by members.
 //!
 //! ```text
 //!  one connection between two nodes, whoever opened it
@@ -8,25 +8,31 @@
 //!    one stream for each question            question, end ──▶      ◀── answer, end
 //! ```
 
-use std::collections::HashMap;
+use std::collections::{BTreeSet, HashMap};
 use std::io::{self, Read, Write};
-use std::net::SocketAddr;
+use std::net::{IpAddr, SocketAddr};
 use std::sync::atomic::{AtomicU64, Ordering};
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError, Weak};
+use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError, Weak};
 use std::time::Duration;
 
-use iroh::endpoint::{Connection, QuicTransportConfig, ReadToEndError, RecvStream, SendStream, VarInt, presets};
-use iroh::{Endpoint, EndpointAddr, PublicKey, RelayMode, RelayUrl, SecretKey, TransportAddr};
+use iroh::endpoint::{
+    Connection, NetReportConfig, QuicTransportConfig, ReadToEndError, RecvStream, SendStream, VarInt, presets,
+};
+use iroh::{
+    Endpoint, EndpointAddr, PublicKey, RelayConfig, RelayMap, RelayMode, RelayUrl, SecretKey, TransportAddr, Watcher,
+};
 use tokio::runtime::{Handle, Runtime};
 use tokio::sync::{Notify, Semaphore, mpsc, watch};
 use tokio::time::timeout;
 
-use super::{Answer, Ears, Silence, Wire};
+use super::relay::Relay;
+use super::{Answer, Ears, Relayed, Silence, Wire};
 use crate::key::Key;
 use crate::limits::{
     ANSWERS_AT_ONCE_MAX, ANSWERS_PER_PEER_MAX, CONNECT_MS_MAX, CONNECTION_IDLE_MS_MAX, CONNECTION_KEEP_MS,
-    FRAME_BYTES_MAX, FRAMES_WAITING_MAX, PEERS_MAX, QUESTION_BYTES_MAX, QUESTION_MS_MAX, STRANGER_MS_MAX,
-    STRANGER_QUESTION_BYTES_MAX, STRANGERS_AT_ONCE_MAX, STRANGERS_KEPT_MAX, STREAM_WINDOW_BYTES, STREAMS_PER_PEER_MAX,
+    FRAME_BYTES_MAX, FRAMES_WAITING_MAX, PEERS_MAX, QUESTION_BYTES_MAX, QUESTION_MS_MAX, RELAY_MEET_MS, RELAYS_MAX,
+    RELAYS_MET_AT_ONCE_MAX, STRANGER_MS_MAX, STRANGER_QUESTION_BYTES_MAX, STRANGERS_AT_ONCE_MAX, STRANGERS_KEPT_MAX,
+    STREAM_WINDOW_BYTES, STREAMS_PER_PEER_MAX,
 };
 
 /// Names the protocol in the handshake; what is said in it has versions of its own.
@@ -47,6 +53,20 @@ struct Inner {
     /// Nobody, before the node listens.
     ears: watch::Sender<Option<Weak<dyn Ears>>>,
     places: Mutex<HashMap<Key, EndpointAddr>>,
+    /// Relays that whoever runs the node named.
+    named: BTreeSet<RelayUrl>,
+    /// Relays that members say that they serve, those first that this node prefers.
+    served: Mutex<Vec<(Key, RelayUrl)>>,
+    /// Of these, those of members who answered at their addresses.
+    believed: Mutex<BTreeSet<RelayUrl>>,
+    /// Members by whose relays somebody is to be reached.
+    sought: Mutex<BTreeSet<Key>>,
+    seek: Notify,
+    using: tokio::sync::Mutex<()>,
+    /// Relays through which this node can be reached.
+    used: Mutex<BTreeSet<RelayUrl>>,
+    /// The relay of this node.
+    relay: OnceLock<Relay>,
     peers: Mutex<HashMap<Key, Arc<Peer>>>,
     answering: Arc<Semaphore>,
     /// The same for those who are not known.
@@ -81,7 +101,7 @@ impl Quic {
             .enable_all()
             .build()
             .map_err(|error| wrong("no threads for the network", &error))?;
-        let relays: Vec<RelayUrl> = relays
+        let named: BTreeSet<RelayUrl> = relays
             .iter()
             .map(|relay| relay.parse().map_err(|error| wrong(&format!("{relay} is no relay"), &error)))
             .collect::<Result<_, _>>()?;
@@ -96,11 +116,16 @@ impl Quic {
             .send_observed_address_reports(false)
             .receive_observed_address_reports(false)
             .build();
-        let mode = if relays.is_empty() { RelayMode::Disabled } else { RelayMode::custom(relays) };
+        // Without a relay this is as if there were none; one may be heard of later.
+        let relays = RelayMap::from_iter(named.iter().map(configured));
+        let mut report = NetReportConfig::default();
+        // It would ask another port of the same machine, where perhaps something else answers.
+        report.captive_portal_check = false;
         let builder = Endpoint::builder(presets::Minimal)
             .secret_key(SecretKey::from_bytes(secret))
             .alpns(vec![PROTOCOL.to_vec()])
-            .relay_mode(mode)
+            .relay_mode(RelayMode::Custom(relays))
+            .net_report_config(report)
             .transport_config(transport)
             .clear_ip_transports()
             .bind_addr(listen)
@@ -113,6 +138,14 @@ impl Quic {
             handle: runtime.handle().clone(),
             ears: watch::Sender::new(None),
             places: Mutex::default(),
+            used: Mutex::new(named.clone()),
+            named,
+            served: Mutex::default(),
+            believed: Mutex::default(),
+            sought: Mutex::default(),
+            seek: Notify::new(),
+            using: tokio::sync::Mutex::default(),
+            relay: OnceLock::new(),
             peers: Mutex::default(),
             answering: Arc::new(Semaphore::new(ANSWERS_AT_ONCE_MAX)),
             strangers: Arc::new(Semaphore::new(STRANGERS_AT_ONCE_MAX)),
@@ -122,17 +155,115 @@ impl Quic {
         Ok(Arc::new(Quic { inner: Arc::new(inner), runtime: Mutex::new(Some(runtime)) }))
     }
 
+    /// Serves a relay for the nodes of the network from now on, at this address. Returns its URL; `None` if the address is none that
+    /// others could use.
+    pub fn serve_relay(&self, listen: SocketAddr) -> Result<Option<String>, Silence> {
+        let inner = &self.inner;
+        let served = inner.handle.block_on(Relay::serve(listen, inner.ears.subscribe()));
+        let relay = served.map_err(|error| Silence(format!("no relay can be served at {listen}: {error}")))?;
+        let relay = inner.relay.get_or_init(|| relay);
+        Ok(inner.own_relay().is_some().then(|| format!("http://{}", relay.at())))
+    }
+
     /// Others are heard from now on.
     pub fn listen(&self, ears: &Arc<dyn Ears>) {
         let first = self.inner.ears.send_replace(Some(Arc::downgrade(ears))).is_none();
         if first {
-            let inner = self.inner.clone();
+            let (inner, other) = (self.inner.clone(), self.inner.clone());
             self.inner.handle.spawn(async move { inner.accept().await });
+            self.inner.handle.spawn(async move { other.meet_relays().await });
         }
     }
 }
 
+/// A relay of ours answers over TCP alone.
+fn configured(url: &RelayUrl) -> RelayConfig {
+    RelayConfig::new(url.clone(), None)
+}
+
 impl Inner {
+    fn own_relay(&self) -> Option<RelayUrl> {
+        let at = self.relay.get().map(Relay::at).filter(|at| !at.ip().is_unspecified())?;
+        format!("http://{at}").parse().ok()
+    }
+
+    /// Through which relays this node can be reached: its own, and those that were named; if there is none, those of others.
+    async fn use_relays(&self) {
+        let _one_at_a_time = self.using.lock().await;
+        let mut wanted: BTreeSet<RelayUrl> = self.named.iter().cloned().chain(self.own_relay()).collect();
+        if wanted.is_empty() {
+            let (served, believed) = (lock(&self.served), lock(&self.believed));
+            for (_, url) in served.iter().filter(|(_, url)| believed.contains(url)) {
+                wanted.insert(url.clone());
+                if wanted.len() == RELAYS_MAX {
+                    break;
+                }
+            }
+        }
+        let used = lock(&self.used).clone();
+        for url in wanted.difference(&used) {
+            self.endpoint.insert_relay(url.clone(), Arc::new(configured(url))).await;
+        }
+        for url in used.difference(&wanted) {
+            self.endpoint.remove_relay(url).await;
+        }
+        *lock(&self.used) = wanted;
+    }
+
+    /// Finds out who answers where a relay is said to be, before anybody connects to it: else a record could lead all nodes to any machine.
+    async fn meet_relays(self: Arc<Inner>) {
+        loop {
+            for (node, url) in self.unmet() {
+                let Some(peer) = self.peer(node) else { continue };
+                let Ok(connection) = self.connection(node, &peer).await else { continue };
+                let Some(at) = url.host_str().and_then(|host| host.parse::<IpAddr>().ok()) else { continue };
+                let answers = |address: &TransportAddr| matches!(address, TransportAddr::Ip(it) if it.ip() == at);
+                if connection.paths().iter().any(|path| answers(path.remote_addr())) {
+                    lock(&self.believed).insert(url);
+                    self.use_relays().await;
+                }
+            }
+            let again = Duration::from_millis(RELAY_MEET_MS);
+            // Too soon is as good as in time.
+            let _sought = timeout(again, self.seek.notified()).await;
+        }
+    }
+
+    /// Relays that are of use if they are what their records say: enough of those that this node prefers, and those by which others are reached.
+    fn unmet(&self) -> Vec<(Key, RelayUrl)> {
+        let (served, believed, mut sought) = (lock(&self.served), lock(&self.believed), lock(&self.sought));
+        let sought = std::mem::take(&mut *sought);
+        let own = !self.named.is_empty() || self.own_relay().is_some();
+        let mut lacking = if own { 0 } else { RELAYS_MAX.saturating_sub(believed.len()) };
+        let unmet = served.iter().filter(|(_, url)| !believed.contains(url));
+        let wanted = unmet.filter(|(node, _)| {
+            let preferred = lacking > 0;
+            lacking -= usize::from(preferred);
+            preferred || sought.contains(node)
+        });
+        wanted.take(RELAYS_MET_AT_ONCE_MAX).cloned().collect()
+    }
+
+    /// Where a node is, but for relays that nobody here has reason to trust.
+    fn place_of(&self, node: Key) -> Option<EndpointAddr> {
+        let mut place = lock(&self.places).get(&node).cloned()?;
+        let (served, believed, own) = (lock(&self.served), lock(&self.believed), self.own_relay());
+        place.addrs.retain(|address| match address {
+            TransportAddr::Relay(url) if self.named.contains(url) || own.as_ref() == Some(url) => true,
+            TransportAddr::Relay(url) => {
+                let mut of = served.iter().filter(|(_, served)| served == url).map(|(node, _)| *node).peekable();
+                let known = of.peek().is_some();
+                if known && !believed.contains(url) {
+                    lock(&self.sought).extend(of.filter(|server| *server != node));
+                    self.seek.notify_one();
+                }
+                known && believed.contains(url)
+            }
+            _ => true,
+        });
+        Some(place)
+    }
+
     async fn accept(self: Arc<Inner>) {
         while let Some(incoming) = self.endpoint.accept().await {
             let inner = self.clone();
@@ -330,7 +461,7 @@ impl Inner {
             if let Some(connection) = current() {
                 return Ok(connection);
             }
-            let place = lock(&self.places).get(&to).cloned();
+            let place = self.place_of(to);
             let place = place.ok_or_else(|| Silence(format!("nobody knows where {} is", to.short())))?;
             let connected = self.endpoint.connect(place, PROTOCOL).await;
             let connection = connected.map_err(|error| Silence(format!("{} is not reached: {error}", to.short())))?;
@@ -372,6 +503,28 @@ impl Wire for Quic {
         if places.len() < PEERS_MAX || places.contains_key(&node) {
             places.insert(node, EndpointAddr::from_parts(id, addresses));
         }
+    }
+
+    fn relays(&self, served: &[(Key, String)]) {
+        let served = served.iter().filter_map(|(node, url)| Some((*node, url.parse().ok()?)));
+        let served: Vec<(Key, RelayUrl)> = served.collect();
+        lock(&self.inner.believed).retain(|url| served.iter().any(|(_, served)| served == url));
+        *lock(&self.inner.served) = served;
+        self.inner.handle.block_on(self.inner.use_relays());
+        self.inner.seek.notify_one();
+        if let Some(relay) = self.inner.relay.get() {
+            self.inner.handle.block_on(relay.look());
+        }
+    }
+
+    fn relay(&self) -> Option<String> {
+        let relays = self.inner.endpoint.home_relay_status().get();
+        let there = relays.iter().find(|relay| relay.is_connected())?;
+        Some(there.url().to_string().trim_end_matches('/').to_owned())
+    }
+
+    fn relayed(&self) -> Option<Relayed> {
+        self.inner.relay.get().map(Relay::relayed)
     }
 
     fn say(&self, to: Key, frame: Vec<u8>) {

@@ -53,7 +53,7 @@ impl Revisits {
             Budget::PerDay(_) | Budget::PerPage(_) => self.policy.interval_days(memory, self.price.get(), chance),
         };
         let why = match self.budget {
-            _ if memory.failures() > 0 => Reason::Missing,
+            _ if memory.failures() > 0 && !memory.is_unanswered() => Reason::Missing,
             Budget::EveryDays(_) => Reason::Watch,
             _ if memory.evidence() > 0.0 => Reason::Signal,
             _ if self.due(memory, chance) > now => Reason::Audit,
@@ -88,6 +88,9 @@ mod tests {
         let mut missing = page;
         revisits.failed(&mut missing, day(1));
         assert_eq!(revisits.why(&missing, day(1), 0.5).why, Reason::Missing);
+        let mut unanswered = page;
+        revisits.unanswered(&mut unanswered, day(1));
+        assert_eq!(revisits.why(&unanswered, day(5_000), 0.5).why, Reason::Price, "nobody said that it is not there");
         let every = Revisits::new(Policy::Harmonic, Budget::EveryDays(2.0), day(0));
         assert_eq!(
             (every.why(&page, day(1), 0.5).why, every.why(&page, day(1), 0.5).every_s),

@@ -11,6 +11,7 @@
 //!   evidence     what others say since: expected changes, in 1/64; where they tell of none, by how much fewer there are, a logarithm in 1/64
 //!   flags        bit 0: visited;  bit 1: out, waiting to be fetched;  bit 2: counted in its site's prior
 //!                what a sitemap says since, bit 3: something;  bit 4: that it changed;  bits 5, 6: the same of a feed
+//!                bit 7: the failures say nothing of the page: an outage, a wall
 //!   ratio        how much of its links the last visit found changed, in 1/255
 //!   failures     visits in a row that brought no page
 //! ```
@@ -89,6 +90,7 @@ const TOLD: u8 = 16;
 const FEED_SHIFT: u8 = 2;
 const TOLD_BY_ANY: u8 = TOLD | TOLD << FEED_SHIFT;
 const SAID: u8 = (NAMED | TOLD) | (NAMED | TOLD) << FEED_SHIFT;
+const UNANSWERED: u8 = 128;
 const RATE_STEPS: f32 = 1_024.0;
 const SPREAD_STEPS: f32 = 32.0;
 const IMPORTANCE_STEPS: f32 = 8.0;
@@ -142,7 +144,7 @@ impl Memory {
         }
         self.last = now;
         self.ratio = if found == Found::Same { 0 } else { u8::MAX };
-        self.flags = self.flags & !(OUT | SAID) | VISITED;
+        self.flags = self.flags & !(OUT | SAID | UNANSWERED) | VISITED;
         (self.evidence, self.failures) = (0, 0);
     }
 
@@ -175,8 +177,29 @@ impl Memory {
 
     /// A visit that brought no page although one was there, or none ever: the URL waits again. Says nothing about change.
     pub fn failed(&mut self) {
+        if self.is_unanswered() {
+            self.failures = 0;
+        }
+        self.flags &= !UNANSWERED;
         self.failures = self.failures.saturating_add(1);
         self.given_back();
+    }
+
+    /// A visit that brought no page and says nothing of it: an outage, a wall. Of a page that was not there before, it still is not known
+    /// to be back.
+    pub fn unanswered(&mut self) {
+        if self.failures == 0 {
+            self.flags |= UNANSWERED;
+        }
+        if self.is_unanswered() {
+            self.failures = self.failures.saturating_add(1);
+        }
+        self.given_back();
+    }
+
+    /// The visits in a row that brought no page say nothing of it.
+    pub fn is_unanswered(&self) -> bool {
+        self.flags & UNANSWERED != 0
     }
 
     /// Visits in a row that brought no page.
@@ -366,6 +389,23 @@ mod tests {
         before[24] = 64;
         let before = Memory::decode(&before);
         assert_eq!((before.said(Source::Sitemap), before.evidence()), (Some(true), 1.0));
+    }
+
+    #[test]
+    fn what_is_missing_is_told_from_what_did_not_answer() {
+        let mut memory = Memory::first(Moment(1_000), 3.0, &Prior::default());
+        (0..3).for_each(|_| memory.unanswered());
+        assert_eq!((memory.failures(), memory.is_unanswered()), (3, true));
+        assert_eq!(Memory::decode(&memory.encode()), memory);
+        memory.failed();
+        assert_eq!((memory.failures(), memory.is_unanswered()), (1, false), "its death begins now");
+        memory.failed();
+        memory.unanswered();
+        assert_eq!((memory.failures(), memory.is_unanswered()), (2, false), "an outage brings nothing back");
+        memory.observe(Found::Same, Moment(90_000));
+        memory.unanswered();
+        memory.observe(Found::Same, Moment(91_000));
+        assert_eq!((memory.failures(), memory.is_unanswered()), (0, false));
     }
 
     #[test]

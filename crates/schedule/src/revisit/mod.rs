@@ -150,14 +150,34 @@ impl Revisits {
         self.plan(memory, now, chance);
     }
 
-    /// A page whose visit brought nothing waits again, for a while at least.
+    /// A page that nobody came to, or that was looked at a moment ago, waits again, for a while at least.
     pub fn given_back(&self, memory: &mut Memory, now: Moment) {
         memory.given_back();
-        let days = match self.budget {
+        memory.due = now.plus_days(self.soon_days());
+    }
+
+    /// A visit brought no page, and that says nothing of it: an outage, a wall in front of it. It is looked for soon, and the longer that
+    /// lasts, the more seldom: trouble is no reason to ask a site more often than when all is well. Where every page has its interval, five
+    /// looks come first, and one a day stays.
+    pub fn unanswered(&self, memory: &mut Memory, now: Moment) {
+        memory.unanswered();
+        let times = i32::from(memory.failures());
+        let (times, days_max) = match self.budget {
+            Budget::EveryDays(days) => (times - limits::FAILED_LOOKS_EVERY, days.max(limits::FAILED_DAYS)),
+            Budget::PerDay(_) | Budget::PerPage(_) => (times - 1, limits::UNANSWERED_DAYS_MAX),
+        };
+        let days = match memory.is_unanswered() {
+            true => self.soon_days() * 2f32.powi(times.max(0)),
+            false => limits::FAILED_DAYS,
+        };
+        memory.due = now.plus_days(days.min(days_max));
+    }
+
+    fn soon_days(&self) -> f32 {
+        match self.budget {
             Budget::EveryDays(days) => days.min(limits::GIVEN_BACK_DAYS),
             Budget::PerDay(_) | Budget::PerPage(_) => limits::GIVEN_BACK_DAYS,
-        };
-        memory.due = now.plus_days(days);
+        }
     }
 
     /// Somebody wants it visited whether or not it is due: it is out. Not one that is out already, or was never seen.

@@ -125,7 +125,7 @@ impl World<'_> {
         let chance = self.bundle_chance(page);
         let memory = &mut self.memories[place];
         match seen {
-            Seen::Failed => self.revisits.given_back(memory, now),
+            Seen::Failed => self.revisits.unanswered(memory, now),
             Seen::Same | Seen::Changed => {
                 let found = if seen == Seen::Same { Found::Same } else { Found::Changed(None) };
                 let law = self.judge.page(page);

@@ -262,7 +262,8 @@ fn each_piece(
         Ok(record) => record,
         Err(error) => return unread(error),
     };
-    if record.head().target_uri().map(skep_archive::Key::of_bytes).as_ref() != Some(&capture.key) {
+    let about = record.head().target_uri().map(skep_archive::Key::of_bytes);
+    if about.as_ref().map(skep_archive::Key::surt) != Some(capture.key.surt()) {
         return Ok(Err("the record there is about something else".to_owned()));
     }
     if !capture.is_http() {

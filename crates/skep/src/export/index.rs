@@ -61,7 +61,8 @@ fn line(walk: &Walk<'_>, capture: &Capture, names: &mut Names) -> Result<Option<
     let (path, offset) = (stored.path().to_path_buf(), stored.offset());
     let failed = |error| Failure::reading(&path, error);
     let mut record = stored.record()?;
-    if record.head().target_uri().map(skep_archive::Key::of_bytes).as_ref() != Some(&capture.key) {
+    let about = record.head().target_uri().map(skep_archive::Key::of_bytes);
+    if about.as_ref().map(skep_archive::Key::surt) != Some(capture.key.surt()) {
         return Err(Failure::new("the record there is about something else"));
     }
     let (head_bytes, plain) = (record.head().raw().len() as u64, record.is_plain());

@@ -118,7 +118,7 @@ fn as_it_stands(stored: &Stored, key: Option<&Key>) -> io::Result<Option<Ready>>
         return Ok(None);
     }
     let mut reader = Reader::at(stored.path(), offset, Some(length), Options::recover())?;
-    let seen = look_at(&mut reader, length)?.filter(|(_, found)| key.is_none_or(|key| key == found));
+    let seen = look_at(&mut reader, length)?.filter(|(_, found)| key.is_none_or(|key| key.surt() == found.surt()));
     Ok(seen.map(|(seen, _)| seen.ready(Bytes::File { file, from: offset }, length)))
 }
 
@@ -134,7 +134,7 @@ fn packed_anew(stored: &mut Stored, key: Option<&Key>, encoder: &mut Encoder) ->
     let mut record = stored.record().map_err(|error| left(&error))?;
     let head = record.head().clone();
     let found = head.target_uri().map(Key::of_bytes);
-    if found.is_none() || key.is_some_and(|key| found.as_ref() != Some(key)) {
+    if found.is_none() || key.is_some_and(|key| found.as_ref().map(Key::surt) != Some(key.surt())) {
         return Err(left(&"the record there is about something else"));
     }
     let mut block = Spool::default();

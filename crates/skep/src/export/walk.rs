@@ -5,12 +5,13 @@ use super::ready::{self, Ready};
 use crate::failure::{Failure, Result};
 use crate::get::original_of;
 use crate::job::Tell;
+use crate::node::originals::Originals;
 use crate::sorted::Sorted;
 use skep_archive::captures::Query;
 use skep_archive::{Archive, Capture, CaptureKind, Holding, Position, Selection, is_listed};
 use skep_portal::Access;
 use skep_portal::access::May;
-use std::collections::HashSet;
+use std::collections::{BTreeMap, HashSet};
 
 /// What is selected, and who may have it.
 pub struct Walk<'a> {
@@ -21,22 +22,32 @@ pub struct Walk<'a> {
     files: Vec<Holding>,
     /// The files of the collection, where one is selected.
     inside: Option<HashSet<u32>>,
+    /// What other nodes hold.
+    others: Originals,
 }
 
 /// How often progress is told: this many times in all, or after so many bytes.
 const PROGRESS_STEPS: u64 = 1000;
 const PROGRESS_BYTES_MIN: u64 = 1 << 20;
+/// Originals that other nodes hold and that are taken along.
+const ELSEWHERE_MAX: usize = 100_000;
 /// Records that could not be taken along and are named one by one.
 const NAMED_MAX: u64 = 20;
 
 impl<'a> Walk<'a> {
-    pub fn new(archive: &'a Archive, selection: Selection, access: Access, now_ms: i64) -> Result<Walk<'a>> {
+    pub fn new(
+        archive: &'a Archive,
+        selection: Selection,
+        access: Access,
+        now_ms: i64,
+        others: Originals,
+    ) -> Result<Walk<'a>> {
         let files = archive.holding(&selection)?;
         let inside = selection.collection.as_ref().map(|name| {
             let collections = archive.collections();
             collections.files().iter().filter(|file| file.collection == *name).map(|file| file.number).collect()
         });
-        Ok(Walk { archive, selection, access, now_ms, files, inside })
+        Ok(Walk { archive, selection, access, now_ms, files, inside, others })
     }
 
     pub fn is_empty(&self) -> bool {
@@ -103,6 +114,7 @@ impl<'a> Walk<'a> {
     ) -> Result<()> {
         let mut encoder = ready::encoder();
         let mut outside = Sorted::default();
+        let mut elsewhere: BTreeMap<Position, Capture> = BTreeMap::new();
         self.each_capture(tell, |capture, tell| {
             let mut stored = match self.archive.read_capture(capture) {
                 Ok(stored) => stored,
@@ -120,7 +132,12 @@ impl<'a> Walk<'a> {
                 match original_of(self.archive, capture, &|original| self.shows(original))? {
                     Some(original) if !self.holds(&original) => outside.extend([sortable(original.position)])?,
                     Some(_) => {}
-                    None => summary.without_original += 1,
+                    None => match self.others.named(self.archive, capture)? {
+                        Some(original) if self.shows(&original) && elsewhere.len() < ELSEWHERE_MAX => {
+                            elsewhere.insert(original.position, original);
+                        }
+                        _ => summary.without_original += 1,
+                    },
                 }
             }
             Ok(())
@@ -139,7 +156,25 @@ impl<'a> Walk<'a> {
                 }
                 Err(why) => left(summary, tell, position, &why),
             }
-        })
+        })?;
+        for (position, original) in elsewhere {
+            let mut stored = match self.others.record(&original) {
+                Ok(stored) => stored,
+                Err(why) => {
+                    left(summary, tell, position, &why)?;
+                    continue;
+                }
+            };
+            match ready::make(&mut stored, None, &mut encoder)? {
+                Ok(ready) => {
+                    summary.records += 1;
+                    summary.originals += 1;
+                    put(&ready, None)?;
+                }
+                Err(why) => left(summary, tell, position, &why)?,
+            }
+        }
+        Ok(())
     }
 }
 

@@ -9,7 +9,7 @@ use crate::owner::Owned;
 use crate::watch::Judged;
 use serde_json::json;
 use skep_crawl::{Event, Question, Run};
-use skep_ring::instruction::What;
+use skep_ring::instruction::{SignedInstruction, What};
 use skep_ring::shell::membership;
 use std::path::PathBuf;
 use std::sync::Arc;
@@ -170,15 +170,17 @@ pub fn seed(node: &Arc<Node>, urls: Vec<String>) -> Result<serde_json::Value> {
         return Ok(told);
     }
     // What was given here before is said again with it: each node has one list.
-    let mut seeds = Vec::new();
-    for signed in node.shell.instructions().iter().filter(|signed| signed.instruction.node == node.shell.key()) {
-        match &signed.instruction.what {
-            What::Seeds { name, seeds: before } if *name == crawl.name => seeds.extend(before.iter().cloned()),
-            _ => {}
+    instruct_after(node, |before| {
+        let mut seeds = Vec::new();
+        for signed in before {
+            match &signed.instruction.what {
+                What::Seeds { name, seeds: before } if *name == crawl.name => seeds.extend(before.iter().cloned()),
+                _ => {}
+            }
         }
-    }
-    seeds.extend(new);
-    instruct(folder(node), node, What::Seeds { name: crawl.name, seeds })?;
+        seeds.extend(new);
+        Ok(What::Seeds { name: crawl.name, seeds })
+    })?;
     Ok(told)
 }
 
@@ -199,6 +201,16 @@ pub fn instruct(settings: PathBuf, node: &Arc<Node>, what: What) -> Result<u64> 
     let wrong = |why: String| Failure::new("the network cannot be told from here").because(why);
     let owner = membership::owner(&settings, || Err("there is no owner's key here".into())).map_err(wrong)?;
     node.shell.instruct(what, &owner).map_err(wrong)
+}
+
+/// The same for what is said again with more to it: see [`skep_ring::shell::Shell::instruct_after`].
+pub fn instruct_after(
+    node: &Arc<Node>,
+    what: impl FnOnce(&[Arc<SignedInstruction>]) -> std::result::Result<What, String>,
+) -> Result<u64> {
+    let wrong = |why: String| Failure::new("the network cannot be told from here").because(why);
+    let owner = membership::owner(&folder(node), || Err("there is no owner's key here".into())).map_err(wrong)?;
+    node.shell.instruct_after(what, &owner).map_err(wrong)
 }
 
 /// All crawls, for whoever asks how the network stands.

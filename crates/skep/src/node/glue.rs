@@ -6,17 +6,18 @@ use super::told::{self, Crawl};
 use crate::failure::{Result, say};
 use serde::{Deserialize, Serialize};
 use serde_json::{Value, json};
-use skep_archive::settings as files;
+use skep_archive::{Digest, Sum, settings as files};
 use skep_contribute::follow::Question;
 use skep_contribute::follower::{Follower, From};
 use skep_crawl::Control;
 use skep_crawl::sharing::{self, Leading, Outlet, Share};
-use skep_portal::{Asker, Elsewhere, Everywhere, Scanned, Wish};
+use skep_portal::{Asker, Elsewhere, Everywhere, Scanned, Unheard, Wish};
 use skep_ring::instruction::SignedInstruction;
 use skep_ring::links::{Batch, Link};
 use skep_ring::message::Politeness;
 use skep_ring::node::{Note, What};
-use skep_ring::shell::{Back, Led, NO_CONTRIBUTORS, NOT_FOLLOWING, Shell, Taken, Telling, Work};
+use skep_ring::pace::Site;
+use skep_ring::shell::{Back, Body, Led, NO_CONTRIBUTORS, NOT_FOLLOWING, Shell, Taken, Telling, Work};
 use skep_ring::{Key, Slice};
 use std::collections::{BTreeMap, HashMap, HashSet};
 use std::net::IpAddr;
@@ -250,6 +251,23 @@ impl Work for Glue {
         led && state.running.as_ref().is_some_and(|(_, control)| control.stop_leading(slice))
     }
 
+    fn split(&self, splits: &Arc<skep_url::Splits>) {
+        self.leading.split(splits.clone());
+    }
+
+    fn visit(&self, site: Site, until: Option<Instant>, politeness: Vec<Politeness>) {
+        self.leading.offer_visit(site, until);
+        if let (Some(until), Some((_, control))) = (until, &self.lock().running) {
+            control.visit(site, until, politeness.iter().map(|one| one.to_vec()).collect());
+        }
+    }
+
+    fn heed(&self, site: Site, politeness: Politeness) {
+        if let Some((_, control)) = &self.lock().running {
+            control.heed(site, politeness.to_vec());
+        }
+    }
+
     fn links(&self, _: Key, batch: Batch, back: Back) {
         let control = match &self.lock().running {
             Some((name, control)) if *name == batch.crawl => control.clone(),
@@ -360,6 +378,24 @@ impl Outlet for Way {
             shell.decline(slice);
         }
     }
+
+    fn pace(&self, site: u32, wanted: bool, back: Option<Vec<u8>>) {
+        if let Some(shell) = self.0.shell() {
+            shell.pace(site, wanted, back);
+        }
+    }
+
+    fn same_body(&self, brought: sharing::Brought, back: sharing::BackBody) {
+        let (Some(shell), Digest::Sha1(payload)) = (self.0.shell(), brought.sum.payload) else { return back(None) };
+        let Sum { sha256, length, keyed, .. } = brought.sum;
+        shell.same_body(Body { payload, sha256, length, referrer: brought.url }, brought.key, keyed, back);
+    }
+
+    fn kept_body(&self, sha256: [u8; 32], length: u64) {
+        if let Some(shell) = self.0.shell() {
+            shell.kept_body(sha256, length);
+        }
+    }
 }
 
 /// Tells some slices from others.
@@ -383,10 +419,21 @@ impl Elsewhere for Others {
         site_hash: u32,
         query: &skep_archive::captures::Query,
     ) -> std::result::Result<Vec<skep_archive::Capture>, String> {
+        if query.matching.places(&self.0.shell.splits()).len() > 1 {
+            return self.0.shell.captures_of_places(query);
+        }
         self.0.shell.captures(self.0.shell.slice_of(site_hash), query)
     }
 
+    fn is_in_part_elsewhere(&self, matching: &skep_archive::captures::Match) -> bool {
+        self.0.shell.is_in_part_elsewhere(matching)
+    }
+
     fn scan(&self, query: &skep_archive::captures::Query) -> Scanned {
+        if query.matching.places(&self.0.shell.splits()).len() > 1 {
+            let scan = self.0.shell.scan_places(query);
+            return Scanned { silent: scan.silent(), captures: Box::new(scan) };
+        }
         let scan = self.0.shell.scan(query);
         Scanned { silent: scan.silent(), captures: Box::new(scan) }
     }
@@ -417,8 +464,8 @@ impl Elsewhere for Others {
         (super::owners::PLACE.to_owned(), super::owners::line(&self.0, host))
     }
 
-    fn owner_wish(&self, host: &str, wish: Wish) -> std::result::Result<String, String> {
-        super::owners::wish(&self.0, host, wish).map_err(|failure| failure.what)
+    fn owner_wish(&self, host: &str, wish: Wish) -> std::result::Result<String, Unheard> {
+        super::owners::wish(&self.0, host, wish)
     }
 
     fn portal_of(&self, site_hash: u32) -> Option<String> {
@@ -435,6 +482,7 @@ impl Elsewhere for Others {
         let there = status.nodes.iter().filter(|node| matches!(node.state, "here" | "present" | "leaving")).count();
         let count = |what: &str| status.counts.get(what).copied().unwrap_or(0);
         let near = self.0.near.sums();
+        let relayed = status.relayed.unwrap_or_default();
         vec![
             ("skep_ring_nodes", "Nodes of the network that are there.", there as u64),
             (
@@ -447,6 +495,9 @@ impl Elsewhere for Others {
             ("skep_ring_held", "Slices that this node holds.", status.held.len() as u64),
             ("skep_ring_sent_bytes", "Bytes said and answered to other nodes.", status.traffic.0),
             ("skep_ring_received_bytes", "Bytes heard from other nodes.", status.traffic.1),
+            ("skep_ring_relay_nodes", "Nodes connected to the relay that this node serves.", relayed.nodes),
+            ("skep_ring_relayed_bytes", "Bytes carried by the relay that this node serves.", relayed.bytes),
+            ("skep_ring_relay_refused", "Connections refused by the relay that this node serves.", relayed.refused),
             ("skep_ring_pulled_bytes", "Bytes of segments copied to here.", status.pulled_bytes),
             ("skep_ring_refused", "Messages, facts and questions that were refused.", count("refused")),
             ("skep_ring_suspended", "Copies of others that failed an audit.", count("suspended")),
@@ -456,6 +507,27 @@ impl Elsewhere for Others {
             ("skep_ring_twins", "Signs that another machine uses this node's key.", count("twin")),
             ("skep_ring_clock_off", "Times that the clock of this node was found to be off.", count("clock")),
             ("skep_ring_absences", "Nodes that were found absent or retired.", count("absent")),
+            (
+                "skep_ring_bodies_referred",
+                "URLs of slices led here whose revisits stand for bodies that other slices keep.",
+                status.bodies.referrers,
+            ),
+            (
+                "skep_ring_bodies_saved_bytes",
+                "Bytes of these bodies, which are not kept again.",
+                status.bodies.saved_bytes,
+            ),
+            (
+                "skep_ring_bodies_waiting",
+                "Removed bodies that wait here until all who refer to them have their own.",
+                status.bodies.waiting,
+            ),
+            ("skep_ring_bodies_given", "Bodies of their own that referrers got here.", status.bodies.given),
+            (
+                "skep_ring_bodies_lost",
+                "Bodies to which slices led here refer and which nobody can give.",
+                status.bodies.lost,
+            ),
             ("skep_ring_recoveries", "Epochs that began without a majority.", count("recovery")),
             ("skep_ring_near_hosts", "Hosts that are nearer to another holder than to this node.", near.hosts),
             ("skep_ring_near_bundles", "Bundles that nearer holders fetched for this node.", near.gain.back),

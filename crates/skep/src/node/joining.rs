@@ -39,13 +39,18 @@ pub fn fresh() -> std::result::Result<[u8; 32], String> {
     read.map(|()| secret).map_err(|error| error.to_string())
 }
 
+/// Relays as typed: `none` stands for none.
+pub fn relays(typed: &[String]) -> Vec<String> {
+    typed.iter().filter(|relay| *relay != "none").cloned().collect()
+}
+
 /// What is said of a node, as typed.
 pub fn newcomer(capacity: Option<&str>, zone: Option<&str>, at: Option<&str>, relays: &[String]) -> Result<Newcomer> {
     Ok(Newcomer {
         capacity_gb: gigabytes(capacity)?,
         zone: zone.unwrap_or_default().to_owned(),
         listen: listen(at.unwrap_or(LISTEN))?,
-        relays: relays.to_vec(),
+        relays: self::relays(relays),
     })
 }
 

@@ -1,16 +1,19 @@
 //! What owners of sites want: said on a page of any node, proven by a file on their host, done by all nodes.
 
-use super::told::{Wished, Wishes};
+use super::told::{self, Wished};
 use super::{Node, crawling};
 use crate::crawl::{Hands, Job};
 use crate::failure::{Failure, Result};
 use skep_archive::system_clock;
+use skep_crawl::Settings;
 use skep_fetch::{Ask, Dns, Fetcher};
-use skep_portal::Wish;
+use skep_portal::{Unheard, Wish};
 use skep_ring::Hash;
 use skep_ring::instruction::What;
 use skep_url::Url;
-use std::sync::Arc;
+use std::collections::BTreeMap;
+use std::sync::{Arc, PoisonError};
+use std::time::{Duration, Instant};
 
 /// Where the file is looked for.
 pub const PLACE: &str = "/.well-known/skep.txt";
@@ -23,20 +26,75 @@ pub fn line(node: &Node, host: &str) -> String {
     format!("skep-owner {:016x}", Hash::of("skep owner", &secret).number())
 }
 
+/// A site is asked for the file this often at most: anybody may say that it is theirs.
+const LOOK_EVERY: Duration = Duration::from_secs(60);
+/// Sites that are asked at once …
+const LOOKS_AT_ONCE_MAX: usize = 2;
+/// … and within [`LOOK_EVERY`].
+const LOOKS_MAX: usize = 30;
+/// Between a request by https that was answered and the one by http.
+const GAP: Duration = Duration::from_secs(1);
+
+/// Which sites were asked for the file lately.
+#[derive(Default)]
+pub struct Looks {
+    /// By the hash of the site.
+    at: BTreeMap<u32, Instant>,
+    out: usize,
+}
+
+impl Looks {
+    /// Whether a site may be asked now; if so, [`Looks::end`] follows. Otherwise says after how long it may.
+    fn begin(&mut self, site: u32, now: Instant) -> std::result::Result<(), Duration> {
+        self.at.retain(|_, at| now < *at + LOOK_EVERY);
+        let waits = |at: &Instant| *at + LOOK_EVERY - now;
+        match self.at.get(&site) {
+            Some(at) => return Err(waits(at)),
+            None if self.at.len() >= LOOKS_MAX => return Err(self.at.values().map(waits).min().unwrap_or(LOOK_EVERY)),
+            None if self.out >= LOOKS_AT_ONCE_MAX => return Err(GAP),
+            None => {}
+        }
+        self.at.insert(site, now);
+        self.out += 1;
+        Ok(())
+    }
+
+    fn end(&mut self) {
+        self.out -= 1;
+    }
+}
+
 /// Looks at the file, and tells everybody.
-pub fn wish(node: &Arc<Node>, host: &str, wish: Wish) -> Result<String> {
-    let Some(crawl) = node.glue.wanted() else {
-        return Err(Failure::new("The network crawls nothing just now: nobody comes."));
-    };
+pub fn wish(node: &Arc<Node>, host: &str, wish: Wish) -> std::result::Result<String, Unheard> {
+    let no = |failure: Failure| Unheard { told: failure.what, later: false };
     let wrong = |error: &dyn std::fmt::Display| Failure::new("The crawl's settings make no sense.").because(error);
-    let settings = crawl.settings(&node.consent).map_err(|error| wrong(&error))?;
+    let settings = match node.glue.wanted() {
+        Some(crawl) => crawl.settings(&node.consent).map_err(|error| no(wrong(&error)))?,
+        None => told::within(Settings::default(), &node.consent),
+    };
+    let url = Url::parse(&format!("http://{host}/")).map_err(|error| no(wrong(&error)))?;
+    // Whoever runs this node says which hosts may be hurried.
+    let own = settings.is_own(host);
+    let looks = || node.looks.lock().unwrap_or_else(PoisonError::into_inner);
+    if !own && let Err(wait) = looks().begin(url.key().site_hash(), Instant::now()) {
+        let told = format!("{host} was asked for the file just now, or others are. Again in {} s.", wait.as_secs() + 1);
+        return Err(Unheard { told, later: true });
+    }
     let job =
         Job { settings, fetch: node.fetch.clone(), each: false, text: false, hands: Hands::default(), network: true };
-    let wanted = line(node, host);
-    let file = read(job.run()?.fetch, host)?;
-    if !file.lines().any(|line| line.trim() == wanted) {
-        return Err(Failure::new(format!("The file at {host}{PLACE} does not have the line {wanted:?}.")));
+    let file = job.run().and_then(|run| read(run.fetch, host));
+    if !own {
+        looks().end();
     }
+    let (file, wanted) = (file.map_err(no)?, line(node, host));
+    if !file.lines().any(|line| line.trim() == wanted) {
+        return Err(no(Failure::new(format!("The file at {host}{PLACE} does not have the line {wanted:?}."))));
+    }
+    proven(node, host, wish).map_err(no)
+}
+
+/// The host is whose the wish is: everybody is told, also while nothing is crawled.
+fn proven(node: &Arc<Node>, host: &str, wish: Wish) -> Result<String> {
     let at_ms = system_clock() as u64;
     let (wished, done) = match wish {
         Wish::Slow(seconds) => (
@@ -50,17 +108,14 @@ pub fn wish(node: &Arc<Node>, host: &str, wish: Wish) -> Result<String> {
             (Wished { at_ms, pace_ms: None, pause: false }, format!("All nodes come to {host} at the usual pace."))
         }
     };
+    let name = node.glue.wanted().map_or_else(|| told::ANY.to_owned(), |crawl| crawl.name);
     // What was asked for here before is said again with it: each node has one list.
-    let mut wishes = Wishes::default();
-    for signed in node.shell.instructions().iter().filter(|signed| signed.instruction.node == node.shell.key()) {
-        match &signed.instruction.what {
-            What::Sites { name, sites } if *name == crawl.name => wishes = toml::from_str(sites).unwrap_or_default(),
-            _ => {}
-        }
-    }
-    wishes.site.insert(host.to_owned(), wished);
-    let sites = toml::to_string(&wishes).map_err(|error| wrong(&error))?;
-    crawling::instruct(crawling::folder(node), node, What::Sites { name: crawl.name, sites })?;
+    crawling::instruct_after(node, |before| {
+        let mut wishes = told::wishes(before);
+        wishes.site.insert(host.to_owned(), wished);
+        let sites = toml::to_string(&wishes).map_err(|error| error.to_string())?;
+        Ok(What::Sites { name, sites })
+    })?;
     Ok(done)
 }
 
@@ -71,15 +126,19 @@ fn read(settings: skep_fetch::Settings, host: &str) -> Result<String> {
     let dns = Arc::new(Dns::new(&settings).map_err(|error| wrong(&error))?);
     let fetcher = Fetcher::new(settings, dns).map_err(|error| wrong(&error))?;
     let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build().map_err(|error| wrong(&error))?;
-    let mut why = String::new();
+    let (mut why, mut answered) = (String::new(), false);
     for scheme in ["https", "http"] {
         let url = Url::parse(&format!("{scheme}://{host}{PLACE}")).map_err(|error| wrong(&error))?;
+        if answered {
+            runtime.block_on(tokio::time::sleep(GAP));
+        }
         let ask = Ask { body_bytes_max: Some(PROOF_BYTES_MAX), ..Ask::new(&url) };
         let exchange = runtime.block_on(async { fetcher.session(&url).get(&ask).await });
         if exchange.status() == Some(200) {
             let body = exchange.response.bytes(exchange.head_bytes as u64, PROOF_BYTES_MAX);
             return Ok(String::from_utf8_lossy(&body.map_err(|error| wrong(&error))?).into_owned());
         }
+        answered = exchange.status().is_some();
         why = match (exchange.status(), &exchange.fault) {
             (Some(status), _) => format!("its answer was {status}"),
             (None, Some(fault)) => fault.to_string(),
@@ -87,4 +146,34 @@ fn read(settings: skep_fetch::Settings, host: &str) -> Result<String> {
         };
     }
     Err(Failure::new(format!("There is no file at {host}{PLACE}: {why}.")))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_site_is_looked_at_once_in_a_while_and_few_are_at_once() {
+        let (mut looks, begin) = (Looks::default(), Instant::now());
+        let second = Duration::from_secs(1);
+        assert_eq!(looks.begin(1, begin), Ok(()));
+        assert_eq!(looks.begin(1, begin + second), Err(LOOK_EVERY - second), "while it is looked at");
+        looks.end();
+        assert_eq!(looks.begin(1, begin + 2 * second), Err(LOOK_EVERY - 2 * second), "and afterwards");
+        assert_eq!((looks.begin(2, begin), looks.begin(3, begin)), (Ok(()), Ok(())));
+        assert_eq!(looks.begin(4, begin), Err(GAP), "two are");
+        looks.end();
+        assert_eq!(looks.begin(4, begin), Ok(()));
+        looks.end();
+        looks.end();
+        assert_eq!(looks.begin(1, begin + LOOK_EVERY), Ok(()), "a minute later");
+        looks.end();
+        // Whoever has many hosts hurries this node no more than whoever has one.
+        let mut looked = 0;
+        while looks.begin(100 + looked, begin + LOOK_EVERY).is_ok() {
+            looks.end();
+            looked += 1;
+        }
+        assert!(looked as usize <= LOOKS_MAX && looks.at.len() <= LOOKS_MAX);
+    }
 }

@@ -40,6 +40,27 @@ pub struct Wished {
     pub pause: bool,
 }
 
+/// Under this name wishes are said while nothing is crawled.
+pub const ANY: &str = "any";
+
+/// What owners of sites asked for last, whatever was crawled when they said so: a wish outlives the crawl that it came from.
+pub fn wishes<'i>(instructions: impl IntoIterator<Item = &'i Arc<SignedInstruction>>) -> Wishes {
+    let mut all = Wishes::default();
+    for signed in instructions {
+        let What::Sites { sites, .. } = &signed.instruction.what else { continue };
+        let wishes: Wishes = toml::from_str(sites).unwrap_or_default();
+        for (host, mut wish) in wishes.site {
+            // Nobody knows of a wish before it was made: one that says so would count for ever.
+            wish.at_ms = wish.at_ms.min(signed.instruction.version);
+            let known = all.site.entry(host).or_insert(wish);
+            if wish.at_ms > known.at_ms {
+                *known = wish;
+            }
+        }
+    }
+    all
+}
+
 /// The crawls that instructions come to. One whose settings make no sense is none.
 pub fn crawls(instructions: &[Arc<SignedInstruction>]) -> BTreeMap<String, Crawl> {
     let said = instructions.iter().map(|signed| (&signed.instruction.what, signed.instruction.version));
@@ -50,32 +71,20 @@ pub fn crawls(instructions: &[Arc<SignedInstruction>]) -> BTreeMap<String, Crawl
             _ => None,
         })
         .collect();
+    let wished = wishes(instructions).site;
     let mut crawls = BTreeMap::new();
     for (what, begun) in said.clone() {
         let What::Crawl { name, settings } = what else { continue };
         let Ok(mut settings) = toml::from_str::<Settings>(settings) else { continue };
         settings.name.clone_from(name);
-        let mut wished: BTreeMap<String, Wished> = BTreeMap::new();
         for (what, _) in said.clone().filter(|(what, _)| what.crawl() == Some(name)) {
-            match what {
-                What::Seeds { seeds, .. } => {
-                    let new = seeds.iter().filter(|seed| !settings.seeds.contains(seed)).cloned();
-                    let new: Vec<String> = new.collect();
-                    settings.seeds.extend(new);
-                }
-                What::Sites { sites, .. } => {
-                    let wishes: Wishes = toml::from_str(sites).unwrap_or_default();
-                    for (host, wish) in wishes.site {
-                        let known = wished.entry(host).or_insert(wish);
-                        if wish.at_ms > known.at_ms {
-                            *known = wish;
-                        }
-                    }
-                }
-                _ => {}
-            }
+            let What::Seeds { seeds, .. } = what else { continue };
+            let new: Vec<String> = seeds.iter().filter(|seed| !settings.seeds.contains(seed)).cloned().collect();
+            settings.seeds.extend(new);
         }
-        wished.into_iter().for_each(|(host, wish)| obey(settings.site.entry(host).or_default(), wish));
+        // Who was made welcome before this crawl began asks nothing of it: what it says of a site itself stays.
+        let asking = wished.iter().filter(|(_, wish)| wish.pause || wish.pace_ms.is_some() || wish.at_ms > begun);
+        asking.for_each(|(host, wish)| obey(settings.site.entry(host.clone()).or_default(), *wish));
         let ended = stopped.get(name).copied().unwrap_or(0);
         if is_sound(&settings)
             && let Ok(settings) = toml::to_string(&settings)
@@ -156,6 +165,23 @@ mod tests {
         let settings = crawl.settings(&Consent::default()).unwrap();
         assert_eq!(settings.seeds, ["http://a.test/", "http://b.test/", "http://c.test/"]);
         assert!(crawl.runs && settings.site["a.test"].pause, "the newer wish counts, wherever it was said");
+        // Another crawl begins: what was asked for goes on, whatever name it was said under, and is not asked for again to be heard.
+        let wasps = Settings { name: "wasps".into(), ..plain() };
+        let other = |version| {
+            said(1, version, What::Crawl { name: "wasps".into(), settings: toml::to_string(&wasps).unwrap() })
+        };
+        let later = [&all[..], &[said(2, 70, What::Stop { name: "bees".into() }), other(80)]].concat();
+        assert!(crawls(&later)["wasps"].settings(&Consent::default()).unwrap().site["a.test"].pause);
+        // A wish that claims to be from the future is as old as what it stands in, and not for ever the last.
+        let forged = [&all[..], &[said(3, 45, wish(u64::MAX, false))]].concat();
+        assert!(crawls(&forged)["bees"].settings(&Consent::default()).unwrap().site["a.test"].pause);
+        assert!(
+            !crawls(&[&all[..], &[said(3, 70, wish(70, false))]].concat())["bees"]
+                .settings(&Consent::default())
+                .unwrap()
+                .site["a.test"]
+                .pause
+        );
         // Who posts a seed without having heard that the crawl has ended does not begin it again.
         let stopped = [&all[..], &[said(2, 15, What::Stop { name: "bees".into() })]].concat();
         assert!(!crawls(&stopped)["bees"].runs);

@@ -26,9 +26,12 @@ fn nodes_that_are_killed_restarted_lost_or_come_and_go_during_a_crawl_lose_nothi
     ring.crawl(0);
     under_way(&ring, 10);
 
-    // One is killed, and comes back.
+    // One is killed, and comes back. What was safe on most of its holders before is there while it is not.
+    let mut noted = ring.noted(2);
     ring.kill(1);
+    ring.nothing_is_lost(&noted);
     under_way(&ring, 15);
+    noted.extend(ring.noted(2));
     ring.start(1, &[]);
     // A sixth comes in meanwhile, and one that was there leaves.
     let sixth = ring.join();
@@ -37,22 +40,28 @@ fn nodes_that_are_killed_restarted_lost_or_come_and_go_during_a_crawl_lose_nothi
     ring.crawled(&expected);
     assert_eq!(ring.union(), expected);
     ring.is_on(&expected, 3);
+    ring.nothing_is_lost(&noted);
     ring.is_polite();
     assert!(ring.up().contains(&sixth));
 
     // Two at once, killed; then every surviving portal still answers.
+    let noted = ring.noted(3);
     ring.kill(3);
     ring.kill(4);
+    ring.nothing_is_lost(&noted);
     ring.portals_answer(&expected);
     ring.start(3, &[]);
     ring.start(4, &[]);
     ring.settled();
 
     // One is lost with its disk: what it held is copied from others.
+    let noted = ring.noted(2);
+    let fetches = ring.fetches();
     ring.kill(3);
     std::fs::remove_dir_all(ring.archive(3)).expect("its disk is gone");
     ring.until("repaired", &ring.up(), |all| all.iter().all(|one| one["settled"] == true));
     ring.is_on(&expected, 3);
+    ring.nothing_is_lost(&noted);
     ring.portals_answer(&expected);
 
     // All are restarted, one after the other.
@@ -62,7 +71,9 @@ fn nodes_that_are_killed_restarted_lost_or_come_and_go_during_a_crawl_lose_nothi
     }
     ring.until("settled again", &ring.up(), |all| all.iter().all(|one| one["settled"] == true && one["acts"] == true));
     ring.is_on(&expected, 3);
+    ring.nothing_is_lost(&noted);
     ring.portals_answer(&expected);
+    assert_eq!(ring.fetches(), fetches, "fetched anew what nobody had lost");
 }
 
 #[test]
@@ -72,15 +83,20 @@ fn two_nodes_that_are_lost_at_once_with_their_disks_take_nothing_with_them() {
     ring.crawl(0);
     ring.crawled(&expected);
     ring.is_on(&expected, 3);
+    let (noted, fetches) = (ring.noted(3), ring.fetches());
     // Of some slices one holder remains, which is too few to agree upon anything: it goes on alone, and others copy from it.
     for node in [1, 3] {
         ring.kill(node);
         std::fs::remove_dir_all(ring.archive(node)).expect("its disk is gone");
     }
+    ring.nothing_is_lost(&noted);
     ring.portals_answer(&expected);
     ring.until("repaired", &ring.up(), |all| all.iter().all(|one| one["settled"] == true && one["acts"] == true));
     ring.is_on(&expected, 3);
     assert_eq!(ring.union(), expected);
+    // Copied from who was left, and not fetched once more.
+    ring.nothing_is_lost(&noted);
+    assert_eq!(ring.fetches(), fetches, "fetched anew what nobody had lost");
     ring.portals_answer(&expected);
     ring.is_polite();
 }
@@ -93,6 +109,7 @@ fn a_ring_that_is_split_under_a_crawl_hurries_nobody_and_heals() {
     under_way(&ring, 10);
     let (few, many) = ([0, 1], [2, 3, 4]);
     let by_many = ring.asked_by(&many);
+    let noted = ring.noted(2);
     ring.net.split(&few, &many);
     // The larger part calls the others absent and goes on; the smaller one fetches nothing any more.
     ring.until("the few stop", &few, |all| all.iter().all(|one| one["leads"] == 0 && one["acts"] == false));
@@ -109,6 +126,7 @@ fn a_ring_that_is_split_under_a_crawl_hurries_nobody_and_heals() {
     ring.crawled(&expected);
     assert_eq!(ring.union(), expected);
     ring.is_on(&expected, 3);
+    ring.nothing_is_lost(&noted);
     ring.is_polite();
     ring.portals_answer(&expected);
 }
@@ -124,6 +142,7 @@ fn a_node_whose_disk_is_full_says_so_and_the_others_carry_on() {
     ring.settled();
     ring.crawl(0);
     under_way(&ring, 10);
+    let noted = ring.noted(2);
     small.fill();
     ring.until("it says that its disk is full", &[1], |all| {
         all.iter().all(|one| (one["full"] == true || one["mute"] == true) && one["leads"] == 0)
@@ -139,6 +158,7 @@ fn a_node_whose_disk_is_full_says_so_and_the_others_carry_on() {
     ring.settled();
     ring.is_on(&expected, 3);
     assert_eq!(ring.union(), expected);
+    ring.nothing_is_lost(&noted);
     ring.portals_answer(&expected);
 }
 
@@ -156,6 +176,7 @@ fn a_flipped_bit_is_repaired_and_a_removal_followed_everywhere() {
     }
     ring.settled();
 
+    let noted = ring.noted(3);
     // One bit of a sealed segment flips on one disk.
     let segment = sealed(&ring, 1);
     let before = std::fs::read(&segment).expect("a segment");
@@ -168,6 +189,8 @@ fn a_flipped_bit_is_repaired_and_a_removal_followed_everywhere() {
         std::thread::sleep(std::time::Duration::from_millis(200));
     }
     ring.settled();
+    ring.nothing_is_lost(&noted);
+    ring.portals_answer(&expected);
 
     // Who neither made the network nor wrote a page removes it for nobody else; who made it removes it everywhere, whoever holds it.
     let (url, _) = expected.iter().find(|(url, _)| url.contains(".html")).or(expected.first()).expect("a page");

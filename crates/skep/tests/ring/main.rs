@@ -1,13 +1,16 @@
 //! Rings of real processes, each with an address of its own, over a web whose truth is known.
 
+mod bodies;
 mod faults;
 mod near;
 mod net;
 mod owners;
+mod relay;
 mod ring;
 #[path = "../site/mod.rs"]
 mod site;
 mod small;
+mod split;
 
 use ring::{Ring, alone};
 use std::collections::{BTreeMap, BTreeSet};
@@ -68,19 +71,31 @@ fn five_nodes_crawl_as_one_and_keep_everything_three_times() {
     let (status, body) = ring.get(0, "/changes?nodes=all&since=abcdefgh:1");
     assert!(status == 400 && body.contains("goes by time"), "{status} {body}");
 
+    // A node carries changes elsewhere as any archive does; it watches nothing beside what the network crawls.
+    ring.skep(0, &["sink", "add", "webhook", "http://127.0.0.1:9/"]).exits(0);
+    let sinks = ring.skep(0, &["--json", "sink", "list"]).json();
+    assert_eq!(sinks[0]["at_work"], true, "{sinks:?}");
+    ring.skep(0, &["sink", "remove", "webhook"]).exits(0);
+    let watch = ring.skep(0, &["watch", "http://elsewhere.test/"]).exits(2);
+    assert!(watch.talk.contains("that of a node"), "{}", watch.talk);
+
     // When there is nothing to do, next to nothing is said and done, and nothing ever to anybody else.
     ring.skep(1, &["ring", "stop", ring::CRAWL]).exits(0);
     ring.until("stopped", &ring.up(), |all| all.iter().all(|one| one["crawl"].is_null()));
-    let measured = |node: usize| (ring.net.sent(node), cpu_ms(ring.pid(node)));
+    ring.settled();
+    let measured = |node: usize| (ring.net.carried(node), cpu_ms(ring.pid(node)));
     let before: Vec<_> = ring.up().into_iter().map(measured).collect();
     let since = Instant::now();
     std::thread::sleep(IDLE);
     let seconds = since.elapsed().as_secs_f64();
-    for (node, (bytes, cpu)) in ring.up().into_iter().zip(before) {
-        let (now_bytes, now_cpu) = measured(node);
-        let (bytes, cpu) = ((now_bytes - bytes) as f64 / seconds, (now_cpu - cpu) as f64 / seconds / 10.0);
-        println!("node {node}: {bytes:.0} bytes/s, {cpu:.2} % CPU while idle");
-        assert!(bytes < 10_000.0, "node {node} sends {bytes:.0} bytes/s while there is nothing to do");
+    for (node, ((sent, received), cpu)) in ring.up().into_iter().zip(before) {
+        let ((now_sent, now_received), now_cpu) = measured(node);
+        let per_s = |before: u64, now: u64| (now - before) as f64 / seconds;
+        let (sent, received) = (per_s(sent, now_sent), per_s(received, now_received));
+        let cpu = per_s(cpu, now_cpu) / 10.0;
+        println!("node {node}: {sent:.0} bytes/s out, {received:.0} in, {cpu:.2} % CPU while idle");
+        assert!(sent < 10_000.0 && received < 10_000.0, "node {node}: {sent:.0} bytes/s out, {received:.0} in");
+        assert!(cpu < 1.0, "node {node} takes {cpu:.2} % of a processor while there is nothing to do");
         assert_eq!(ring.net.sent_outside(node), 0, "packets to addresses outside of the network");
     }
 }
@@ -162,7 +177,7 @@ fn changes(ring: &Ring, node: usize, target: &str) -> BTreeMap<String, String> {
 }
 
 /// How long an idle network is looked at.
-const IDLE: Duration = Duration::from_secs(10);
+const IDLE: Duration = Duration::from_secs(40);
 
 /// Processor time of a process so far.
 fn cpu_ms(pid: u32) -> u64 {

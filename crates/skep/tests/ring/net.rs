@@ -47,6 +47,11 @@ impl Net {
         self.address(11 + machine as u8)
     }
 
+    /// An address of the later kind, with its prefix; nodes are told nothing of it.
+    fn of_later(&self, machine: usize) -> String {
+        format!("fd00:{:x}::{:x}/64", self.id, 11 + machine)
+    }
+
     /// An address of the web that is crawled, on this side of the bridge.
     pub fn web(&self, number: u8) -> IpAddr {
         let address = self.address(100 + number);
@@ -70,14 +75,18 @@ impl Net {
         must(&format!("-n {space} addr add {}/24 dev eth0", self.of(machine)));
         must(&format!("-n {space} link set eth0 up"));
         must(&format!("-n {space} link set lo up"));
-        // Whatever goes to an address outside of the network goes nowhere, and is counted.
-        let quiet = ["netns", "exec", &space, "sh", "-c", "echo 1 > /proc/sys/net/ipv6/conf/all/disable_ipv6"];
-        let silenced = Command::new("ip").args(quiet).output().expect("a shell");
-        assert!(silenced.status.success(), "{}", String::from_utf8_lossy(&silenced.stderr));
+        // Whatever goes to an address outside of the network goes nowhere, and is counted: IPv4 and IPv6. There nothing asks for neighbours, or
+        // makes itself known, so that what is counted is what the node sent.
+        must(&format!("-n {space} addr add {} dev eth0 nodad", self.of_later(machine)));
         must(&format!("-n {space} link add outside type veth peer name nowhere"));
+        for end in ["outside", "nowhere"] {
+            must(&format!("-n {space} link set {end} addrgenmode none"));
+            must(&format!("-n {space} link set {end} arp off"));
+        }
         must(&format!("-n {space} link set outside up"));
         must(&format!("-n {space} link set nowhere up"));
         must(&format!("-n {space} route add default dev outside"));
+        must(&format!("-n {space} -6 route add default dev outside"));
         machine
     }
 
@@ -131,9 +140,10 @@ impl Net {
         String::from_utf8_lossy(&ran.stdout).trim().parse().expect("a number")
     }
 
-    /// Bytes that a machine sent so far, everything counted.
-    pub fn sent(&self, machine: usize) -> u64 {
-        self.counted(machine, "eth0/statistics/tx_bytes")
+    /// Bytes that a machine sent and received so far, everything counted.
+    pub fn carried(&self, machine: usize) -> (u64, u64) {
+        let bytes = |way: &str| self.counted(machine, &format!("eth0/statistics/{way}_bytes"));
+        (bytes("tx"), bytes("rx"))
     }
 
     /// Packets that a machine sent to addresses outside of the network.

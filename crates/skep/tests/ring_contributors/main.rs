@@ -1,5 +1,7 @@
 //! Contributors of a ring: real nodes and real volunteers, each in a namespace of its own, over a web whose truth is known.
 
+#[path = "../site/delays.rs"]
+mod delays;
 #[allow(dead_code, reason = "taken as a whole from the tests of the ring")]
 #[path = "../ring/net.rs"]
 mod net;
@@ -9,15 +11,18 @@ mod ring;
 #[path = "../site/mod.rs"]
 mod site;
 
+use delays::Delays;
 use ring::{Ring, alone};
 use std::process::{Child, Command, Stdio};
 use std::sync::atomic::{AtomicBool, Ordering};
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 /// Pages of each site.
 const PAGES: u32 = 4;
 const NODES: usize = 3;
 const CONTRIBUTORS: usize = 6;
+/// Volunteers that are killed and stay dead.
+const DEAD: usize = 2;
 /// A site is with a contributor for no longer than its node leads the slice for certain.
 const LEASE: &str = "lease=150s";
 /// Long enough for all to hear of the crawl before anybody leads for somebody else.
@@ -98,6 +103,15 @@ fn handing_out(volunteers: usize, pages: u32, public: bool) -> (Ring, Vec<usize>
     (ring, machines)
 }
 
+/// What any node has given to a volunteer who has not brought it back: hosts, and for how long it may have them.
+fn out(ring: &Ring, number: usize) -> Vec<(String, Duration)> {
+    let key = Delays::key(&ring.site.path(&format!("contributor-{number}")));
+    // A node that does not know it says so, and shows nothing.
+    let shown = |key: &String, node: usize| ring.skep(node, &["contributors", "show", key, "--json"]);
+    let nodes = key.iter().flat_map(|key| (0..NODES).map(move |node| shown(key, node)));
+    nodes.flat_map(|shown| Delays::out(&shown)).collect()
+}
+
 /// Nodes that have had contributors who brought something: they led, and keep account of them themselves. Whether each of them leads one
 /// of the few sites is up to their keys; that one leads all of them is next to impossible.
 fn helped(ring: &Ring) -> usize {
@@ -118,17 +132,28 @@ fn contributors_of_three_nodes_make_the_archive_that_one_would_have_made_and_kil
     let mut volunteers: Vec<Option<Volunteer>> = (0..count).map(|number| Some(begin(number))).collect();
     ring.crawl(0);
     let (is_over, mut killed) = (AtomicBool::new(false), 0);
+    let (mut delays, mut dead) = (Delays::default(), Vec::new());
     std::thread::scope(|scope| {
         let crawled = scope.spawn(|| {
             ring.crawled(&expected);
             is_over.store(true, Ordering::Relaxed);
         });
-        // After some requests, again and again, one is killed, and begins anew where it was killed.
+        // After some requests, again and again, one is killed, and begins anew where it was killed. Two stay dead, with bundles in their hands.
         while !is_over.load(Ordering::Relaxed) && !crawled.is_finished() {
             if ring.web.requests().len() > 25 * (killed + 1) && killed < count {
                 volunteers[killed] = None;
-                volunteers[killed] = Some(begin(killed));
+                if !dead.contains(&killed) {
+                    volunteers[killed] = Some(begin(killed));
+                }
                 killed += 1;
+            } else if ring.web.requests().len() > 15 && dead.len() < DEAD {
+                let busy = (0..count).find(|number| !dead.contains(number) && !out(&ring, *number).is_empty());
+                if let Some(number) = busy {
+                    volunteers[number] = None;
+                    let killed = Instant::now();
+                    dead.push(number);
+                    delays.expect(killed, out(&ring, number));
+                }
             }
             std::thread::sleep(Duration::from_millis(50));
         }
@@ -138,6 +163,9 @@ fn contributors_of_three_nodes_make_the_archive_that_one_would_have_made_and_kil
     let (theirs, all) = (lines(&ring, "hands: contributor "), lines(&ring, "skep-visit: "));
     println!("{count} contributors of {NODES} nodes, {killed} SIGKILLs, {theirs} of {all} records by contributors");
     assert!(killed > 0);
+    assert_eq!(dead.len(), DEAD, "somebody had something in hand");
+    assert!(delays.count() > 0, "and had not returned it before being killed");
+    delays.were_short(&ring.web);
     assert!(theirs * 2 > all, "{theirs} of {all} records by contributors");
     assert!(helped(&ring) > 1, "also a node that nobody was told of has had contributors");
     ring.is_on(&expected, NODES);

@@ -188,10 +188,32 @@ impl Ground {
         })
     }
 
+    /// Contributors reach these addresses over this machine, and whatever else they ask for: it is their router. False where they have none.
+    pub fn routes_to(&self, addresses: &[IpAddr]) -> bool {
+        let Ground::Namespaces(made) = self else { return false };
+        let way = self.here();
+        addresses.iter().all(|address| ip(&format!("addr add {address}/32 dev {}", made.name)))
+            && made.made.iter().all(|space| ip(&format!("netns exec {space} ip route add default via {way}")))
+    }
+
+    /// Packets that contributor `number` sent to its own machine.
+    pub fn sent_to_itself(&self, number: usize) -> u64 {
+        let Ground::Namespaces(made) = self else { panic!("all of them are on one machine") };
+        let file = "/sys/class/net/lo/statistics/tx_packets";
+        let ran =
+            Command::new("ip").args(["netns", "exec", &made.made[number], "cat", file]).output().expect("a count");
+        String::from_utf8_lossy(&ran.stdout).trim().parse().expect("a number")
+    }
+
     /// Starts contributor `number` for the node at this URL.
     pub fn begin(&self, site: &Site, number: u32, node: &str, web: Option<&Web>, more: &[&str]) -> Contributor {
+        self.begin_with(site, number, node, web, &[&["--allow-private"][..], more].concat())
+    }
+
+    /// The same by the rules that hold where its owner says nothing else.
+    pub fn begin_with(&self, site: &Site, number: u32, node: &str, web: Option<&Web>, more: &[&str]) -> Contributor {
         let folder = site.path(&format!("contributor-{number}"));
-        let mut typed = vec!["contribute".to_owned(), node.to_owned(), "--allow-private".into()];
+        let mut typed = vec!["contribute".to_owned(), node.to_owned()];
         typed.extend(["--page", "no", "--dir"].map(str::to_owned));
         typed.push(folder.display().to_string());
         match self {

@@ -32,6 +32,8 @@ struct Figures {
     wall_s: f64,
     /// The longest that a follower was behind what its leader had synced.
     behind_s: f64,
+    /// The longest time between two looks, of which that is true.
+    look_s: f64,
 }
 
 impl Figures {
@@ -52,7 +54,8 @@ pub fn run(workspace: &Workspace) -> Result<()> {
     let names: Vec<String> = (0..SITES).map(|number| format!("site{number}.test")).collect();
     let hosts: Vec<Host<'_>> = names.iter().map(|name| Host { name, root: &root }).collect();
     let nginx = Nginx::start(&needs::nginx(workspace)?, &server, &hosts, false)?;
-    let mut table = Table::new(&["nodes", "copies", "pages", "pages per CPU second", "seconds", "behind at most"]);
+    let mut table =
+        Table::new(&["nodes", "copies", "pages", "pages per CPU second", "seconds", "behind at most", "longest look"]);
     let mut seen = Vec::new();
     for (nodes, copies) in [(1, 1), (NODES, 1), (NODES, 3)] {
         let place = folder.join(format!("{nodes}-{copies}"));
@@ -64,6 +67,7 @@ pub fn run(workspace: &Workspace) -> Result<()> {
             format!("{:.0}", figures.per_cpu_s()),
             format!("{:.1}", figures.wall_s),
             format!("{:.1} s", figures.behind_s),
+            format!("{:.1} s", figures.look_s),
         ]);
         seen.push(figures);
     }
@@ -150,8 +154,9 @@ impl Network<'_> {
         let mut behind = Behind::default();
         let expected = (names.len() * (limits::RING_PAGES + 1)) as u64;
         let last = loop {
+            let looked = Instant::now();
             let all = self.statuses()?;
-            behind.look(&all);
+            behind.look(&all, looked, Instant::now());
             let visits: u64 = all.iter().map(|one| progress(one, "visits")).sum();
             let left: u64 = all
                 .iter()
@@ -167,7 +172,13 @@ impl Network<'_> {
         };
         let wall_s = begun.elapsed().as_secs_f64();
         self.until("copied", |all| all.iter().all(|one| one["settled"] == true))?;
-        Ok(Figures { visits: last, cpu_s: self.cpu_s() - cpu, wall_s, behind_s: behind.longest_s })
+        Ok(Figures {
+            visits: last,
+            cpu_s: self.cpu_s() - cpu,
+            wall_s,
+            behind_s: behind.longest_s,
+            look_s: behind.look_s,
+        })
     }
 
     fn archive(&self, node: usize) -> PathBuf {
@@ -253,14 +264,19 @@ fn progress(status: &Value, name: &str) -> u64 {
 /// How long followers took to have what their leaders had.
 #[derive(Default)]
 struct Behind {
-    /// By slice: bytes that its leader had, and when that was seen first.
+    /// By slice: bytes that its leader had, and when the look began that saw it first.
     led: BTreeMap<u64, Vec<(u64, Instant)>>,
     longest_s: f64,
+    last: Option<Instant>,
+    /// The longest time from one look to the end of the next one.
+    look_s: f64,
 }
 
 impl Behind {
-    fn look(&mut self, all: &[Value]) {
-        let now = Instant::now();
+    /// What nodes said one after the other, from `begun` until `now`.
+    fn look(&mut self, all: &[Value], begun: Instant, now: Instant) {
+        let since_last = now.duration_since(self.last.replace(begun).unwrap_or(begun));
+        self.look_s = self.look_s.max(since_last.as_secs_f64());
         let mut here: BTreeMap<u64, (Option<u64>, Vec<u64>)> = BTreeMap::new();
         for status in all {
             for held in status["held"].as_array().into_iter().flatten() {
@@ -278,13 +294,38 @@ impl Behind {
             let least = followers.iter().min().copied().unwrap_or(u64::MAX);
             let led = self.led.entry(slice).or_default();
             // What has arrived everywhere took as long as until now at most; what has not is as late as it is old.
-            for (_, since) in led.iter().filter(|(bytes, _)| *bytes > least) {
+            for (_, since) in led.iter() {
                 self.longest_s = self.longest_s.max(now.duration_since(*since).as_secs_f64());
             }
             led.retain(|(bytes, _)| *bytes > least);
-            if let Some(bytes) = leader.filter(|bytes| led.last().is_none_or(|(known, _)| known < bytes)) {
-                led.push((bytes, now));
+            if let Some(bytes) =
+                leader.filter(|bytes| *bytes > least && led.last().is_none_or(|(known, _)| known < bytes))
+            {
+                led.push((bytes, begun));
             }
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use serde_json::json;
+
+    #[test]
+    fn what_has_arrived_since_the_last_look_was_behind_until_then() {
+        let at = |node: &str, bytes: u64| {
+            let held = json!([{ "slice": 0, "bytes": bytes, "holders": ["a", "b"], "leader": "a" }]);
+            json!({ "node": node, "held": held })
+        };
+        let (mut behind, begin) = (Behind::default(), Instant::now());
+        let after = |ms: u64| begin + Duration::from_millis(ms);
+        behind.look(&[at("a", 100), at("b", 0)], after(0), after(500));
+        assert_eq!((behind.longest_s, behind.look_s), (0.0, 0.5));
+        // It came some time before this look ended; when, nobody saw.
+        behind.look(&[at("a", 100), at("b", 100)], after(3_000), after(3_500));
+        assert_eq!((behind.longest_s, behind.look_s), (3.5, 3.5));
+        behind.look(&[at("a", 100), at("b", 100)], after(9_000), after(9_500));
+        assert_eq!(behind.longest_s, 3.5, "there is nothing to wait for");
     }
 }

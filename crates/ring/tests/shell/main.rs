@@ -1,27 +1,37 @@
 //! Five nodes in one process: real archives, real machines, and a wire in memory that can be cut.
 
+mod bodies;
+mod split;
+
 use std::collections::{BTreeMap, BTreeSet};
 use std::net::SocketAddr;
 use std::path::Path;
+use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex};
 use std::time::{Duration, Instant};
 
 use skep_archive::captures::{Match, Place, Query};
 use skep_archive::runs::Direction;
-use skep_archive::{Append, Archive, Capture, Encoded, Key as UrlKey, OpenOptions, State, WriterKey};
+use skep_archive::{
+    Append, Archive, Capture, Digest, Encoded, Key as UrlKey, OpenOptions, Pin, Role, Same, State, Sum, Wanted,
+    WriterKey,
+};
 use skep_ring::fact::{Fact, SignedRetirement};
 use skep_ring::instruction::{SignedInstruction, What};
 use skep_ring::key::Seal;
 use skep_ring::links::Batch;
 use skep_ring::message::Politeness;
 use skep_ring::node::Note;
+use skep_ring::pace::Site;
 use skep_ring::shell::membership::{Founding, Newcomer};
-use skep_ring::shell::{Back, Membership, Parts, Running, Shell, Status, Taken, Work};
+use skep_ring::shell::question::{self, Question};
+use skep_ring::shell::{Back, Body, Membership, Parts, Proven, Running, Shell, Status, Sums, Taken, Work};
+use skep_ring::ticket::Ticket;
 use skep_ring::wire::memory::Hub;
 use skep_ring::wire::quic::Quic;
 use skep_ring::{Ears, Ed25519, Event, Hash, Key, Slice, Wire};
 use skep_warc::date::rfc3339;
-use skep_warc::write::{Compression, Encoder, Record, RecordId};
+use skep_warc::write::{Compression, Encoder, Record, RecordId, Revisit};
 
 const NODES: usize = 5;
 const BITS: u8 = 3;
@@ -36,6 +46,9 @@ struct Led {
     told: Mutex<Vec<Arc<SignedInstruction>>>,
     /// How often what was noted.
     notes: Mutex<BTreeMap<String, u32>>,
+    /// Until when a site that is split may be visited, and what was told with that.
+    visits: Mutex<Option<(Instant, Vec<Politeness>)>>,
+    heeded: Mutex<Vec<Politeness>>,
 }
 
 impl Work for Led {
@@ -45,6 +58,12 @@ impl Work for Led {
     fn stop(&self, slice: Slice) -> bool {
         self.led.lock().unwrap().remove(&slice);
         false
+    }
+    fn visit(&self, _: Site, until: Option<Instant>, politeness: Vec<Politeness>) {
+        *self.visits.lock().unwrap() = until.map(|until| (until, politeness));
+    }
+    fn heed(&self, _: Site, politeness: Politeness) {
+        self.heeded.lock().unwrap().push(politeness);
     }
     fn links(&self, _: Key, _: Batch, back: Back) {
         back(Taken::default());
@@ -193,6 +212,7 @@ impl World {
             work: led.clone(),
             facts,
             portal: None,
+            relay: None,
         })
         .unwrap();
         let ears = running.ears();
@@ -726,4 +746,86 @@ fn five_nodes_copy_lead_restart_repair_and_leave() {
 #[test]
 fn the_same_over_quic() {
     story(Way::Quic);
+}
+
+#[test]
+fn of_those_who_add_to_one_list_at_once_nobody_is_lost() {
+    let world = World::new(Way::Memory(Hub::new()));
+    let shell = world.shell(0);
+    let owner = Ed25519::from_secret(&[200; 32]);
+    let seeds_of = |before: &[Arc<SignedInstruction>]| -> Vec<String> {
+        let of = |signed: &Arc<SignedInstruction>| match &signed.instruction.what {
+            What::Seeds { seeds, .. } => seeds.clone(),
+            _ => Vec::new(),
+        };
+        before.iter().flat_map(of).collect()
+    };
+    std::thread::scope(|scope| {
+        for thread in 0..8 {
+            let (shell, owner) = (&shell, &owner);
+            scope.spawn(move || {
+                for number in 0..10 {
+                    let added = shell.instruct_after(
+                        |before| {
+                            let mut seeds = seeds_of(before);
+                            seeds.push(format!("http://site{thread}.example/{number}"));
+                            Ok(What::Seeds { name: "news".into(), seeds })
+                        },
+                        owner,
+                    );
+                    added.unwrap();
+                }
+            });
+        }
+    });
+    assert_eq!(seeds_of(&shell.instructions()).into_iter().collect::<BTreeSet<_>>().len(), 80);
+    drop(shell);
+    world.end();
+}
+
+#[test]
+fn a_ticket_that_is_used_up_and_a_node_that_was_retired_learn_nothing_and_what_was_said_there_lasts() {
+    let mut world = World::new(Way::Memory(Hub::new()));
+    let at = world.join();
+    let first = world.shell(0);
+    let (founder, there) = (Ed25519::from_secret(&[200; 32]), world.machines[0].membership.listen);
+    let owner = Ed25519::from_secret(&[201 + at as u8; 32]);
+    let invited = |world: &World, bearer: u8, uses| {
+        let named = vec![(first.key(), there)];
+        world.machines[0].membership.invite(&founder, [bearer; 32], uses, now_ms() + 60_000, named).unwrap()
+    };
+    let comes = |world: &World, ticket: &Ticket, secret: u8| {
+        let (wire, _) = world.wire([secret; 32], anywhere());
+        let node = Ed25519::from_secret(&[secret; 32]);
+        // Each a little later than the one before: who came first stays.
+        let now_ms = now_ms() + u64::from(secret);
+        Membership::join(ticket, &newcomer(anywhere()), &node, &owner, &*wire, now_ms).map(drop)
+    };
+    // With a ticket for two, two are told the secret, and as often as they ask.
+    let ticket = invited(&world, 150, 2);
+    let told: Vec<Result<(), String>> = [100, 101, 100, 102].map(|secret| comes(&world, &ticket, secret)).into();
+    assert!(told[..3].iter().all(Result::is_ok), "{told:?}");
+    let late = told[3].as_ref().unwrap_err();
+    assert!(late.contains("the invitation is used up"), "{late}");
+
+    // A node asks what a site wants, and is retired.
+    let what = What::Sites { name: "news".into(), sites: "asked for".into() };
+    world.shell(at).instruct(what.clone(), &owner).unwrap();
+    let knows = |world: &World, at: usize| {
+        let told = world.machines[at].up.as_ref().unwrap().1.told.lock().unwrap();
+        told.iter().any(|signed| signed.instruction.what == what)
+    };
+    world.until("it is told", |world| knows(world, 0));
+    let (key, network) = (world.shell(at).key(), first.genesis().id());
+    world.stop(at);
+    let retirement = SignedRetirement::new(network, key, &owner);
+    first.tell(Event::Learn(vec![Fact::Retirement(Arc::new(retirement))]));
+    world.until("it is retired", |_| !first.is_member(&key));
+    let again = comes(&world, &invited(&world, 151, 1), at as u8 + 1).unwrap_err();
+    assert!(again.contains("the node was retired"), "{again}");
+    // Who joins then hears of it all the same.
+    let newcomer = world.join();
+    world.until("the newcomer knows what was asked for", |world| knows(world, newcomer));
+    drop(first);
+    world.end();
 }

@@ -1,0 +1,504 @@
+//! A site that is split is visited at one pace, however many slices its URLs are in: at most one node at a time may visit it. Whoever leads
+//! the site's home slice grants that, to itself as to others.
+//!
+//! ```text
+//!  visitor  asks ────────── 0.8 D ──────────▶ visits no more, counted from when it asked      gives back ─▶ the next one's turn, at once
+//!             ╲                                                                             ╱
+//!  home       grants ──────────────── 1.2 D ───────────────▶ grants to another, counted from when it granted
+//! ```
+//! As with leases, these are durations on monotonic clocks. Who comes to lead the home does not know what was granted before: it grants nothing for
+//! 1.2 D, by which time all of that has run out. A grant counts whoever leads the slices of its URLs: their leases say who may fetch *what*, the
+//! grant who may visit the *site*. So both are needed, and a minority, which has no leases, never fetches. How the site was visited, and
+//! how long it wants to be left alone, is told with every grant and whenever one is given back.
+
+use std::collections::{BTreeMap, BTreeSet, VecDeque};
+
+use crate::genesis::Slice;
+use crate::key::Key;
+use crate::limits::{PACE_ASKS_MAX, PACE_QUEUE_MAX};
+use crate::message::Politeness;
+use crate::settings::{Mutation, Settings};
+
+/// The hash of a site.
+pub type Site = u32;
+
+/// A question for the right to visit is named by when it was asked, by the clock of whoever asks: no two of them are equal.
+pub type AskNumber = u64;
+
+/// What is to be done.
+#[derive(Clone, Debug, PartialEq)]
+pub enum Done {
+    /// Ask those who hold the home of the site; whoever leads there hears it.
+    Ask(Site, AskNumber),
+    /// Somebody may visit, and hears how others did.
+    Grant(Key, Site, AskNumber, Vec<Politeness>),
+    /// This node visits no more, or has heard something of the site; for those who hold its home: whoever leads there now.
+    Back(Site, AskNumber, Politeness),
+    /// This node may visit until then, by its monotonic clock.
+    Visit(Site, u64, Vec<Politeness>),
+    /// Somebody visited, and this is how: for whoever leads the home next.
+    Heed(Site, Politeness),
+}
+
+/// What this node is, besides: asked at every step.
+pub struct At<'a> {
+    /// Its key.
+    pub key: Key,
+    /// The time by its monotonic clock …
+    pub now_ms: u64,
+    /// … and the date.
+    pub wall_ms: u64,
+    /// Whether it leads a slice now.
+    pub leads: &'a dyn Fn(Slice) -> bool,
+    /// What is known of how the sites of a slice were visited.
+    pub polite: &'a dyn Fn(Slice) -> Option<Politeness>,
+    /// Times, and mistakes on purpose.
+    pub settings: &'a Settings,
+}
+
+/// All sites that are split.
+#[derive(Default)]
+pub struct Paces {
+    sites: BTreeMap<Site, Pace>,
+}
+
+/// One site.
+struct Pace {
+    home: Slice,
+    /// Nobody but who leads the home visits before this date.
+    since_ms: u64,
+    visitor: Visitor,
+    /// While its home is led here.
+    granter: Option<Granter>,
+}
+
+/// This node, as one who visits.
+#[derive(Default)]
+struct Visitor {
+    wants: bool,
+    /// Questions that may be answered yet.
+    asked: BTreeSet<AskNumber>,
+    again_ms: u64,
+    /// What was granted, and until when this node may visit.
+    held: Option<(AskNumber, u64)>,
+}
+
+/// This node, as the one who grants.
+struct Granter {
+    /// What others granted before may count up to then.
+    waits_ms: u64,
+    given: Option<Given>,
+    queue: VecDeque<(Key, AskNumber, u64)>,
+    politeness: Option<Politeness>,
+}
+
+#[derive(Clone, Copy)]
+struct Given {
+    to: Key,
+    number: AskNumber,
+    until_ms: u64,
+}
+
+impl Paces {
+    /// Whether no site is split.
+    pub fn is_empty(&self) -> bool {
+        self.sites.is_empty()
+    }
+
+    /// A site is split since then, or will be; its home is in this slice. From now on even the home is visited under a grant only.
+    pub fn split(&mut self, site: Site, home: Slice, since_ms: u64) {
+        let new = || Pace { home, since_ms, visitor: Visitor::default(), granter: None };
+        self.sites.entry(site).or_insert_with(new).since_ms = since_ms;
+    }
+
+    /// Whether this node may visit a site that is split. Asked before every request.
+    pub fn may(&self, site: Site, now_ms: u64, settings: &Settings) -> bool {
+        let held = self.sites.get(&site).and_then(|pace| pace.visitor.held);
+        held.is_some_and(|(_, until_ms)| now_ms < until_ms || settings.mutation == Mutation::Outstayed)
+    }
+
+    /// Who visits a site now, as far as this node granted it.
+    pub fn visitor(&self, site: Site, now_ms: u64) -> Option<Key> {
+        let given = self.sites.get(&site)?.granter.as_ref()?.given?;
+        (now_ms < given.until_ms).then_some(given.to)
+    }
+
+    /// When something is to be done.
+    pub fn due_ms(&self) -> u64 {
+        let due = |pace: &Pace| {
+            let visitor = &pace.visitor;
+            let asks = (visitor.wants && visitor.held.is_none()).then_some(visitor.again_ms);
+            let grants = pace.granter.as_ref().filter(|granter| !granter.queue.is_empty());
+            let grants = grants.map(|granter| granter.given.map_or(granter.waits_ms, |given| given.until_ms));
+            [asks, grants].into_iter().flatten().min().unwrap_or(u64::MAX)
+        };
+        self.sites.values().map(due).min().unwrap_or(u64::MAX)
+    }
+
+    /// Looks who leads the homes. Called before anything else is done, so that no change goes unseen.
+    pub fn look(&mut self, at: &At<'_>) {
+        for pace in self.sites.values_mut() {
+            match (&pace.granter, (at.leads)(pace.home)) {
+                (Some(_), false) => pace.granter = None,
+                (None, true) => pace.granter = Some(Granter::new(at)),
+                _ => {}
+            }
+            let visitor = &mut pace.visitor;
+            // Nobody said that nothing is out there any more; by now it is.
+            let over = |number: AskNumber| at.now_ms >= number + at.settings.refuse_ms();
+            if at.settings.mutation != Mutation::Outstayed {
+                visitor.held = visitor.held.filter(|(number, _)| !over(*number));
+            }
+            visitor.asked.retain(|number| !over(*number));
+        }
+    }
+
+    /// Time has passed.
+    pub fn tick(&mut self, at: &At<'_>, done: &mut Vec<Done>) {
+        for (site, pace) in &mut self.sites {
+            pace.ask(*site, at, done);
+            pace.grant_next(*site, at, done);
+        }
+    }
+
+    /// There is something to visit, or no longer. With politeness: nothing is out there, and what was granted goes back.
+    pub fn want(&mut self, site: Site, wants: bool, back: Option<Politeness>, at: &At<'_>, done: &mut Vec<Done>) {
+        let Some(pace) = self.sites.get_mut(&site) else { return };
+        pace.visitor.wants = wants;
+        if let Some(politeness) = back {
+            // What was granted may have run out by now: what the site wants counts all the same.
+            let number = pace.visitor.held.take().map_or(0, |(number, _)| number);
+            pace.visitor.asked.clear();
+            pace.visitor.again_ms = at.now_ms;
+            match pace.granter {
+                Some(_) => pace.back(site, at.key, number, politeness, at, done),
+                None if number > 0 || !politeness.is_empty() => done.push(Done::Back(site, number, politeness)),
+                None => {}
+            }
+        }
+        pace.ask(site, at, done);
+    }
+
+    /// Somebody asks for a site.
+    pub fn asked(&mut self, site: Site, from: Key, number: AskNumber, at: &At<'_>, done: &mut Vec<Done>) {
+        if let Some(pace) = self.sites.get_mut(&site) {
+            pace.asked(site, from, number, at, done);
+        }
+    }
+
+    /// Somebody grants a site.
+    pub fn granted(
+        &mut self,
+        site: Site,
+        from: Key,
+        number: AskNumber,
+        politeness: Vec<Politeness>,
+        at: &At<'_>,
+        done: &mut Vec<Done>,
+    ) {
+        if let Some(pace) = self.sites.get_mut(&site) {
+            pace.granted(site, from, number, politeness, at, done);
+        }
+    }
+
+    /// Somebody gives a site back.
+    pub fn given_back(
+        &mut self,
+        site: Site,
+        from: Key,
+        number: AskNumber,
+        politeness: Politeness,
+        at: &At<'_>,
+        done: &mut Vec<Done>,
+    ) {
+        if let Some(pace) = self.sites.get_mut(&site) {
+            pace.back(site, from, number, politeness, at, done);
+        }
+    }
+}
+
+impl Granter {
+    fn new(at: &At<'_>) -> Granter {
+        let waits_ms = match at.settings.mutation {
+            Mutation::Forgotten => at.now_ms,
+            _ => at.now_ms + at.settings.refuse_ms(),
+        };
+        Granter { waits_ms, given: None, queue: VecDeque::new(), politeness: None }
+    }
+}
+
+impl Pace {
+    /// Asks, if there is a reason to and nobody has answered for a while.
+    fn ask(&mut self, site: Site, at: &At<'_>, done: &mut Vec<Done>) {
+        let visitor = &mut self.visitor;
+        if !visitor.wants || visitor.held.is_some() || at.now_ms < visitor.again_ms {
+            return;
+        }
+        visitor.again_ms = at.now_ms + at.settings.ping_ms;
+        visitor.asked.insert(at.now_ms);
+        while visitor.asked.len() > PACE_ASKS_MAX {
+            visitor.asked.pop_first();
+        }
+        match self.granter {
+            Some(_) => self.asked(site, at.key, at.now_ms, at, done),
+            None => done.push(Done::Ask(site, at.now_ms)),
+        }
+    }
+
+    fn asked(&mut self, site: Site, from: Key, number: AskNumber, at: &At<'_>, done: &mut Vec<Done>) {
+        let Some(granter) = &mut self.granter else { return };
+        // Before, nobody but who leads here has anything to visit.
+        if from != at.key && at.wall_ms < self.since_ms {
+            return;
+        }
+        let has_room = granter.queue.len() < PACE_QUEUE_MAX;
+        match granter.queue.iter_mut().find(|(waiting, ..)| *waiting == from) {
+            Some(waiting) => (waiting.1, waiting.2) = (waiting.1.max(number), at.now_ms),
+            None if has_room => granter.queue.push_back((from, number, at.now_ms)),
+            None => {}
+        }
+        self.grant_next(site, at, done);
+    }
+
+    /// Whose turn it is hears so, when nobody else can still be there.
+    fn grant_next(&mut self, site: Site, at: &At<'_>, done: &mut Vec<Done>) {
+        let Some(granter) = &mut self.granter else { return };
+        // Who no longer asks has gone, or wants nothing any more.
+        let patience_ms = 4 * at.settings.ping_ms;
+        granter.queue.retain(|(_, _, heard_ms)| at.now_ms < heard_ms + patience_ms);
+        if at.now_ms < granter.waits_ms {
+            return;
+        }
+        if let Some(given) = granter.given.filter(|given| at.now_ms < given.until_ms) {
+            // Whoever has it and asks all the same has not heard of it, or is another process by now.
+            let again =
+                granter.queue.iter().position(|(waiting, number, _)| *waiting == given.to && *number > given.number);
+            if let Some((to, number, _)) = again.and_then(|again| granter.queue.remove(again)) {
+                self.grant(site, to, number, at, done);
+            }
+            return;
+        }
+        if let Some((to, number, _)) = granter.queue.pop_front() {
+            self.grant(site, to, number, at, done);
+        }
+    }
+
+    fn grant(&mut self, site: Site, to: Key, number: AskNumber, at: &At<'_>, done: &mut Vec<Done>) {
+        let Some(granter) = &mut self.granter else { return };
+        granter.given = Some(Given { to, number, until_ms: at.now_ms + at.settings.refuse_ms() });
+        let politeness = granter.politeness.iter().cloned().chain((at.polite)(self.home)).collect();
+        if to == at.key {
+            self.granted(site, at.key, number, politeness, at, done);
+        } else {
+            done.push(Done::Grant(to, site, number, politeness));
+        }
+    }
+
+    fn granted(
+        &mut self,
+        site: Site,
+        from: Key,
+        number: AskNumber,
+        politeness: Vec<Politeness>,
+        at: &At<'_>,
+        done: &mut Vec<Done>,
+    ) {
+        let visitor = &mut self.visitor;
+        let until_ms = number + at.settings.lead_ms();
+        let is_news = visitor.held.is_none_or(|(held, _)| held < number);
+        if visitor.asked.remove(&number) && is_news && visitor.wants && at.now_ms < until_ms {
+            visitor.held = Some((number, until_ms));
+            done.push(Done::Visit(site, until_ms, politeness));
+        } else if is_news {
+            // It is not wanted any more, or was asked for too long ago: somebody else may have it.
+            match self.granter.as_mut().filter(|_| from == at.key) {
+                Some(granter) => granter.given = None,
+                None => done.push(Done::Back(site, number, Politeness::default())),
+            }
+        }
+    }
+
+    fn back(
+        &mut self,
+        site: Site,
+        from: Key,
+        number: AskNumber,
+        politeness: Politeness,
+        at: &At<'_>,
+        done: &mut Vec<Done>,
+    ) {
+        let Some(granter) = &mut self.granter else { return };
+        let had_it = granter.given.is_some_and(|given| (given.to, given.number) == (from, number));
+        if !politeness.is_empty() {
+            // It may have been granted by who led before.
+            if had_it {
+                granter.politeness = Some(politeness.clone());
+            }
+            if from != at.key {
+                done.push(Done::Heed(site, politeness));
+            }
+        }
+        if had_it {
+            granter.given = None;
+            self.grant_next(site, at, done);
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const SITE: Site = 7;
+    const HOME: Slice = 3;
+
+    fn key(number: u8) -> Key {
+        Key([number; 32])
+    }
+
+    /// One node and its clock.
+    struct One {
+        key: Key,
+        paces: Paces,
+        leads: bool,
+        settings: Settings,
+    }
+
+    impl One {
+        fn new(number: u8, leads: bool) -> One {
+            let mut paces = Paces::default();
+            paces.split(SITE, HOME, 1_000);
+            One { key: key(number), paces, leads, settings: Settings::default() }
+        }
+
+        fn at(&mut self, now_ms: u64, act: impl FnOnce(&mut Paces, &At<'_>, &mut Vec<Done>)) -> Vec<Done> {
+            let leads = self.leads;
+            let (leads, polite) = (|slice: Slice| leads && slice == HOME, |_: Slice| None);
+            let settings = self.settings.clone();
+            let at = At { key: self.key, now_ms, wall_ms: 5_000, leads: &leads, polite: &polite, settings: &settings };
+            let mut done = Vec::new();
+            self.paces.look(&at);
+            act(&mut self.paces, &at, &mut done);
+            done
+        }
+
+        fn ask(&mut self, now_ms: u64, from: u8, number: AskNumber) -> Vec<Done> {
+            self.at(now_ms, |paces, at, done| paces.asked(SITE, key(from), number, at, done))
+        }
+
+        fn want(&mut self, now_ms: u64, wants: bool, back: Option<&[u8]>) -> Vec<Done> {
+            let back = back.map(Politeness::from);
+            self.at(now_ms, |paces, at, done| paces.want(SITE, wants, back, at, done))
+        }
+
+        fn granted(&mut self, now_ms: u64, number: AskNumber) -> Vec<Done> {
+            self.at(now_ms, |paces, at, done| paces.granted(SITE, key(1), number, Vec::new(), at, done))
+        }
+
+        fn may(&self, now_ms: u64) -> bool {
+            self.paces.may(SITE, now_ms, &self.settings)
+        }
+    }
+
+    fn grant(to: u8, number: AskNumber) -> Done {
+        Done::Grant(key(to), SITE, number, Vec::new())
+    }
+
+    #[test]
+    fn one_at_a_time_and_the_next_when_it_is_given_back() {
+        let mut home = One::new(1, true);
+        let wait_ms = home.settings.refuse_ms();
+        assert_eq!(home.ask(0, 2, 10), [], "what others granted before may still count");
+        assert_eq!(home.ask(wait_ms - 1, 2, 11), []);
+        assert_eq!(home.ask(wait_ms, 2, 12), [grant(2, 12)]);
+        assert_eq!(home.ask(wait_ms + 1, 3, 500), []);
+        let said = Politeness::from(&b"in an hour"[..]);
+        let wrong = home.at(wait_ms + 2, |paces, at, done| paces.given_back(SITE, key(2), 11, said.clone(), at, done));
+        assert_eq!(wrong, [Done::Heed(SITE, said.clone())], "that is not what it has, but it may well have heard it");
+        let done = home.at(wait_ms + 3, |paces, at, done| paces.given_back(SITE, key(2), 12, said.clone(), at, done));
+        let next = Done::Grant(key(3), SITE, 500, vec![said.clone()]);
+        assert_eq!(done, [Done::Heed(SITE, said), next], "what one heard all hear");
+        assert_eq!(home.paces.visitor(SITE, wait_ms + 4), Some(key(3)));
+    }
+
+    #[test]
+    fn who_says_nothing_any_more_is_waited_for() {
+        let mut home = One::new(1, true);
+        home.at(0, |_, _, _| ());
+        let wait_ms = home.settings.refuse_ms();
+        assert_eq!(home.ask(wait_ms, 2, 1), [grant(2, 1)]);
+        for again in [1, wait_ms / 2, wait_ms - 1] {
+            assert_eq!(home.ask(wait_ms + again, 3, again), []);
+        }
+        let tick = home.at(2 * wait_ms, |paces, at, done| paces.tick(at, done));
+        assert_eq!(tick, [grant(3, wait_ms - 1)]);
+    }
+
+    #[test]
+    fn who_did_not_hear_is_told_again_and_who_leads_no_more_tells_nobody() {
+        let mut home = One::new(1, true);
+        home.at(0, |_, _, _| ());
+        let wait_ms = home.settings.refuse_ms();
+        assert_eq!(home.ask(wait_ms, 2, 1), [grant(2, 1)]);
+        assert_eq!(home.ask(wait_ms + 5, 2, 1), [], "the same question, late");
+        assert_eq!(home.ask(wait_ms + 9, 2, 2), [grant(2, 2)]);
+        home.leads = false;
+        assert_eq!(home.ask(3 * wait_ms, 2, 3), []);
+        home.leads = true;
+        assert_eq!(home.ask(3 * wait_ms + 1, 2, 4), [], "others may have granted meanwhile");
+    }
+
+    #[test]
+    fn a_visitor_counts_from_asking_and_believes_only_answers_to_what_it_asked() {
+        let mut visitor = One::new(2, false);
+        let lead_ms = visitor.settings.lead_ms();
+        assert_eq!(visitor.want(100, true, None), [Done::Ask(SITE, 100)]);
+        assert_eq!(visitor.granted(200, 99), [Done::Back(SITE, 99, Politeness::default())]);
+        assert!(!visitor.may(200));
+        assert_eq!(visitor.granted(5_000, 100), [Done::Visit(SITE, 100 + lead_ms, Vec::new())]);
+        assert!(visitor.may(99 + lead_ms) && !visitor.may(100 + lead_ms));
+        assert_eq!(visitor.granted(5_001, 100), [], "said twice");
+        let said = Politeness::from(&b"polite"[..]);
+        let back = visitor.want(6_000, false, Some(b"polite"));
+        assert_eq!(back, [Done::Back(SITE, 100, said)]);
+        assert!(!visitor.may(6_000));
+        assert_eq!(visitor.granted(6_001, 100).len(), 1, "an old answer opens nothing");
+        assert!(!visitor.may(6_001));
+    }
+
+    #[test]
+    fn a_visitor_has_stopped_before_another_begins_even_with_clocks_a_tenth_off() {
+        for (fast, slow) in [(100, 100), (110, 90), (109, 91)] {
+            let (mut home, mut visitor) = (One::new(1, true), One::new(2, false));
+            home.at(0, |_, _, _| ());
+            let wait_ms = home.settings.refuse_ms();
+            // In true milliseconds, while the visitor's clock is slow and that of the home fast.
+            let begin = 2 * wait_ms;
+            let asked = visitor.want(begin * slow / 100, true, None);
+            let [Done::Ask(_, number)] = asked[..] else { panic!("it asks") };
+            assert_eq!(home.ask(begin * fast / 100, 2, number), [grant(2, number)]);
+            visitor.granted(begin * slow / 100, number);
+            let last = (begin..).step_by(1_000).find(|at| !visitor.may(at * slow / 100)).expect("it stops");
+            let ask = |at: u64| home.ask(at * fast / 100, 3, at);
+            let first = (begin..).step_by(1_000).map(ask).position(|done| !done.is_empty()).expect("another may");
+            let first = begin + 1_000 * first as u64;
+            assert!(last <= first, "stops at {last}, another from {first}");
+        }
+    }
+
+    #[test]
+    fn the_home_waits_for_its_turn_like_everybody() {
+        let mut home = One::new(1, true);
+        home.at(0, |_, _, _| ());
+        let wait_ms = home.settings.refuse_ms();
+        assert_eq!(home.ask(wait_ms, 2, 1), [grant(2, 1)]);
+        assert_eq!(home.want(wait_ms + 1, true, None), []);
+        assert!(!home.may(wait_ms + 2));
+        let done =
+            home.at(wait_ms + 3, |paces, at, done| paces.given_back(SITE, key(2), 1, Politeness::default(), at, done));
+        assert_eq!(done, [Done::Visit(SITE, wait_ms + 1 + home.settings.lead_ms(), Vec::new())]);
+        assert!(home.may(wait_ms + 4));
+        assert_eq!(home.ask(wait_ms + 5, 3, 9), []);
+        assert_eq!(home.want(wait_ms + 6, false, Some(b"")), [grant(3, 9)]);
+    }
+}
