@@ -91,6 +91,7 @@ fn what_is_not_to_be_kept_goes_and_what_a_revisit_stands_for_stays() {
         page(&archive, url, day(n), &format!("{}<!-- {n} -->", text(&[&format!("edition {}", n / 3)])));
     }
     // Another page had the bytes of day 4 once, and is a revisit of them.
+    archive.settle().unwrap();
     let of_day = |n: i64| {
         let captures = archive.views().captures.exact(&skep_archive::Key::of(url)).unwrap();
         captures.map(Result::unwrap).find(|capture| capture.time_ms == day(n)).unwrap()

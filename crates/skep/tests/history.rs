@@ -1,5 +1,9 @@
 //! A site whose history is known, commit by commit: what the stream of changes tells after each pass is what the commit did.
 
+#[path = "../src/watch/judged.rs"]
+mod judged;
+
+use judged::Judged;
 use skep_archive::{Archive, OpenOptions};
 use skep_changes::{Changes, Filter, From};
 use skep_crawl::{Control, Ending, Run, Settings, Speed, run};
@@ -38,9 +42,9 @@ struct Truth {
 }
 
 impl Truth {
-    /// What a commit did to pages that can be reached from the start page, now or earlier.
+    /// What a commit did to pages that can be reached from the start page, or from those that once could.
     fn step(&mut self, web: &Web) -> BTreeSet<(Did, String)> {
-        let urls: BTreeSet<String> = reachable(web).into_iter().chain(self.pages.keys().cloned()).collect();
+        let urls = reachable(web, self.pages.keys().cloned());
         let mut did = BTreeSet::new();
         for url in urls.into_iter().filter(|url| !url.ends_with("/robots.txt")) {
             let now = web.world().entry(&url, web.now()).expect("a host").expect("an entry");
@@ -69,10 +73,11 @@ impl Truth {
     }
 }
 
-/// What can be reached from the start page now, by asking for it as anybody would.
-fn reachable(web: &Web) -> BTreeSet<String> {
+/// What can be reached now from the start page and from pages that are known, by asking for it as anybody would.
+fn reachable(web: &Web, known: impl Iterator<Item = String>) -> BTreeSet<String> {
     let address = web.map().hosts[0].resolve[0].rsplit('=').next().expect("an address").to_owned();
-    let (mut seen, mut waiting) = (BTreeSet::from([HOME.to_owned()]), vec![HOME.to_owned()]);
+    let mut seen: BTreeSet<String> = known.chain([HOME.to_owned()]).collect();
+    let mut waiting: Vec<String> = seen.iter().cloned().collect();
     while let Some(url) = waiting.pop() {
         let parsed = Url::parse(&url).expect("a URL");
         let mut stream = std::net::TcpStream::connect(&address).expect("somebody listens");
@@ -101,15 +106,43 @@ fn told(classes: Classes) -> Option<Did> {
         .or((!classes.is_empty() && !classes.contains(Class::Suspect)).then_some(Did::Changed))
 }
 
+/// Looks after which a page that lost nearly all of its text is believed to be what it is: until then it may be a wall in front of it.
+const BELIEVED: usize = 3;
+
 /// Right, told but wrong, not told.
 #[derive(Default)]
 struct Score {
     counts: BTreeMap<Did, [u64; 3]>,
     silent: u64,
+    /// Pages that lost nearly all of their text, and since which commit that was told as a doubt.
+    doubted: BTreeMap<String, usize>,
+    believed: u64,
     wrong: Vec<String>,
 }
 
 impl Score {
+    /// A change that was told as a doubt is due when the doubt ends.
+    fn settle(
+        &mut self,
+        commit: usize,
+        truth: &mut BTreeSet<(Did, String)>,
+        told: &BTreeSet<(Did, String)>,
+        doubts: BTreeSet<String>,
+    ) {
+        self.doubted.retain(|url, since| {
+            let change = (Did::Changed, url.clone());
+            let ends = commit >= *since + BELIEVED - 1 || told.contains(&change) || truth.contains(&change);
+            if ends {
+                self.believed += u64::from(told.contains(&change));
+                truth.insert(change);
+            }
+            !ends
+        });
+        self.doubted.extend(
+            doubts.into_iter().filter(|url| truth.remove(&(Did::Changed, url.clone()))).map(|url| (url, commit)),
+        );
+    }
+
     fn add(&mut self, commit: usize, truth: &BTreeSet<(Did, String)>, told: &BTreeSet<(Did, String)>) {
         for (did, url) in truth.union(told) {
             let place = match (truth.contains(&(*did, url.clone())), told.contains(&(*did, url.clone()))) {
@@ -136,6 +169,7 @@ impl Score {
             );
         }
         eprintln!("{} of the changes are told only when noise is asked for", self.silent);
+        eprintln!("{} were told as a doubt first: pages that lost nearly all of their text", self.believed);
     }
 }
 
@@ -162,17 +196,21 @@ fn follow(repository: &Path, commits_max: usize) -> Score {
         web.set_clock(Some(*moment), None);
         pass(&archive, &web);
         changes.follow(&archive, skep_archive::system_clock(), &mut |_| ()).expect("the stream follows");
-        let mut events = BTreeSet::new();
+        let (mut events, mut doubts) = (BTreeSet::new(), BTreeSet::new());
         let filter = Filter { classes: Some(Class::ALL.iter().copied().collect()), ..Filter::default() };
         let cursor = changes.read(&archive, &from, &filter, |_, event| {
             if let Some(did) = told(event.classes).filter(|_| !event.url.ends_with("/robots.txt")) {
                 score.silent += u64::from(event.classes.is_silent());
                 events.insert((did, event.url.to_owned()));
+            } else if event.classes.contains(Class::Suspect) {
+                doubts.insert(event.url.to_owned());
             }
             ControlFlow::Continue(())
         });
         from = From::After(cursor.expect("events"));
-        score.add(number + 1, &truth.step(&web), &events);
+        let mut did = truth.step(&web);
+        score.settle(number + 1, &mut did, &events, doubts);
+        score.add(number + 1, &did, &events);
     }
     score.print(moments.len());
     score
@@ -199,7 +237,7 @@ fn pass(archive: &Arc<Archive>, web: &Web) {
         workers: 1,
         patience,
         watch: false,
-        judges: None,
+        judges: Some(Arc::new(Judged::new(archive.clone()))),
         others: None,
         share: None,
     };
@@ -246,10 +284,16 @@ fn a_small_history_is_told_as_it_was() {
     commit(root, 5, &[("a.html", &page("About the bees"))]);
     commit(root, 6, &[("b.html", &page("It is there again, and says something else"))]);
     commit(root, 7, &[("index.html", &page("The first page of the valley").replace("<p>", "<p class=\"wide\">"))]);
+    // It may be a wall in front of the page, until it is there for the third time.
+    let long: String = (0..200).map(|n| format!("word{n} ")).collect();
+    commit(root, 8, &[("a.html", &page(&long))]);
+    commit(root, 9, &[("a.html", "<!DOCTYPE html><title>t</title><p>Out of date")]);
+    (10..13).for_each(|day| commit(root, day, &[("alone.html", &day.to_string())]));
     let score = follow(root, usize::MAX);
     assert!(score.wrong.is_empty(), "{:#?}", score.wrong);
     let right = |did: Did| score.counts[&did][0];
-    assert_eq!([Did::New, Did::Changed, Did::Gone, Did::Returned].map(right), [3, 3, 1, 1]);
+    assert_eq!([Did::New, Did::Changed, Did::Gone, Did::Returned].map(right), [3, 5, 1, 1]);
+    assert_eq!(score.believed, 1);
     assert_eq!(score.silent, 1, "markup alone is noise");
 }
 
