@@ -18,15 +18,22 @@ pub struct Options {
 
 /// Where the corpora are, or why their tests will not run.
 #[derive(Debug, PartialEq, Eq)]
-enum Corpora {
+pub enum Corpora {
     At(PathBuf),
     Absent(String),
 }
 
+impl Corpora {
+    /// Where `SKEP_CORPORA` says, else beside the workspace.
+    pub fn find(workspace: &Workspace) -> Corpora {
+        let beside = workspace.root.join("../shared/corpora");
+        corpora(std::env::var_os("SKEP_CORPORA").map(PathBuf::from), beside)
+    }
+}
+
 /// Runs everything; the first failure ends it.
 pub fn run(workspace: &Workspace, options: &Options) -> Result<()> {
-    let beside = workspace.root.join("../shared/corpora");
-    let corpora = corpora(std::env::var_os("SKEP_CORPORA").map(PathBuf::from), beside);
+    let corpora = Corpora::find(workspace);
     let scope: Vec<&str> = match &options.package {
         Some(package) => vec!["--package", package],
         None => vec!["--workspace"],
