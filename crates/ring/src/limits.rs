@@ -133,6 +133,8 @@ pub const STREAM_WINDOW_BYTES: u32 = 8 << 20;
 pub const QUESTION_BYTES_MAX: usize = BATCH_BYTES_MAX + (64 << 10);
 /// A question has come whole within this time, and no part of an answer waits longer for whoever asked.
 pub const QUESTION_MS_MAX: u64 = 30_000;
+/// What came of a look whose a host is, as it is told another node.
+pub const PROOF_BYTES_MAX: u64 = 4 << 10;
 
 const _: () = assert!(CONNECTION_KEEP_MS < CONNECTION_IDLE_MS_MAX / 2);
 

@@ -21,6 +21,7 @@ mod instructions;
 mod journal;
 pub mod membership;
 mod pool;
+mod proof;
 mod pull;
 pub mod question;
 mod relays;
@@ -62,6 +63,7 @@ pub use bodies::{Body, Owned, Proven, Sums};
 pub use everywhere::Everywhere;
 pub use follow::{Led, NoAnswer};
 pub use membership::Membership;
+pub use proof::Proof;
 pub use question::{Question, Taken};
 pub use scan::Scan;
 pub use split::Places;
@@ -108,6 +110,10 @@ pub trait Work: Send + Sync {
     fn follow(&self, _from: &Led, _message: &[u8]) -> Result<Telling, String> {
         Err(NOT_FOLLOWING.into())
     }
+    /// Looks for the file by which a host, of a site that is led here, says whose it is.
+    fn prove(&self, _host: &str) -> Proof {
+        Proof::No(NOT_VISITING.into())
+    }
     /// Something worth telling.
     fn note(&self, note: &Note);
 }
@@ -117,6 +123,8 @@ pub type Telling = Box<dyn FnOnce(&mut dyn Write) -> io::Result<()>>;
 
 /// What a node says that fetches nothing for others.
 pub const NOT_FOLLOWING: &str = "this node fetches nothing for others";
+/// What a node says that visits no sites.
+const NOT_VISITING: &str = "this node visits no sites";
 /// What a node says that hands nothing out.
 pub const NO_CONTRIBUTORS: &str = "no bundles are handed out here";
 

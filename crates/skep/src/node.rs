@@ -301,6 +301,7 @@ fn work(owned: &Owned, begun: Beginning, portal: Option<&serve::Job>) -> Result<
     let (shell, fetches) = (running.shell.clone(), fetch.clone());
     let node =
         Arc::new(Node { shell, glue: glue.clone(), fetch: fetches, consent, lead_away, near, looks: Mutex::default() });
+    glue.looks(&node);
     owned.ring.set(Some(node.clone()));
     if hands.contributors {
         let contributors = owned.contributors.node(&owned.archive)?;

@@ -128,6 +128,7 @@ impl Ears for Shell {
             Question::PinnedBody { position: (writer, segment, record), referrer } => {
                 self.give_body(from, position(writer, segment, record), &referrer, out)
             }
+            Question::Proof { host } => plain(out, Ok(self.prove_here(&host))),
         }
     }
 }

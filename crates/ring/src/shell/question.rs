@@ -143,6 +143,11 @@ pub enum Question {
         /// The URL.
         referrer: String,
     },
+    /// Whether a file on a host proves whose it is: whoever is asked leads its site. Answered by [`super::Proof`].
+    Proof {
+        /// The host.
+        host: String,
+    },
 }
 
 /// A capture behind which an answer goes on.
@@ -338,6 +343,6 @@ mod tests {
                 fuzz_question(&bytes[..at]);
             }
         }
-        assert_eq!(read, 10);
+        assert_eq!(read, 11);
     }
 }

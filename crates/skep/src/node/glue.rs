@@ -17,7 +17,7 @@ use skep_ring::links::{Batch, Link};
 use skep_ring::message::Politeness;
 use skep_ring::node::{Note, What};
 use skep_ring::pace::Site;
-use skep_ring::shell::{Back, Body, Led, NO_CONTRIBUTORS, NOT_FOLLOWING, Shell, Taken, Telling, Work};
+use skep_ring::shell::{Back, Body, Led, NO_CONTRIBUTORS, NOT_FOLLOWING, Proof, Shell, Taken, Telling, Work};
 use skep_ring::{Key, Slice};
 use std::collections::{BTreeMap, HashMap, HashSet};
 use std::net::IpAddr;
@@ -33,6 +33,7 @@ pub struct Glue {
     path: PathBuf,
     json: bool,
     shell: OnceLock<Weak<Shell>>,
+    node: OnceLock<Weak<super::Node>>,
     pub leading: Arc<Leading>,
     state: Mutex<State>,
     changed: Condvar,
@@ -72,6 +73,7 @@ impl Glue {
             path,
             json,
             shell: OnceLock::new(),
+            node: OnceLock::new(),
             leading: Arc::new(Leading::new(bits)),
             state: Mutex::new(State::of(crawls)),
             changed: Condvar::new(),
@@ -80,6 +82,11 @@ impl Glue {
 
     pub fn attach(&self, shell: &Arc<Shell>) {
         let _once = self.shell.set(Arc::downgrade(shell));
+    }
+
+    /// Sites can be asked whose they are from now on.
+    pub fn looks(&self, node: &Arc<super::Node>) {
+        let _once = self.node.set(Arc::downgrade(node));
     }
 
     fn shell(&self) -> Option<Arc<Shell>> {
@@ -313,6 +320,13 @@ impl Work for Glue {
         let still_leads = Arc::new(move || way.upgrade().is_some_and(|shell| shell.still_leads(&lease)));
         let from = From { leader: led.by.0, leads_for: led.left, is_theirs: &is_theirs, still_leads };
         follower.answer(&from, asked.asked)
+    }
+
+    fn prove(&self, host: &str) -> Proof {
+        match self.node.get().and_then(Weak::upgrade) {
+            Some(node) => super::owners::prove(&node, host),
+            None => Proof::Later("this node begins or ends".into()),
+        }
     }
 
     fn note(&self, note: &Note) {

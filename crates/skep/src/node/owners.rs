@@ -10,6 +10,7 @@ use skep_fetch::{Ask, Dns, Fetcher};
 use skep_portal::{Unheard, Wish};
 use skep_ring::Hash;
 use skep_ring::instruction::What;
+use skep_ring::shell::Proof;
 use skep_url::Url;
 use std::collections::BTreeMap;
 use std::sync::{Arc, PoisonError};
@@ -64,21 +65,33 @@ impl Looks {
     }
 }
 
-/// Looks at the file, and tells everybody.
+/// Has the node that leads the site look at the file, and tells everybody.
 pub fn wish(node: &Arc<Node>, host: &str, wish: Wish) -> std::result::Result<String, Unheard> {
-    let no = |failure: Failure| Unheard { told: failure.what, later: false };
+    match node.shell.proof(host) {
+        Proof::Proven => proven(node, host, wish).map_err(|failure| Unheard { told: failure.what, later: false }),
+        Proof::Later(told) => Err(Unheard { told, later: true }),
+        Proof::No(told) => Err(Unheard { told, later: false }),
+    }
+}
+
+/// Looks at the file.
+pub fn prove(node: &Node, host: &str) -> Proof {
+    look(node, host).unwrap_or_else(|failure| Proof::No(failure.what))
+}
+
+fn look(node: &Node, host: &str) -> Result<Proof> {
     let wrong = |error: &dyn std::fmt::Display| Failure::new("The crawl's settings make no sense.").because(error);
     let settings = match node.glue.wanted() {
-        Some(crawl) => crawl.settings(&node.consent).map_err(|error| no(wrong(&error)))?,
+        Some(crawl) => crawl.settings(&node.consent).map_err(|error| wrong(&error))?,
         None => told::within(Settings::default(), &node.consent),
     };
-    let url = Url::parse(&format!("http://{host}/")).map_err(|error| no(wrong(&error)))?;
+    let url = Url::parse(&format!("http://{host}/")).map_err(|error| wrong(&error))?;
     // Whoever runs this node says which hosts may be hurried.
     let own = settings.is_own(host);
     let looks = || node.looks.lock().unwrap_or_else(PoisonError::into_inner);
     if !own && let Err(wait) = looks().begin(url.key().site_hash(), Instant::now()) {
         let told = format!("{host} was asked for the file just now, or others are. Again in {} s.", wait.as_secs() + 1);
-        return Err(Unheard { told, later: true });
+        return Ok(Proof::Later(told));
     }
     let job =
         Job { settings, fetch: node.fetch.clone(), each: false, text: false, hands: Hands::default(), network: true };
@@ -86,11 +99,11 @@ pub fn wish(node: &Arc<Node>, host: &str, wish: Wish) -> std::result::Result<Str
     if !own {
         looks().end();
     }
-    let (file, wanted) = (file.map_err(no)?, line(node, host));
-    if !file.lines().any(|line| line.trim() == wanted) {
-        return Err(no(Failure::new(format!("The file at {host}{PLACE} does not have the line {wanted:?}."))));
-    }
-    proven(node, host, wish).map_err(no)
+    let (file, wanted) = (file?, line(node, host));
+    Ok(match file.lines().any(|line| line.trim() == wanted) {
+        true => Proof::Proven,
+        false => Proof::No(format!("The file at {host}{PLACE} does not have the line {wanted:?}.")),
+    })
 }
 
 /// The host is whose the wish is: everybody is told, also while nothing is crawled.
