@@ -56,8 +56,23 @@ impl Moment {
     }
 }
 
+/// Why a bundle is not carried to its end.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Broken {
+    /// Its owner's rules forbid it, and nothing of it was fetched: it is for others, at once.
+    Unwanted(String),
+    /// Something went wrong.
+    Failed(String),
+}
+
+impl From<String> for Broken {
+    fn from(why: String) -> Broken {
+        Broken::Failed(why)
+    }
+}
+
 /// Carries a bundle; its results are on disk afterwards. `asked`: when the node was asked for it, before it can have been given.
-pub async fn carry(bundle: Bundle, whose: Whose, asked: Moment, main: &Main) -> Result<(), String> {
+pub async fn carry(bundle: Bundle, whose: Whose, asked: Moment, main: &Main) -> Result<(), Broken> {
     let until = asked.until(bundle.lease_ms);
     let tasks = sensible(&bundle, main)?;
     let Some((_, first)) = tasks.first() else { return Ok(()) };
@@ -145,19 +160,19 @@ impl Drop for Place<'_> {
 }
 
 /// URLs of one host, of a kind that may be asked for at all.
-fn sensible(bundle: &Bundle, main: &Main) -> Result<Vec<(usize, Url)>, String> {
+fn sensible(bundle: &Bundle, main: &Main) -> Result<Vec<(usize, Url)>, Broken> {
     let mut tasks: Vec<(usize, Url)> = Vec::with_capacity(bundle.urls.len());
     for (number, task) in bundle.urls.iter().enumerate() {
         let Ok(url) = Url::parse(&task.url) else {
-            return Err(format!("a bundle of {} holds what is no URL", bundle.host));
+            return Err(format!("a bundle of {} holds what is no URL", bundle.host).into());
         };
         if let Some((_, first)) = tasks.first()
             && origin(first) != origin(&url)
         {
-            return Err(format!("a bundle of {} holds other hosts: not taken", bundle.host));
+            return Err(format!("a bundle of {} holds other hosts: not taken", bundle.host).into());
         }
         if main.meter.borrow().avoids(url.host_name()) {
-            return Err(format!("{} is avoided, as its owner wishes", url.host_name()));
+            return Err(Broken::Unwanted(format!("{} is avoided, as its owner wishes", url.host_name())));
         }
         tasks.push((number, url));
     }
@@ -176,7 +191,7 @@ async fn with_connection(
     tasks: &[(usize, Url)],
     until: Moment,
     place: &mut Place<'_>,
-) -> Result<(), String> {
+) -> Result<(), Broken> {
     let main = place.main;
     let kept = |error: std::io::Error| format!("results cannot be kept: {error}");
     let mut part = main.work.begin(whose, bundle.id).map_err(kept)?;
@@ -185,7 +200,9 @@ async fn with_connection(
         return done;
     }
     main.work.finish(part).map_err(kept)?;
-    done
+    done.map_err(|broken| match broken {
+        Broken::Unwanted(why) | Broken::Failed(why) => Broken::Failed(why),
+    })
 }
 
 async fn through(
@@ -194,7 +211,7 @@ async fn through(
     until: Moment,
     place: &mut Place<'_>,
     part: &mut Part,
-) -> Result<(), String> {
+) -> Result<(), Broken> {
     let main = place.main;
     let Some((_, first)) = tasks.first() else { return Ok(()) };
     let mut crawl_delay_ms = bundle.robots.and_then(|rules| rules.crawl_delay_ms);
@@ -241,7 +258,7 @@ async fn robots(
     until: Moment,
     main: &Main,
     part: &mut Part,
-) -> Result<Option<Ruled>, String> {
+) -> Result<Option<Ruled>, Broken> {
     let mut url = first.robots_txt();
     for hop in 0..ROBOTS_HOPS_MAX {
         let decide = tasks.iter().map(|(_, url)| url.as_str().to_owned()).collect();
@@ -259,7 +276,7 @@ async fn robots(
         match (answered.redirect, answered.rules) {
             (Some(to), _) => match Url::parse(&to) {
                 Ok(to) if main.meter.borrow().avoids(to.host_name()) => {
-                    return Err(format!("{} is avoided, as its owner wishes", to.host_name()));
+                    return Err(Broken::Unwanted(format!("{} is avoided, as its owner wishes", to.host_name())));
                 }
                 // One connection at a time is this bundle's.
                 Ok(to) => {
@@ -284,7 +301,7 @@ async fn ask(
     crawl_delay_ms: Option<u64>,
     until: Moment,
     main: &Main,
-) -> Result<Option<Answered>, String> {
+) -> Result<Option<Answered>, Broken> {
     let site = main.site(url);
     loop {
         let left = until.left();
@@ -294,7 +311,7 @@ async fn ask(
         let turn = main.meter.borrow_mut().ask(&site, main.now_ms());
         let wait_ms = match turn {
             Ok(()) => break,
-            Err(Asked::Enough) => return Err(format!("{site} was asked often enough today")),
+            Err(Asked::Enough) => return Err(Broken::Unwanted(format!("{site} was asked often enough today"))),
             Err(Asked::Wait(at_ms)) => at_ms.saturating_sub(main.now_ms()).min(1_000),
             Err(Asked::NotNow(why, at_ms)) => {
                 doing(main, bundle.id, &why.to_string());
@@ -307,7 +324,7 @@ async fn ask(
     // When the lease is over somebody else may ask the site: what is under way then is cut off.
     let most_ms = u32::try_from(until.left().as_millis()).unwrap_or(u32::MAX);
     let errand = Errand { most_ms, ..errand };
-    let Some(mut answered) = main.fetch(errand).await else { return Err("the fetcher is gone".into()) };
+    let Some(mut answered) = main.fetch(errand).await else { return Err(Broken::Failed("the fetcher is gone".into())) };
     answered.fetched.time_ms = time_ms;
     let gap_ms = pace::gap_ms(&bundle.pace, crawl_delay_ms, u64::from(answered.fetched.took_ms));
     main.meter.borrow_mut().answered(&site, gap_ms, answered.cpu_ms, main.now_ms());

@@ -27,7 +27,7 @@ use crate::message::Fetched;
 use crate::meter::{Asks, Lately, Machine, Meter, Used, Wishes};
 use crate::pipe::{self, Answered, Errand, Order, Setup, Told};
 use crate::turns;
-use crate::work::Work;
+use crate::work::{Whose, Work};
 
 /// What a contributor is asked to be.
 #[derive(Clone, Debug)]
@@ -78,6 +78,8 @@ pub(crate) struct Main {
     ticket: Cell<u32>,
     /// Bundles in hand, by number: host and what is being done.
     pub hand: RefCell<BTreeMap<u64, (String, String)>>,
+    /// Bundles that its owner's rules forbid: to be given back.
+    pub declined: RefCell<Vec<(Whose, u64)>>,
     pub changed: Notify,
     /// Short bundles that wait for a connection.
     pub short: Cell<usize>,
@@ -322,6 +324,7 @@ pub async fn run(
         waiting: RefCell::default(),
         ticket: Cell::new(0),
         hand: RefCell::default(),
+        declined: RefCell::default(),
         changed: Notify::new(),
         short: Cell::new(0),
         pages: Cell::new(0),

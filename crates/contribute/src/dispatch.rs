@@ -9,8 +9,8 @@
 use std::collections::{BTreeMap, HashMap, HashSet, VecDeque};
 
 use crate::limits::{
-    BATCH_BYTES_MAX, FAIR_MS, HOLDS_MAX, IDLE_ASKS, LEASE_MS_MIN, OFFER_MS, OUT_AT_FIRST, THERE_MS, TURN_MS,
-    WAITING_MAX, WAITING_PER_HAND,
+    BATCH_BYTES_MAX, DECLINED_MAX, FAIR_MS, HOLDS_MAX, IDLE_ASKS, LEASE_MS_MIN, OFFER_MS, OUT_AT_FIRST, THERE_MS,
+    TURN_MS, WAITING_MAX, WAITING_PER_HAND,
 };
 use crate::trust::{Key, Origin, Place};
 
@@ -53,7 +53,7 @@ struct Out {
 }
 
 /// A contributor that asks.
-#[derive(Clone, Copy, Debug)]
+#[derive(Clone, Debug)]
 struct Hand {
     /// When it came, and until when it is there, unless it asks again.
     since_ms: u64,
@@ -64,6 +64,8 @@ struct Hand {
     in_vain: u32,
     /// Bundles that it may have at once: more with each that comes back, half as many with each that does not.
     may_have: usize,
+    /// Hosts that it did not want, the latest last.
+    declined: VecDeque<String>,
 }
 
 /// Why a bundle is over without results.
@@ -161,10 +163,12 @@ impl Dispatch {
         max: usize,
         now_ms: u64,
     ) -> Vec<(u64, u64)> {
-        let known = self.hands.get(&who);
-        let (in_vain, may_have) = known.map_or((0, OUT_AT_FIRST), |hand| (hand.in_vain, hand.may_have));
-        let since_ms = known.filter(|hand| hand.there_ms > now_ms).map_or(now_ms, |hand| hand.since_ms);
-        let hand = Hand { since_ms, there_ms: now_ms + THERE_MS, origin: origin.into(), place, in_vain, may_have };
+        let known = self.hands.remove(&who);
+        let since_ms = known.as_ref().filter(|hand| hand.there_ms > now_ms).map_or(now_ms, |hand| hand.since_ms);
+        let (in_vain, may_have, declined) =
+            known.map_or((0, OUT_AT_FIRST, VecDeque::new()), |hand| (hand.in_vain, hand.may_have, hand.declined));
+        let there_ms = now_ms + THERE_MS;
+        let hand = Hand { since_ms, there_ms, origin: origin.into(), place, in_vain, may_have, declined };
         self.hands.insert(who, hand);
         if self.hands.len() > 4 * (self.out.len() + 1_024) {
             self.hands.retain(|_, hand| hand.there_ms > now_ms);
@@ -180,8 +184,9 @@ impl Dispatch {
             }
             let for_others = !offered.among.is_empty() && !offered.among.contains(&who);
             let is_shared = offered.among.is_empty() && now_ms < waiting.since_ms + FAIR_MS;
-            if for_others || is_shared && share == 0 || offered.ready_ms > now_ms || self.hosts.contains(&offered.host)
-            {
+            let is_out = self.hosts.contains(&offered.host);
+            let is_declined = self.hands.get(&who).is_some_and(|hand| hand.declined.contains(&offered.host));
+            if for_others || is_shared && share == 0 || offered.ready_ms > now_ms || is_out || is_declined {
                 kept.push_back(waiting);
                 continue;
             }
@@ -249,6 +254,23 @@ impl Dispatch {
                 hand.may_have = (hand.may_have + 1).min(HOLDS_MAX);
             }
         }
+    }
+
+    /// It is not wanted by whom it is with, who is not offered that host again for now. True if it was with him.
+    pub fn decline(&mut self, who: &Key, id: u64) -> bool {
+        if !self.is_with(who, id) {
+            return false;
+        }
+        if let Some(out) = self.out.remove(&id) {
+            self.hosts.remove(&out.host);
+            if let Some(hand) = self.hands.get_mut(who) {
+                hand.declined.push_back(out.host);
+                if hand.declined.len() > DECLINED_MAX {
+                    hand.declined.pop_front();
+                }
+            }
+        }
+        true
     }
 
     /// It came back as something else than was announced.
@@ -340,6 +362,26 @@ mod tests {
         dispatch.over(1);
         assert_eq!(ids(dispatch.ask(B, 2, HERE, 10, 0)), [2]);
         assert!(dispatch.is_with(&B, 2) && !dispatch.is_with(&A, 2) && !dispatch.is_with(&A, 1));
+    }
+
+    #[test]
+    fn what_one_contributor_does_not_want_is_for_the_others_at_once() {
+        let mut dispatch = Dispatch::default();
+        (1..=2).for_each(|id| assert!(dispatch.offer(offered(id, "a"), 0)));
+        assert_eq!(ids(dispatch.ask(A, 1, HERE, 10, 0)), [1]);
+        assert!(!dispatch.decline(&B, 1), "it is not his");
+        assert!(dispatch.decline(&A, 1) && !dispatch.decline(&A, 1));
+        assert!(ids(dispatch.ask(A, 1, HERE, 10, 0)).is_empty(), "nor is the next one of that host");
+        assert_eq!(ids(dispatch.ask(B, 2, HERE, 10, 0)), [2]);
+        dispatch.over(2);
+        // Nobody has a fault: as many as before, and what is not remembered any more is offered again.
+        for n in 0..DECLINED_MAX as u64 {
+            assert!(dispatch.offer(offered(10 + n, &n.to_string()), 0));
+            assert_eq!(ids(dispatch.ask(A, 1, HERE, 1, 0)), [10 + n]);
+            assert!(dispatch.decline(&A, 10 + n));
+        }
+        assert!(dispatch.offer(offered(3, "a"), 0));
+        assert_eq!(ids(dispatch.ask(A, 1, HERE, 1, 0)), [3]);
     }
 
     #[test]

@@ -38,6 +38,8 @@ pub const ROBOTS_HOPS_MAX: usize = 6;
 pub const ROBOTS_BYTES_MAX: u64 = 512 << 10;
 /// How far clocks may be apart.
 pub const CLOCK_MS_MAX: u64 = 600_000;
+/// Hosts that a contributor did not want, as far as they are remembered.
+pub const DECLINED_MAX: usize = 256;
 /// Bundles that one contributor has, in hand or on its disk: what a greeting can name.
 pub const HOLDS_MAX: usize = 400;
 

@@ -70,6 +70,11 @@ pub enum Request {
     },
     /// It goes; what it has in hand comes back to the node.
     Leave,
+    /// Its owner's rules forbid this bundle, and nothing of it was fetched: it is for others. Answered by [`Answer::Later`].
+    Decline {
+        /// Which bundle.
+        bundle: u64,
+    },
 }
 
 /// What a node says.
@@ -433,7 +438,7 @@ impl Message for Request {
                     && *total <= WHOLE_BYTES_MAX
                     && offset.checked_add(bytes.len() as u64).is_some_and(|end| end <= *total)
             }
-            Request::Leave => true,
+            Request::Leave | Request::Decline { .. } => true,
         }
     }
 }

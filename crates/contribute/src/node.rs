@@ -418,6 +418,12 @@ impl Node {
                 over(state, &lost);
                 Answer::Later { seconds: LATER_SECONDS, why: "good bye".into() }
             }
+            Request::Decline { bundle } => {
+                if state.dispatch.decline(key, bundle) {
+                    over(state, &[bundle]);
+                }
+                Answer::Later { seconds: 0, why: "others are asked".into() }
+            }
         }
     }
 

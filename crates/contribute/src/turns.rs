@@ -3,7 +3,7 @@
 use std::rc::Rc;
 use std::time::{Duration, Instant};
 
-use crate::carry::{self, Moment};
+use crate::carry::{self, Broken, Moment};
 use crate::contributor::{Ending, Main};
 use crate::give_back::{self, Heard};
 use crate::limits::{
@@ -86,7 +86,7 @@ pub(crate) async fn contribute(mut link: Link, main: Rc<Main>, team: &str) -> Re
             }
             continue;
         }
-        let (mut requests, mut ready) = (Vec::new(), Vec::new());
+        let (mut requests, mut ready, mut declines) = (Vec::new(), Vec::new(), 0);
         turns.wanted = 0;
         // Where it was sent to there is nothing to do any more: home may know of something.
         if !link.is_home()
@@ -121,6 +121,11 @@ pub(crate) async fn contribute(mut link: Link, main: Rc<Main>, team: &str) -> Re
             let room = main.meter.borrow().wishes().connections.max(1).saturating_mul(IN_HAND_PER_CONNECTION);
             let room = room.min(HOLDS_MAX.saturating_sub(main.work.ready().len()));
             let is_time = Instant::now() >= turns.ask_at && (ready.is_empty() || !turns.alone);
+            // What its owner does not want goes to others before more is asked for.
+            let declined = main.declined.take();
+            let theirs = declined.into_iter().filter(|(whose, _)| *whose == link.whose());
+            requests.extend(theirs.map(|(_, bundle)| Request::Decline { bundle }));
+            declines = requests.len() - ready.len();
             if is_time && in_hand < room && main.meter.borrow().why_no_more().is_none() {
                 turns.wanted = (room - in_hand).min(BATCH_BUNDLES_MAX);
                 requests.push(Request::Ask { bundles: turns.wanted as u16 });
@@ -173,6 +178,7 @@ pub(crate) async fn contribute(mut link: Link, main: Rc<Main>, team: &str) -> Re
         if has_gone {
             continue;
         }
+        answers.by_ref().take(declines).for_each(drop);
         // What is there to do is begun before bodies take the line.
         if let Some(answer) = answers.next()
             && let Some(ending) = heard(answer, asked, &mut link, &main, &mut turns).await?
@@ -383,8 +389,13 @@ fn take(bundles: Vec<Bundle>, whose: Whose, asked: Moment, main: &Rc<Main>) {
         let main = main.clone();
         tokio::task::spawn_local(async move {
             let id = bundle.id;
-            if let Err(why) = carry::carry(bundle, whose, asked, &main).await {
-                main.note(why);
+            match carry::carry(bundle, whose, asked, &main).await {
+                Ok(()) => {}
+                Err(Broken::Failed(why)) => main.note(why),
+                Err(Broken::Unwanted(why)) => {
+                    main.note(why);
+                    main.declined.borrow_mut().push((whose, id));
+                }
             }
             main.hand.borrow_mut().remove(&id);
             main.changed.notify_waiters();

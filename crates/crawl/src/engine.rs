@@ -231,8 +231,8 @@ impl<'t> Engine<'t> {
         self.pass_on();
         if self.spending.is_some() {
             let now = skep_schedule::revisit::Moment::from_ms(visited.time_ms);
-            for (url, date_ms) in &visited.hints.dates {
-                self.ledger.told(self.crawl, url, visited.hints.by, *date_ms, now)?;
+            for (url, date) in &visited.hints.dates {
+                self.ledger.told(self.crawl, url, visited.hints.by, *date, now)?;
             }
         }
         if let Some(entry) = visited.entry {

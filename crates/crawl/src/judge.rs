@@ -28,7 +28,7 @@ pub struct Hints {
     /// Which of both it is.
     pub by: Source,
     /// Addresses with dates, in milliseconds since 1970.
-    pub dates: Vec<(String, i64)>,
+    pub dates: Vec<(String, dates::Told)>,
 }
 
 /// What an exchange means.
@@ -154,7 +154,13 @@ fn broke_off(exchange: &Exchange) -> bool {
 }
 
 fn hints(kind: Kind, url: &Url, body: &[u8]) -> Hints {
-    let dated = |url: String, date: Option<String>| Some((url, dates::parse_ms(&date?)?));
+    let site_hash = url.key().site_hash();
+    // Whoever speaks of other sites may say anything: what they are believed would be theirs to spoil.
+    let is_own = |told: &str| Url::parse(told).is_ok_and(|told| told.key().site_hash() == site_hash);
+    let dated = |told: String, date: Option<String>| {
+        let date = dates::parse(&date?)?;
+        is_own(&told).then_some((told, date))
+    };
     match kind {
         Kind::Sitemap => {
             let entries = skep_page::sitemap(body).entries.into_iter();

@@ -18,6 +18,7 @@ use skep_schedule::revisit::{Calendar, Due, Found, Memory, Moment, Policy, Pool,
 use skep_schedule::{SiteId, retry};
 
 use crate::canonical::canonical;
+use crate::dates::Told;
 use crate::error::Result;
 use crate::finding::Finding;
 use crate::hearing::site_id;
@@ -417,11 +418,14 @@ impl Ledger {
     }
 
     /// A sitemap or a feed says when a page changed. Believed as far as what its host said there was right before.
-    pub(crate) fn told(&mut self, crawl: u16, url: &str, by: Source, date_ms: i64, now: Moment) -> Result<()> {
+    pub(crate) fn told(&mut self, crawl: u16, url: &str, by: Source, date: Told, now: Moment) -> Result<()> {
         let Some(entry) = self.registry.known(crawl, &canonical(url))? else { return Ok(()) };
         let before = self.registry.memory(entry)?;
         let Some(last) = before.last() else { return Ok(()) };
-        let Some(changed) = hint::says_changed(Moment::from_ms(date_ms), last, now) else { return Ok(()) };
+        let Some(changed) = hint::says_changed(Moment::from_ms(date.from_ms), Moment::from_ms(date.to_ms), last, now)
+        else {
+            return Ok(());
+        };
         let host = self.registry.host_of(entry)?;
         let Some(watching) = &mut self.watching else { return Ok(()) };
         let trust = *trusts_of(&mut watching.trusts, &mut self.registry, host)?.of(by);

@@ -283,11 +283,12 @@ impl Asked {
         let last = headers.get("last-event-id").and_then(|value| value.to_str().ok()).filter(|text| !text.is_empty());
         if let Some(since) = last.or_else(|| params.get("since")) {
             match (since.parse::<Cursor>(), date::parse_ms(since.as_bytes())) {
+                _ if since == "now" => asked.from = From::End,
                 (Ok(cursor), _) => asked.from = From::After(cursor),
                 (Err(_), Some(time_ms)) => asked.filter.since_ms = Some(time_ms),
                 (Err(_), None) => {
                     let told = format!(
-                        "since={since} is neither a cursor such as c41f22ab:17 nor a time such as 2026-11-16T10:00:00Z"
+                        "since={since} is neither a cursor such as c41f22ab:17 nor a time such as 2026-11-16T10:00:00Z nor now"
                     );
                     return Err(Trouble::bad(told));
                 }
@@ -307,7 +308,7 @@ impl Asked {
         }
         asked.all_nodes = match params.get("nodes") {
             None | Some("") => false,
-            Some("all") if matches!(asked.from, From::After(_)) => {
+            Some("all") if !matches!(asked.from, From::Start) => {
                 let told = "nodes=all goes by time: a cursor is a place in the log of one node";
                 return Err(Trouble::bad(format!("{told}; since=2026-11-16T10:00:00Z begins then")));
             }

@@ -32,8 +32,8 @@ Examples:
 Each event has a cursor, its place in this stream, and a key, the record of its capture: one that is told again has the same key.
 Exit code 1 if there is none.")]
 pub struct Typed {
-    /// Only what came behind this cursor, or was seen at this time or later
-    #[arg(long, value_name = "CURSOR|TIME")]
+    /// Only what came behind this cursor, or was seen at this time or later; `now` with --follow for what is yet to come
+    #[arg(long, value_name = "CURSOR|TIME|now")]
     since: Option<String>,
     /// Go on as more is seen, until Ctrl-C
     #[arg(long)]
@@ -82,6 +82,8 @@ pub struct Job {
 /// How often the archive is looked at for more, and whoever asked is looked after.
 const LOOK_EVERY: Duration = Duration::from_millis(200);
 const STILL: &str = "still";
+/// As a cursor: the newest there is.
+const NOW: &str = "now";
 
 pub fn run(typed: Typed, place: &Place) -> Result<Exit> {
     let follow = typed.follow;
@@ -107,6 +109,7 @@ impl Typed {
         let (mut after, mut since_ms) = (None, None);
         match self.since.as_deref() {
             None => {}
+            Some(NOW) => after = Some(NOW.to_owned()),
             Some(text) if text.parse::<Cursor>().is_ok() => after = self.since.clone(),
             Some(text) => since_ms = Some(when::earliest(text)?),
         }
@@ -164,9 +167,12 @@ pub fn perform(owned: &Owned, job: &Job, tell: &mut dyn Tell) -> Result<Exit> {
     };
     let filter = if job.delta { filter.with_text() } else { filter };
     let settings = if job.delta { Some(Settings::of(archive)?) } else { None };
-    let mut from = match job.after.as_deref().map(str::parse) {
-        Some(Ok(cursor)) => From::After(cursor),
-        _ => From::Start,
+    let mut from = match job.after.as_deref() {
+        Some(NOW) => {
+            owned.changes.follow(archive, skep_archive::system_clock(), &mut |_| ())?;
+            From::End
+        }
+        after => after.and_then(|after| after.parse().ok()).map_or(From::Start, From::After),
     };
     let mut told = false;
     loop {

@@ -178,12 +178,13 @@ fn a_page_that_moved_for_good_has_changed_once() {
 #[test]
 fn a_date_of_a_sitemap_lets_a_page_be_due_sooner_as_far_as_such_dates_were_right() {
     let budget = Some(Rate { visits: 4, seconds: 86_400 });
+    let date = |ms: i64| crate::dates::Told { from_ms: BEGIN_MS + ms, to_ms: BEGIN_MS + ms };
     for honest in [true, false] {
         let mut told = Told::watched(Watch { budget, ..Watch::default() });
         told.ok(HOME, 0, Finding::First);
         for visit in 1..30 {
             // Always told; right only where it is honest.
-            told.ledger.told(1, HOME, Source::Sitemap, BEGIN_MS + visit * DAY_MS - 1_000, day(visit)).unwrap();
+            told.ledger.told(1, HOME, Source::Sitemap, date(visit * DAY_MS - 1_000), day(visit)).unwrap();
             told.ok(HOME, visit, if honest && visit % 3 == 0 { Finding::Changed } else { Finding::Same });
             if honest && visit % 3 != 0 {
                 // It would not have been told.
@@ -198,15 +199,18 @@ fn a_date_of_a_sitemap_lets_a_page_be_due_sooner_as_far_as_such_dates_were_right
             }
         }
         let before = told.memory(HOME);
-        told.ledger.told(1, HOME, Source::Sitemap, BEGIN_MS + 30 * DAY_MS, day(30)).unwrap();
+        told.ledger.told(1, HOME, Source::Sitemap, date(30 * DAY_MS), day(30)).unwrap();
         let after = told.memory(HOME);
         assert!(after.evidence() > 0.0 && after.due() <= before.due().max(Moment(day(30).0 + 1)), "{honest}");
         let worth = after.evidence();
         assert!(if honest { worth > 0.5 } else { worth < 0.1 }, "{honest}: {worth}");
         // Dates of the future, and of before the last look, say nothing.
         told.ok(HOME, 31, Finding::Same);
-        told.ledger.told(1, HOME, Source::Sitemap, BEGIN_MS + 40 * DAY_MS, day(32)).unwrap();
-        told.ledger.told(1, HOME, Source::Sitemap, BEGIN_MS + 30 * DAY_MS, day(32)).unwrap();
+        told.ledger.told(1, HOME, Source::Sitemap, date(40 * DAY_MS), day(32)).unwrap();
+        told.ledger.told(1, HOME, Source::Sitemap, date(30 * DAY_MS), day(32)).unwrap();
+        // Nor does the day of the last look, as long as nobody says the time.
+        let that_day = crate::dates::Told { from_ms: BEGIN_MS + 31 * DAY_MS - 1_000, to_ms: BEGIN_MS + 32 * DAY_MS };
+        told.ledger.told(1, HOME, Source::Sitemap, that_day, day(32)).unwrap();
         assert_eq!(told.memory(HOME).evidence(), 0.0);
     }
 }

@@ -143,9 +143,11 @@ impl Trusts {
     }
 }
 
-/// Does a date say that the page changed since the last visit, or that it did not? One in the future says nothing.
-pub fn says_changed(date: Moment, last_visit: Moment, now: Moment) -> Option<bool> {
-    (date <= now).then_some(date > last_visit)
+/// Does a date say that the page changed since the last visit, or that it did not? One in the future says nothing, nor does one that may
+/// be before that visit or after it: that of a day, told without the time.
+pub fn says_changed(from: Moment, to: Moment, last_visit: Moment, now: Moment) -> Option<bool> {
+    let is_known = from <= now && (from > last_visit || to <= last_visit);
+    is_known.then_some(from > last_visit)
 }
 
 #[cfg(test)]
@@ -210,8 +212,8 @@ mod tests {
 
     #[test]
     fn only_dates_between_the_last_visit_and_now_count() {
-        assert_eq!(says_changed(Moment(50), Moment(40), Moment(60)), Some(true));
-        assert_eq!(says_changed(Moment(40), Moment(40), Moment(60)), Some(false));
-        assert_eq!(says_changed(Moment(61), Moment(40), Moment(60)), None);
+        let says = |from, to| says_changed(Moment(from), Moment(to), Moment(40), Moment(60));
+        assert_eq!((says(50, 50), says(40, 40), says(61, 61)), (Some(true), Some(false), None));
+        assert_eq!((says(41, 50), says(30, 40), says(30, 50)), (Some(true), Some(false), None), "a span");
     }
 }
