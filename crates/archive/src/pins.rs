@@ -33,7 +33,7 @@ use crate::commit::Append;
 use crate::error::{Error, Result};
 use crate::finding::Finding;
 use crate::identity::{self, hex, unhex};
-use crate::limits::PIN_BYTES_MAX;
+use crate::limits::{PIN_BYTES_MAX, SHARED_BODY_BYTES_MAX};
 use crate::own::{self, Encoded, FieldsBlock, once};
 use crate::sidecar::Note;
 use crate::views::{Batch, SeenRecord, Views};
@@ -145,6 +145,9 @@ impl Pin {
             sha256: unhex(once(&lines, "sha256")?).ok_or("the SHA-256 is none")?,
             length: once(&lines, "length")?.parse().map_err(|_| "the length is no number")?,
         };
+        if pin.length > SHARED_BODY_BYTES_MAX {
+            return Err(format!("bodies of more than {SHARED_BODY_BYTES_MAX} bytes are not shared"));
+        }
         let role = Role::from_name(once(&lines, "role")?).ok_or("a role that this program does not know")?;
         Ok((role, pin, time("time")?))
     }

@@ -114,19 +114,43 @@ pub fn original(
     named: Option<&(String, i64)>,
     shows: impl Fn(&Capture) -> bool,
 ) -> Result<Option<Capture>, Trouble> {
-    let views = portal.archive.views();
-    if let Some((uri, time_ms)) = named {
-        for capture in portal.closest(&Key::of(uri), *time_ms)? {
-            let capture = capture?;
-            if capture.time_ms.div_euclid(1000) != time_ms.div_euclid(1000) {
-                break;
-            }
-            let same = revisit.digest.is_none() || capture.digest.is_none() || capture.digest == revisit.digest;
-            if capture.kind.has_body() && same && shows(&capture) {
-                return Ok(Some(capture));
-            }
+    // Those who have what it names may be silent while there is another one here.
+    let silent = match named.map(|named| as_named(portal, revisit, named, &shows)).transpose() {
+        Ok(Some(Some(capture))) => return Ok(Some(capture)),
+        Ok(_) => None,
+        Err(trouble) => Some(trouble),
+    };
+    match with_its_payload(portal, revisit, &shows) {
+        Ok(None) => silent.map_or(Ok(None), Err),
+        found => found,
+    }
+}
+
+fn as_named(
+    portal: &Portal,
+    revisit: &Capture,
+    (uri, time_ms): &(String, i64),
+    shows: &impl Fn(&Capture) -> bool,
+) -> Result<Option<Capture>, Trouble> {
+    for capture in portal.closest(&Key::of(uri), *time_ms)? {
+        let capture = capture?;
+        if capture.time_ms.div_euclid(1000) != time_ms.div_euclid(1000) {
+            break;
+        }
+        let same = revisit.digest.is_none() || capture.digest.is_none() || capture.digest == revisit.digest;
+        if capture.kind.has_body() && same && shows(&capture) {
+            return Ok(Some(capture));
         }
     }
+    Ok(None)
+}
+
+fn with_its_payload(
+    portal: &Portal,
+    revisit: &Capture,
+    shows: &impl Fn(&Capture) -> bool,
+) -> Result<Option<Capture>, Trouble> {
+    let views = portal.archive.views();
     let Some(digest) = revisit.digest else { return Ok(None) };
     // Where that is gone, whoever referred to it from another slice got a body of its own.
     let same_url = Query {

@@ -217,6 +217,10 @@ pub const BODIES_WAITING_MAX: usize = 64;
 pub const BODY_ASKED_MAX: usize = 3;
 /// Hints about bodies in one generation: 100 bytes each.
 pub const BODY_HINTS_MAX: usize = 32_768;
+/// The record of a body that is shared, with its heads: it may lie there as little packed as it came.
+pub const RECORD_OF_BODY_BYTES_MAX: u64 = 2 * skep_archive::limits::SHARED_BODY_BYTES_MAX + (1 << 20);
+/// How long it may take to bring one.
+pub const RECORD_OF_BODY_MS_MAX: u64 = 4 * QUESTION_MS_MAX;
 /// The URL of a capture that shares its body.
 pub const SHARED_URL_BYTES_MAX: usize = 8 << 10;
 /// The id of its record.

@@ -17,7 +17,9 @@ use std::time::{Duration, Instant};
 use serde::{Deserialize, Serialize};
 use skep_archive::captures::{Match, Query};
 use skep_archive::layout::SegmentId;
+use skep_archive::limits::SHARED_BODY_BYTES_MAX;
 use skep_archive::{Capture, CaptureKind, Digest, Key as UrlKey, Pin, Position, Same, Stored, Wanted};
+use skep_url::Url;
 
 use super::answers::no;
 use super::pool::Pool;
@@ -29,7 +31,8 @@ use crate::genesis::Slice;
 use crate::key::{Hash, Key};
 use crate::limits::{
     ANSWER_RECORD_BYTES_MAX, BODIES_AT_ONCE, BODIES_WAITING_MAX, BODY_ASKED_MAX, BODY_HINT_MS_MAX, BODY_MS_MAX,
-    LOST_BODIES_MAX, QUESTION_MS_MAX, RECORD_ID_BYTES_MAX, REFERENCES_AT_ONCE, SHARED_URL_BYTES_MAX,
+    LOST_BODIES_MAX, QUESTION_MS_MAX, RECORD_ID_BYTES_MAX, RECORD_OF_BODY_BYTES_MAX, RECORD_OF_BODY_MS_MAX,
+    REFERENCES_AT_ONCE, SHARED_URL_BYTES_MAX,
 };
 use crate::message::PROTOCOL_BODIES;
 use crate::node::{Note, What};
@@ -298,11 +301,16 @@ impl Shell {
         let at = proven.position;
         let slice = self.slice_of_url(&proven.url);
         let holders = self.all_holders(slice);
+        // As many copies as are asked for here: a slice that is still on its way to more holders is asked another time.
+        let is_copied = holders.len() >= self.all_holders(self.slice_of_url(&body.referrer)).len();
         let is_sound = at.0 == writer_of(&node)
             && holders.contains(&node)
+            && is_copied
             && slice != self.slice_of_url(&body.referrer)
             && !self.is_of_split_site(&proven.url)
             && proven.url.len() <= SHARED_URL_BYTES_MAX
+            && Url::parse(&proven.url).is_ok_and(|url| url.as_str() == proven.url)
+            && proven.time_ms >= 0
             && proven.record.len() <= RECORD_ID_BYTES_MAX
             && proven.time_ms <= self.clock.now().wall_ms as i64;
         if !is_sound || proven.proof != proof(&keyed, &node, at) {
@@ -315,7 +323,9 @@ impl Shell {
         let is_witnessed = others.peek().is_none()
             || others.any(|holder| {
                 let seen = self.ask_same(*holder, body, key, Some(at), until);
-                seen.is_ok_and(|seen| seen.position == at && seen.proof == proof(&keyed, holder, at))
+                // What a revisit will say of it is as little one node's to say as its bytes are.
+                let told = |of: &Proven| (of.position, of.url.clone(), of.time_ms, of.record.clone());
+                seen.is_ok_and(|seen| told(&seen) == told(&proven) && seen.proof == proof(&keyed, holder, at))
             });
         is_witnessed.then(|| Same {
             position: position(at.0, at.1, at.2),
@@ -396,6 +406,9 @@ impl Shell {
         if body.referrer.len() > SHARED_URL_BYTES_MAX || !self.all_holders(referring).contains(&from) {
             return Err("you do not hold the slice of that URL".into());
         }
+        if body.length > SHARED_BODY_BYTES_MAX {
+            return Err("bodies of that length are not shared".into());
+        }
         let Some(_turn) = Turn::take(&self.bodies.proving, BODIES_AT_ONCE) else {
             return Err("others are asked for bodies just now".into());
         };
@@ -466,6 +479,10 @@ impl Shell {
     ) -> Result<Owned, String> {
         if body.referrer.len() > SHARED_URL_BYTES_MAX || url.len() > SHARED_URL_BYTES_MAX {
             return Err("a URL is too long".into());
+        }
+        // Who wrote the original sees to it that it can go, or who leads its slice.
+        if original.0 != writer_of(&from) && !self.all_holders(self.slice_of_url(url)).contains(&from) {
+            return Err("you do not hold the slice of the original".into());
         }
         let same = Same {
             position: position(original.0, original.1, original.2),
@@ -564,7 +581,8 @@ impl Shell {
         is_yes(&mut answer).map_err(|error| error.to_string())??;
         let mut file = tempfile::NamedTempFile::new().map_err(|error| error.to_string())?;
         let length =
-            io::copy(&mut answer.take(ANSWER_RECORD_BYTES_MAX), &mut file).map_err(|error| error.to_string())?;
+            copy_within(&mut answer, &mut file, RECORD_OF_BODY_BYTES_MAX, Duration::from_millis(RECORD_OF_BODY_MS_MAX))
+                .map_err(|error| error.to_string())?;
         file.flush().map_err(|error| error.to_string())?;
         Stored::open(file.path(), 0, length).map_err(|error| error.to_string())
     }
@@ -577,6 +595,24 @@ impl Shell {
         let extents = self.extents(slice).into_iter().filter(|extent| of(&extent.segment));
         let wanted: Vec<(Segment, u64)> = extents.map(|extent| (extent.segment, end.min(extent.bytes))).collect();
         !wanted.is_empty() && self.wait_synced(slice, &wanted, until)
+    }
+}
+
+/// Copies what comes, up to so many bytes and so long: who sends a byte now and then keeps nobody waiting for ever.
+fn copy_within(from: &mut dyn Read, to: &mut dyn Write, bytes_max: u64, time_max: Duration) -> io::Result<u64> {
+    let until = Instant::now() + time_max;
+    let (mut piece, mut length) = (vec![0; 64 << 10], 0);
+    loop {
+        match from.read(&mut piece)? {
+            0 => return Ok(length),
+            read => {
+                length += read as u64;
+                if length > bytes_max || Instant::now() >= until {
+                    return Err(io::Error::other("it takes too much room or too long"));
+                }
+                to.write_all(&piece[..read])?;
+            }
+        }
     }
 }
 
@@ -691,7 +727,7 @@ impl Shell {
                 let some = self.archive.views().references(first, last, after.as_deref(), REFERENCES_AT_ONCE);
                 let some = some.unwrap_or_default();
                 referrers += some.len() as u64;
-                saved_bytes += some.iter().map(|(_, pin)| pin.length).sum::<u64>();
+                saved_bytes = some.iter().fold(saved_bytes, |sum: u64, (_, pin)| sum.saturating_add(pin.length));
                 match some.last() {
                     Some((key, _)) => after = Some(key.clone()),
                     None => break,

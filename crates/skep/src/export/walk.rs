@@ -165,7 +165,7 @@ impl<'a> Walk<'a> {
                     continue;
                 }
             };
-            match ready::make(&mut stored, None, &mut encoder)? {
+            match ready::make(&mut stored, Some(&original.key), &mut encoder)? {
                 Ok(ready) => {
                     summary.records += 1;
                     summary.originals += 1;
