@@ -25,6 +25,8 @@ struct Clock {
     held: Option<Arc<Notify>>,
     /// How long it rested after the last answer that was seen here.
     rest: Duration,
+    /// Until when others were asked to leave it alone.
+    heeded: Option<Instant>,
 }
 
 /// Why there is no turn.
@@ -59,11 +61,11 @@ impl Clocks {
                         (clock.until, clock.held.is_some().then(|| told.notified()))
                     }
                     known => {
-                        let rest = known.map_or(Duration::ZERO, |clock| clock.rest);
+                        let (rest, heeded) = known.map_or((Duration::ZERO, None), |clock| (clock.rest, clock.heeded));
                         if next.len() >= SWEEP_SITES {
                             next.retain(|_, clock| clock.until > now);
                         }
-                        next.insert(site.into(), Clock { until: now + hold, held: Some(Arc::default()), rest });
+                        next.insert(site.into(), Clock { until: now + hold, held: Some(Arc::default()), heeded, rest });
                         return Ok(());
                     }
                 }
@@ -105,12 +107,13 @@ impl Clocks {
         let told = match next.get_mut(site) {
             Some(clock) => {
                 let (wait, rest) = waits(clock.rest);
-                (clock.until, clock.rest) = (now + wait, rest);
+                // What others were asked for meanwhile holds, whatever came of this one.
+                (clock.until, clock.rest) = ((now + wait).max(clock.heeded.unwrap_or(now)), rest);
                 clock.held.take()
             }
             None => {
                 let (wait, rest) = waits(Duration::ZERO);
-                next.insert(site.into(), Clock { until: now + wait, held: None, rest });
+                next.insert(site.into(), Clock { until: now + wait, held: None, heeded: None, rest });
                 None
             }
         };
@@ -123,15 +126,16 @@ impl Clocks {
     pub fn unasked(&self, site: &str, until: Instant) {
         let mut next = self.lock();
         if until > Instant::now() && !next.contains_key(site) {
-            next.insert(site.into(), Clock { until, held: None, rest: Duration::ZERO });
+            next.insert(site.into(), Clock { until, held: None, heeded: None, rest: Duration::ZERO });
         }
     }
 
     /// Whatever else is known of it, the site is left alone until then.
     pub fn hold(&self, site: &str, until: Instant) {
         let mut next = self.lock();
-        let clock = next.entry(site.into()).or_insert(Clock { until, held: None, rest: Duration::ZERO });
+        let clock = next.entry(site.into()).or_insert(Clock { until, held: None, heeded: None, rest: Duration::ZERO });
         clock.until = clock.until.max(until);
+        clock.heeded = clock.heeded.max(Some(until));
     }
 
     /// The sites that are to be left alone, and for how long; where somebody is asked just now, for so long.
@@ -251,6 +255,16 @@ mod tests {
         clocks.unasked("a.test", begin + Duration::from_secs(50));
         clocks.turn("a.test", HOLD, later()).await.unwrap();
         assert_eq!(begin.elapsed().as_secs(), 5);
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn what_others_were_asked_for_while_somebody_has_the_turn_holds_afterwards() {
+        let clocks = Clocks::default();
+        clocks.turn("a.test", Duration::from_secs(60), later()).await.unwrap();
+        let hour = Instant::now() + Duration::from_secs(3_600);
+        clocks.hold("a.test", hour);
+        clocks.answered("a.test", Duration::from_secs(1));
+        assert_eq!(clocks.turn("a.test", Duration::from_secs(60), later()).await, Err(NotNow::Until(hour)));
     }
 
     #[tokio::test(start_paused = true)]

@@ -42,8 +42,9 @@ pub trait Outlet: Send + Sync {
     fn polite(&self, slice: u32, politeness: Vec<u8>, out: bool);
     /// What was copied of a slice cannot be taken over: somebody else should lead it.
     fn give_up(&self, slice: u32);
-    /// A site that is split, by its hash, is worth visiting, or no longer. With politeness: nothing is out there, and it is the others' turn.
-    fn pace(&self, _site: u32, _wanted: bool, _back: Option<Vec<u8>>) {}
+    /// A site that is split, by its hash, is worth visiting, or no longer; something is out there, or nothing. With politeness: it is the
+    /// others' turn.
+    fn pace(&self, _site: u32, _wanted: bool, _out: bool, _back: Option<Vec<u8>>) {}
     /// Looks for a large body in other slices, and has it pinned there. Who waits for it does not wait long.
     fn same_body(&self, _brought: Brought, back: BackBody) {
         back(None);

@@ -200,6 +200,8 @@ pub enum Event {
         site: Site,
         /// Whether there is something to visit.
         wanted: bool,
+        /// Whether something is out there.
+        out: bool,
         /// How it was visited: nothing is out there any more, and the right to visit goes back.
         back: Option<Politeness>,
     },

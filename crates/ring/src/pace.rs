@@ -7,7 +7,8 @@
 //!  home       grants ──────────────── 1.2 D ───────────────▶ grants to another, counted from when it granted
 //! ```
 //! As with leases, these are durations on monotonic clocks. Who comes to lead the home does not know what was granted before: it grants nothing for
-//! 1.2 D, by which time all of that has run out. A grant counts whoever leads the slices of its URLs: their leases say who may fetch *what*, the
+//! 1.2 D, by which time all of that has run out. Where something is still under way when a turn ends, a long download, the turn is asked for again:
+//! nothing else begins in it, and nobody else comes beside it. A grant counts whoever leads the slices of its URLs: their leases say who may fetch *what*, the
 //! grant who may visit the *site*. So both are needed, and a minority, which has no leases, never fetches. How the site was visited, and
 //! how long it wants to be left alone, is told with every grant and whenever one is given back.
 
@@ -76,11 +77,15 @@ struct Pace {
 #[derive(Default)]
 struct Visitor {
     wants: bool,
+    /// Something is under way there.
+    out: bool,
     /// Questions that may be answered yet.
     asked: BTreeSet<AskNumber>,
     again_ms: u64,
     /// What was granted, and until when this node may visit.
     held: Option<(AskNumber, u64)>,
+    /// It was granted again for what is under way: nothing else begins.
+    ends_with_what_is_out: bool,
 }
 
 /// This node, as the one who grants.
@@ -113,7 +118,8 @@ impl Paces {
 
     /// Whether this node may visit a site that is split. Asked before every request.
     pub fn may(&self, site: Site, now_ms: u64, settings: &Settings) -> bool {
-        let held = self.sites.get(&site).and_then(|pace| pace.visitor.held);
+        let visitor = self.sites.get(&site).map(|pace| &pace.visitor);
+        let held = visitor.filter(|visitor| !visitor.ends_with_what_is_out).and_then(|visitor| visitor.held);
         held.is_some_and(|(_, until_ms)| now_ms < until_ms || settings.mutation == Mutation::Outstayed)
     }
 
@@ -127,7 +133,10 @@ impl Paces {
     pub fn due_ms(&self) -> u64 {
         let due = |pace: &Pace| {
             let visitor = &pace.visitor;
-            let asks = (visitor.wants && visitor.held.is_none()).then_some(visitor.again_ms);
+            let asks = match visitor.held {
+                None => visitor.wants.then_some(visitor.again_ms),
+                Some((_, until_ms)) => visitor.out.then_some(until_ms.max(visitor.again_ms)),
+            };
             let grants = pace.granter.as_ref().filter(|granter| !granter.queue.is_empty());
             let grants = grants.map(|granter| granter.given.map_or(granter.waits_ms, |given| given.until_ms));
             [asks, grants].into_iter().flatten().min().unwrap_or(u64::MAX)
@@ -161,10 +170,18 @@ impl Paces {
         }
     }
 
-    /// There is something to visit, or no longer. With politeness: nothing is out there, and what was granted goes back.
-    pub fn want(&mut self, site: Site, wants: bool, back: Option<Politeness>, at: &At<'_>, done: &mut Vec<Done>) {
+    /// There is something to visit, or no longer; something is out there, or nothing. With politeness: what was granted goes back.
+    pub fn want(
+        &mut self,
+        site: Site,
+        wants: bool,
+        out: bool,
+        back: Option<Politeness>,
+        at: &At<'_>,
+        done: &mut Vec<Done>,
+    ) {
         let Some(pace) = self.sites.get_mut(&site) else { return };
-        pace.visitor.wants = wants;
+        (pace.visitor.wants, pace.visitor.out) = (wants, out && back.is_none());
         if let Some(politeness) = back {
             // What was granted may have run out by now: what the site wants counts all the same.
             let number = pace.visitor.held.take().map_or(0, |(number, _)| number);
@@ -231,7 +248,12 @@ impl Pace {
     /// Asks, if there is a reason to and nobody has answered for a while.
     fn ask(&mut self, site: Site, at: &At<'_>, done: &mut Vec<Done>) {
         let visitor = &mut self.visitor;
-        if !visitor.wants || visitor.held.is_some() || at.now_ms < visitor.again_ms {
+        let has_a_reason = match visitor.held {
+            None => visitor.wants,
+            // As long as it is under way nobody else is to come.
+            Some((_, until_ms)) => visitor.out && at.now_ms >= until_ms,
+        };
+        if !has_a_reason || at.now_ms < visitor.again_ms {
             return;
         }
         visitor.again_ms = at.now_ms + at.settings.ping_ms;
@@ -304,11 +326,16 @@ impl Pace {
         done: &mut Vec<Done>,
     ) {
         let visitor = &mut self.visitor;
-        let until_ms = number + at.settings.lead_ms();
+        let until_ms = number.saturating_add(at.settings.lead_ms());
         let is_news = visitor.held.is_none_or(|(held, _)| held < number);
-        if visitor.asked.remove(&number) && is_news && visitor.wants && at.now_ms < until_ms {
+        let has_it = visitor.held.is_some();
+        if visitor.asked.remove(&number) && is_news && (visitor.wants || has_it) && at.now_ms < until_ms {
             visitor.held = Some((number, until_ms));
-            done.push(Done::Visit(site, until_ms, politeness));
+            // A turn that goes on for what is under way is for that alone: others wait.
+            visitor.ends_with_what_is_out = has_it && visitor.out;
+            if visitor.wants && !visitor.ends_with_what_is_out {
+                done.push(Done::Visit(site, until_ms, politeness));
+            }
         } else if is_news {
             // It is not wanted any more, or was asked for too long ago: somebody else may have it.
             match self.granter.as_mut().filter(|_| from == at.key) {
@@ -330,8 +357,8 @@ impl Pace {
         let Some(granter) = &mut self.granter else { return };
         let had_it = granter.given.is_some_and(|given| (given.to, given.number) == (from, number));
         if !politeness.is_empty() {
-            // It may have been granted by who led before.
-            if had_it {
+            // It may have been granted by who led before; or what it gives back crossed what it was granted again.
+            if granter.given.is_some_and(|given| given.to == from) {
                 granter.politeness = Some(politeness.clone());
             }
             if from != at.key {
@@ -388,7 +415,15 @@ mod tests {
 
         fn want(&mut self, now_ms: u64, wants: bool, back: Option<&[u8]>) -> Vec<Done> {
             let back = back.map(Politeness::from);
-            self.at(now_ms, |paces, at, done| paces.want(SITE, wants, back, at, done))
+            self.at(now_ms, |paces, at, done| paces.want(SITE, wants, false, back, at, done))
+        }
+
+        fn is_out(&mut self, now_ms: u64, wants: bool) -> Vec<Done> {
+            self.at(now_ms, |paces, at, done| paces.want(SITE, wants, true, None, at, done))
+        }
+
+        fn tick(&mut self, now_ms: u64) -> Vec<Done> {
+            self.at(now_ms, |paces, at, done| paces.tick(at, done))
         }
 
         fn granted(&mut self, now_ms: u64, number: AskNumber) -> Vec<Done> {
@@ -484,6 +519,54 @@ mod tests {
             let first = begin + 1_000 * first as u64;
             assert!(last <= first, "stops at {last}, another from {first}");
         }
+    }
+
+    #[test]
+    fn a_turn_goes_on_for_what_is_under_way_and_for_nothing_else() {
+        let (mut home, mut visitor) = (One::new(1, true), One::new(2, false));
+        home.at(0, |_, _, _| ());
+        let (wait_ms, lead_ms) = (home.settings.refuse_ms(), home.settings.lead_ms());
+        assert_eq!(visitor.want(2 * wait_ms, true, None), [Done::Ask(SITE, 2 * wait_ms)]);
+        assert_eq!(home.ask(2 * wait_ms, 2, 2 * wait_ms), [grant(2, 2 * wait_ms)]);
+        visitor.granted(2 * wait_ms, 2 * wait_ms);
+        assert_eq!(home.ask(2 * wait_ms + 1, 3, 7), []);
+        // A download takes five turns. More waits here, too; and there.
+        let mut now_ms = 2 * wait_ms;
+        for _ in 0..5 {
+            assert_eq!(visitor.is_out(now_ms + 1, true), []);
+            assert_eq!(visitor.tick(now_ms + lead_ms - 1), [], "not before it has to");
+            now_ms += lead_ms;
+            assert_eq!(visitor.paces.due_ms(), now_ms);
+            assert_eq!(visitor.tick(now_ms), [Done::Ask(SITE, now_ms)]);
+            home.ask(now_ms - 1, 3, 7);
+            assert_eq!(home.ask(now_ms, 2, now_ms), [grant(2, now_ms)]);
+            assert_eq!(visitor.granted(now_ms, now_ms), [], "nothing new begins");
+            assert!(!visitor.may(now_ms));
+        }
+        // The others' turn is when it is over, at once.
+        home.ask(now_ms + 1, 3, 8);
+        assert_eq!(
+            visitor.want(now_ms + 2, true, Some(b"polite")).first(),
+            Some(&Done::Back(SITE, now_ms, Politeness::from(&b"polite"[..])))
+        );
+        let back = |paces: &mut Paces, at: &At<'_>, done: &mut Vec<Done>| {
+            paces.given_back(SITE, key(2), now_ms, Politeness::default(), at, done);
+        };
+        assert_eq!(home.at(now_ms + 3, back), [grant(3, 8)]);
+    }
+
+    #[test]
+    fn whatever_number_somebody_grants_is_no_number_that_was_asked() {
+        let mut visitor = One::new(2, false);
+        assert_eq!(visitor.want(100, true, None), [Done::Ask(SITE, 100)]);
+        assert_eq!(visitor.granted(200, u64::MAX), [Done::Back(SITE, u64::MAX, Politeness::default())]);
+        assert!(!visitor.may(200));
+        assert_eq!(visitor.granted(300, 100).len(), 1);
+        let mut home = One::new(1, true);
+        home.at(0, |_, _, _| ());
+        let wait_ms = home.settings.refuse_ms();
+        assert_eq!(home.ask(wait_ms, 2, u64::MAX), [grant(2, u64::MAX)]);
+        assert_eq!(home.ask(wait_ms + 1, 2, u64::MAX), []);
     }
 
     #[test]

@@ -6,13 +6,14 @@ use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 use skep_archive::Key;
+use skep_schedule::limits::PARK_MS_MAX;
 use skep_url::Splits;
 use skep_url::key::site_of_surt;
 
 use super::Engine;
 use super::share::Sharing;
 use crate::error::Result;
-use crate::limits::{LARGE_HOST_URLS_MIN, LARGE_MS, POLITE_HELD_MS, SITE_URLS_MAX};
+use crate::limits::{HEEDED_MAX, LARGE_HOST_URLS_MIN, LARGE_MS, POLITE_HELD_MS, SITE_URLS_MAX};
 use crate::registry;
 use crate::sharing::Politeness;
 
@@ -30,8 +31,8 @@ pub(super) struct Paces {
 struct Pace {
     /// Its hosts of which something waited.
     hosts: BTreeSet<registry::HostId>,
-    /// What the others were told last.
-    wanted: bool,
+    /// What the others were told last: whether it is worth a visit, and whether something is out there.
+    told: (bool, bool),
 }
 
 /// The hash of a host's site.
@@ -84,7 +85,10 @@ impl Engine<'_> {
         let now_ms = skep_archive::system_clock();
         let known = politeness.iter().filter_map(|one| Politeness::decode(one));
         for politeness in known.filter(|politeness| politeness.run != sharing.run) {
-            for (name, left) in politeness.left(now_ms) {
+            // Whoever visits one site has nothing to say of others; nor for how long beyond what is kept.
+            let of_site = |(name, _): &(&str, Duration)| Key::of(&format!("http://{name}/")).site_hash() == site;
+            for (name, left) in politeness.left(now_ms).filter(of_site).take(HEEDED_MAX) {
+                let left = left.min(Duration::from_millis(PARK_MS_MAX));
                 self.shared.clocks.hold(name, tokio::time::Instant::now() + left);
             }
         }
@@ -136,9 +140,9 @@ impl Engine<'_> {
                 sharing.leading.offer_visit(site, None);
             }
             let pace = sharing.paces.sites.entry(site).or_default();
-            if back.is_some() || pace.wanted != wanted {
-                pace.wanted = wanted;
-                sharing.outlet.pace(site, wanted, back);
+            if back.is_some() || pace.told != (wanted, out) {
+                pace.told = (wanted, out);
+                sharing.outlet.pace(site, wanted, out, back);
             }
         }
         Ok(())
@@ -201,7 +205,7 @@ impl Engine<'_> {
         let sites: Vec<u32> = sharing.paces.splits.iter().map(|(site, _)| site).collect();
         for site in sites {
             sharing.leading.offer_visit(site, None);
-            sharing.outlet.pace(site, false, Some(sharing.politeness_of(site, &waits)));
+            sharing.outlet.pace(site, false, false, Some(sharing.politeness_of(site, &waits)));
         }
     }
 }

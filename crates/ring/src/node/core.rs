@@ -271,8 +271,8 @@ impl Core {
                     self.due_by(now.mono_ms);
                 }
             }
-            Event::Pace { site, wanted, back } => {
-                self.pace(view, now, out, |paces, at, done| paces.want(site, wanted, back, at, done));
+            Event::Pace { site, wanted, out: is_out, back } => {
+                self.pace(view, now, out, |paces, at, done| paces.want(site, wanted, is_out, back, at, done));
             }
             Event::Learn(facts) => self.facts(view, None, &facts, now, chance, out),
             Event::Moved { addresses, relay, portal } => {

@@ -43,8 +43,8 @@ impl Shell {
     }
 
     /// A site that is split is worth visiting from here, or no longer. With politeness: nothing is out there, and it is somebody else's turn.
-    pub fn pace(&self, site: Site, wanted: bool, back: Option<Vec<u8>>) {
-        self.tell(Event::Pace { site, wanted, back: back.map(Into::into) });
+    pub fn pace(&self, site: Site, wanted: bool, out: bool, back: Option<Vec<u8>>) {
+        self.tell(Event::Pace { site, wanted, out, back: back.map(Into::into) });
     }
 
     /// Splits a site, under the key with which the network was made. Says from when on that counts, or why it cannot be.
@@ -88,7 +88,7 @@ impl Shell {
 
     /// Captures of one URL, or of one site, in all slices in which they may be, here and with others: each once, in the order of the query.
     pub fn captures_of_places(self: &Arc<Shell>, query: &Query) -> Result<Vec<Capture>, String> {
-        let mut found: Vec<Capture> = Vec::new();
+        let (mut found, mut silent): (Vec<Capture>, Option<String>) = (Vec::new(), None);
         for place in query.matching.places(&self.splits()) {
             let slice = self.slice_of(place);
             let part = Query { sites: self.sites(slice), ..query.at_place(place) };
@@ -96,8 +96,15 @@ impl Shell {
                 let here = self.archive.views().captures.query(&part).map_err(|error| error.to_string())?;
                 found.extend(here.collect::<Result<Vec<_>, _>>().map_err(|error| error.to_string())?);
             } else {
-                found.extend(self.captures(slice, &Query { sites: (0, u32::MAX), ..part })?);
+                // One place is mostly empty: what another has is told though nobody answers for it.
+                match self.captures(slice, &Query { sites: (0, u32::MAX), ..part }) {
+                    Ok(there) => found.extend(there),
+                    Err(why) => silent = Some(why),
+                }
             }
+        }
+        if let Some(why) = silent.filter(|_| found.is_empty()) {
+            return Err(why);
         }
         let order = |capture: &Capture| (capture.key.surt().to_owned(), capture.time_ms, capture.position);
         found.sort_by_cached_key(order);

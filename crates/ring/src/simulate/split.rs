@@ -57,7 +57,7 @@ impl World {
         if self.places().contains(&slice) {
             let wanted = self.leads_a_place(node);
             let back = (!wanted).then(|| self.polite_of_site(node));
-            self.tell(node, 5, Event::Pace { site: SITE, wanted, back });
+            self.tell(node, 5, Event::Pace { site: SITE, wanted, out: false, back });
         }
     }
 
@@ -87,7 +87,7 @@ impl World {
         if !may || !leads || early {
             self.nodes[node].large.planned = false;
             let back = Some(self.polite_of_site(node));
-            self.tell(node, 1, Event::Pace { site: SITE, wanted: leads, back });
+            self.tell(node, 1, Event::Pace { site: SITE, wanted: leads, out: false, back });
             return;
         }
         let (life, gap_ms, rests_ms) = (self.nodes[node].life, self.own_gap(node), self.nodes[node].large.rests_ms);

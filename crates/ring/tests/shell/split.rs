@@ -67,7 +67,7 @@ fn a_site_that_is_split_is_found_whole_and_visited_by_one_node_at_a_time() {
         all.first().copied()
     };
     assert_eq!(turn(&world), None);
-    world.up().for_each(|at| world.shell(at).pace(site, true, None));
+    world.up().for_each(|at| world.shell(at).pace(site, true, false, None));
     let mut had = BTreeSet::new();
     for number in 0..NODES {
         world.until("somebody's turn", |world| turn(world).is_some_and(|at| !had.contains(&at)));
@@ -77,7 +77,7 @@ fn a_site_that_is_split_is_found_whole_and_visited_by_one_node_at_a_time() {
         if number > 0 {
             assert!(told.iter().any(|one| **one == [number as u8]), "node {at} was told {told:?}");
         }
-        world.shell(at).pace(site, false, Some(vec![number as u8 + 1]));
+        world.shell(at).pace(site, false, false, Some(vec![number as u8 + 1]));
     }
     // Whoever leads the home hears of all of them but itself.
     world.until("heard of", |world| {

@@ -393,9 +393,9 @@ impl Outlet for Way {
         }
     }
 
-    fn pace(&self, site: u32, wanted: bool, back: Option<Vec<u8>>) {
+    fn pace(&self, site: u32, wanted: bool, out: bool, back: Option<Vec<u8>>) {
         if let Some(shell) = self.0.shell() {
-            shell.pace(site, wanted, back);
+            shell.pace(site, wanted, out, back);
         }
     }
 
