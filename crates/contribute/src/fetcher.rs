@@ -1,7 +1,7 @@
 //! The fetcher: TLS, HTTP, decoding and parsing of bytes that nobody vouches for, in a process that is locked in. Main is at its
 //! standard input, the broker at its standard output.
 
-use std::cell::RefCell;
+use std::cell::{Cell, RefCell};
 use std::collections::HashMap;
 use std::rc::Rc;
 use std::sync::{Arc, Mutex, PoisonError};
@@ -87,6 +87,15 @@ struct Parts {
     sessions: RefCell<HashMap<String, Session>>,
     tell: mpsc::UnboundedSender<Told>,
     suffixes: Suffixes,
+    /// Processor time of which the one that meters it was told: several errands at once cost what they cost, not each all of it.
+    cpu_told_ms: Cell<u64>,
+}
+
+impl Parts {
+    fn cpu_since_told_ms(&self) -> u64 {
+        let now_ms = cpu_ms();
+        now_ms.saturating_sub(self.cpu_told_ms.replace(now_ms))
+    }
 }
 
 /// Runs the fetcher.
@@ -113,8 +122,13 @@ pub async fn run() -> Result<(), String> {
     let dns = Arc::new(Dns::new(&settings).map_err(|error| error.to_string())?);
     let fetcher =
         Fetcher::brokered(settings, dns, Arc::new(asking), allowance.clone()).map_err(|error| error.to_string())?;
-    let parts =
-        Rc::new(Parts { fetcher, sessions: RefCell::default(), tell: tell.clone(), suffixes: Suffixes::compiled() });
+    let parts = Rc::new(Parts {
+        fetcher,
+        sessions: RefCell::default(),
+        tell: tell.clone(),
+        suffixes: Suffixes::compiled(),
+        cpu_told_ms: Cell::new(cpu_ms()),
+    });
     let _main_is_gone = tell.send(Told::Ready(crate::sandbox::lock(setup.memory_bytes)));
     let listening = async {
         loop {
@@ -154,13 +168,13 @@ pub fn origin(url: &Url) -> String {
     format!("{}://{}:{}", url.scheme(), url.host_name(), url.port())
 }
 
+/// Of this process, since it began.
 fn cpu_ms() -> u64 {
     let spent = rustix::time::clock_gettime(rustix::time::ClockId::ProcessCPUTime);
     spent.tv_sec as u64 * 1_000 + spent.tv_nsec as u64 / 1_000_000
 }
 
 async fn fetch(errand: Errand, parts: &Parts) -> Answered {
-    let before_ms = cpu_ms();
     let Ok(url) = Url::parse(&errand.url) else {
         return Answered { ticket: errand.ticket, refused: true, ..Answered::default() };
     };
@@ -177,7 +191,7 @@ async fn fetch(errand: Errand, parts: &Parts) -> Answered {
     // Whoever is cut off closes its connection.
     let Ok(exchange) = tokio::time::timeout(Duration::from_millis(errand.most_ms.into()), session.get(&ask)).await
     else {
-        return cut_off(errand, site, cpu_ms().saturating_sub(before_ms));
+        return cut_off(errand, site, parts.cpu_since_told_ms());
     };
     let mut fetched = seen::fetched(errand.number, &url, &exchange, &errand.how);
     let mut answered = Answered {
@@ -205,7 +219,7 @@ async fn fetch(errand: Errand, parts: &Parts) -> Answered {
     if !answered.stop && session.is_connected() {
         parts.sessions.borrow_mut().insert(name, session);
     }
-    answered.cpu_ms = cpu_ms().saturating_sub(before_ms);
+    answered.cpu_ms = parts.cpu_since_told_ms();
     answered
 }
 
