@@ -175,16 +175,20 @@ fn a_page_that_moved_for_good_has_changed_once() {
     assert_eq!((memory.last(), memory.changes().0.round()), (Some(day(6)), 1.0), "as before, and seen to be so");
 }
 
+/// A date that says the time as well.
+fn at(ms: i64) -> crate::dates::Told {
+    crate::dates::Told { from_ms: ms, to_ms: ms }
+}
+
 #[test]
 fn a_date_of_a_sitemap_lets_a_page_be_due_sooner_as_far_as_such_dates_were_right() {
     let budget = Some(Rate { visits: 4, seconds: 86_400 });
-    let date = |ms: i64| crate::dates::Told { from_ms: BEGIN_MS + ms, to_ms: BEGIN_MS + ms };
     for honest in [true, false] {
         let mut told = Told::watched(Watch { budget, ..Watch::default() });
         told.ok(HOME, 0, Finding::First);
         for visit in 1..30 {
             // Always told; right only where it is honest.
-            told.ledger.told(1, HOME, Source::Sitemap, date(visit * DAY_MS - 1_000), day(visit)).unwrap();
+            told.ledger.told(1, HOME, Source::Sitemap, at(BEGIN_MS + visit * DAY_MS - 1_000), day(visit)).unwrap();
             told.ok(HOME, visit, if honest && visit % 3 == 0 { Finding::Changed } else { Finding::Same });
             if honest && visit % 3 != 0 {
                 // It would not have been told.
@@ -199,15 +203,15 @@ fn a_date_of_a_sitemap_lets_a_page_be_due_sooner_as_far_as_such_dates_were_right
             }
         }
         let before = told.memory(HOME);
-        told.ledger.told(1, HOME, Source::Sitemap, date(30 * DAY_MS), day(30)).unwrap();
+        told.ledger.told(1, HOME, Source::Sitemap, at(BEGIN_MS + 30 * DAY_MS), day(30)).unwrap();
         let after = told.memory(HOME);
         assert!(after.evidence() > 0.0 && after.due() <= before.due().max(Moment(day(30).0 + 1)), "{honest}");
         let worth = after.evidence();
         assert!(if honest { worth > 0.5 } else { worth < 0.1 }, "{honest}: {worth}");
         // Dates of the future, and of before the last look, say nothing.
         told.ok(HOME, 31, Finding::Same);
-        told.ledger.told(1, HOME, Source::Sitemap, date(40 * DAY_MS), day(32)).unwrap();
-        told.ledger.told(1, HOME, Source::Sitemap, date(30 * DAY_MS), day(32)).unwrap();
+        told.ledger.told(1, HOME, Source::Sitemap, at(BEGIN_MS + 40 * DAY_MS), day(32)).unwrap();
+        told.ledger.told(1, HOME, Source::Sitemap, at(BEGIN_MS + 30 * DAY_MS), day(32)).unwrap();
         // Nor does the day of the last look, as long as nobody says the time.
         let that_day = crate::dates::Told { from_ms: BEGIN_MS + 31 * DAY_MS - 1_000, to_ms: BEGIN_MS + 32 * DAY_MS };
         told.ledger.told(1, HOME, Source::Sitemap, that_day, day(32)).unwrap();
@@ -221,11 +225,11 @@ fn each_source_of_hints_is_believed_by_its_own_record_and_silence_counts_where_c
     let mut told = Told::watched(Watch { budget, ..Watch::default() });
     told.ok(HOME, 0, Finding::First);
     for visit in 1..40 {
-        let (changed, at) = (visit % 2 == 0, BEGIN_MS + visit * DAY_MS);
+        let (changed, now_ms) = (visit % 2 == 0, BEGIN_MS + visit * DAY_MS);
         // The sitemap tells of every change and of nothing else; the feed names the page and never says that it changed.
-        let date = if changed { at - 1_000 } else { BEGIN_MS };
-        told.ledger.told(1, HOME, Source::Sitemap, date, day(visit)).unwrap();
-        told.ledger.told(1, HOME, Source::Feed, BEGIN_MS, day(visit)).unwrap();
+        let date = if changed { now_ms - 1_000 } else { BEGIN_MS };
+        told.ledger.told(1, HOME, Source::Sitemap, at(date), day(visit)).unwrap();
+        told.ledger.told(1, HOME, Source::Feed, at(BEGIN_MS), day(visit)).unwrap();
         told.ok(HOME, visit, if changed { Finding::Changed } else { Finding::Same });
     }
     let entry = told.entry(HOME);
@@ -236,12 +240,12 @@ fn each_source_of_hints_is_believed_by_its_own_record_and_silence_counts_where_c
     assert_eq!((feed.recall(), feed.silence()), (0.0, 0.0), "{feed:?}");
     // What the feed does not tell replaces no visit; what the sitemap does not tell does.
     let (before, soon) = (told.memory(HOME), Moment(day(39).0 + 60));
-    told.ledger.told(1, HOME, Source::Feed, BEGIN_MS, soon).unwrap();
+    told.ledger.told(1, HOME, Source::Feed, at(BEGIN_MS), soon).unwrap();
     assert_eq!((told.memory(HOME).unheard(), told.memory(HOME).due()), (before.unheard(), before.due()));
-    told.ledger.told(1, HOME, Source::Sitemap, BEGIN_MS, soon).unwrap();
+    told.ledger.told(1, HOME, Source::Sitemap, at(BEGIN_MS), soon).unwrap();
     let silent = told.memory(HOME);
     assert!(silent.unheard().rate() < 0.5 * before.belief().rate() && silent.due() > before.due());
-    told.ledger.told(1, HOME, Source::Sitemap, BEGIN_MS + 39 * DAY_MS + 30_000, soon).unwrap();
+    told.ledger.told(1, HOME, Source::Sitemap, at(BEGIN_MS + 39 * DAY_MS + 30_000), soon).unwrap();
     assert!(told.memory(HOME).due() < before.due());
 }
 
