@@ -20,7 +20,7 @@
 //! ```
 
 use std::collections::HashSet;
-use std::io::{BufRead, Read};
+use std::io::{BufRead, ErrorKind, Read};
 use std::sync::PoisonError;
 
 use skep_url::Key;
@@ -35,6 +35,7 @@ use crate::finding::Finding;
 use crate::identity::{self, hex, unhex};
 use crate::limits::{PIN_BYTES_MAX, SHARED_BODY_BYTES_MAX};
 use crate::own::{self, Encoded, FieldsBlock, once};
+use crate::read::Stored;
 use crate::sidecar::Note;
 use crate::views::{Batch, SeenRecord, Views};
 
@@ -187,7 +188,7 @@ pub(crate) fn fold(record: &SeenRecord<'_>, batch: &mut Batch<'_>) -> Result<()>
     if writer == WriterKey::FOREIGN || record.entry.length > PIN_BYTES_MAX as u64 {
         return Ok(());
     }
-    let Some(block) = block_of(record) else { return Ok(()) };
+    let Some(block) = block_of(record)? else { return Ok(()) };
     // One that makes no sense pins nothing; whoever wrote it has not taken it for one either.
     let Ok((role, pin, _)) = Pin::parse(&block) else { return Ok(()) };
     let by_writer = writer == pin.position.writer;
@@ -203,9 +204,18 @@ pub(crate) fn fold(record: &SeenRecord<'_>, batch: &mut Batch<'_>) -> Result<()>
     Ok(())
 }
 
-/// The block of such a record; `None` for another one, or where its segment was written again meanwhile: then that is folded, too.
-fn block_of(record: &SeenRecord<'_>) -> Option<Vec<u8>> {
-    let mut stored = record.open().ok()?;
+/// The block of such a record; `None` for another one, or where its segment was written again meanwhile: then that is folded, too. A file
+/// that cannot be opened just now is an error: it is folded when it can, for a pin that is passed over would never be seen again.
+fn block_of(record: &SeenRecord<'_>) -> Result<Option<Vec<u8>>> {
+    let stored = match record.open() {
+        Ok(stored) => stored,
+        Err(Error::Io { source, .. }) if source.kind() == ErrorKind::NotFound => return Ok(None),
+        Err(error) => return Err(error),
+    };
+    Ok(block_in(stored))
+}
+
+fn block_in(mut stored: Stored) -> Option<Vec<u8>> {
     let mut found = stored.record().ok()?;
     let is_ours =
         found.head().target_uri().is_none() && found.head().get("Content-Type") == Some(own::FIELDS.as_bytes());

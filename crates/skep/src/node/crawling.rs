@@ -130,6 +130,11 @@ pub fn network_crawl(owned: &Owned, job: &Job, tell: &mut dyn Tell) -> Result<Ex
             .because("what is fetched with secrets stays where it was fetched, and is copied to nobody")
             .hint("each node hands out what it leads if it is started so: `skep node --contributors`"));
     }
+    if job.settings.watch.is_some() {
+        return Err(Failure::new("a crawl of the network is no watch: it ends when everything was visited")
+            .because("its settings have a table [watch]")
+            .hint("`skep watch` in an archive of its own keeps sites up to date"));
+    }
     if let Some(other) = node.glue.wanted().filter(|other| other.name != job.settings.name) {
         return Err(Failure::new(format!("the network crawls {} already", other.name)).hint(format!(
             "`skep ring stop {}` ends it; more seeds for it: `skep crawl --network --name {} URL`",
