@@ -78,11 +78,14 @@ impl<T> Lane<T> {
         Some(taken)
     }
 
-    /// Says that `count` items of `bytes` bytes are done. Their bytes count until then.
+    /// Says that `count` items of `bytes` bytes are done. Their bytes count until then. After a failure nothing is finished any more:
+    /// whoever waits must hear of it, not believe that what was only taken out was done.
     pub fn finish(&self, count: usize, bytes: u64) {
         let mut state = self.lock();
         state.bytes -= bytes;
-        state.finished += count as u64;
+        if state.failed.is_none() {
+            state.finished += count as u64;
+        }
         self.wake(&state);
     }
 
@@ -198,5 +201,19 @@ mod tests {
         lane.fail(Error::Views { what: "broken".into() });
         assert!(lane.wait_for(ticket).is_err());
         assert!(lane.put("b", 1).unwrap_err().to_string().contains("broken"));
+    }
+
+    #[test]
+    fn what_was_taken_out_after_a_failure_is_not_taken_for_done() {
+        let lane = Lane::new(10);
+        let done = lane.put("done", 1).unwrap();
+        let taken = lane.take(1, |_, _| false).unwrap();
+        lane.finish(1, taken.bytes);
+        let failed = lane.put("failed", 1).unwrap();
+        let taken = lane.take(1, |_, _| false).unwrap();
+        lane.fail(Error::Views { what: "broken".into() });
+        lane.finish(1, taken.bytes);
+        lane.wait_for(done).unwrap();
+        assert!(lane.wait_for(failed).unwrap_err().to_string().contains("broken"));
     }
 }
