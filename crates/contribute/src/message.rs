@@ -30,7 +30,7 @@ pub const ROBOTS: u16 = BUNDLE_URLS_MAX as u16;
 /// What a contributor says.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub enum Request {
-    /// Who it is; `holds`: bundles whose results are on its disk. All others that it had are lost.
+    /// Who it is; `holds`: bundles that it is fetching, or whose results are on its disk. All others that it had are lost.
     Hello {
         /// [`VERSION`].
         version: u16,
@@ -70,7 +70,8 @@ pub enum Request {
     },
     /// It goes; what it has in hand comes back to the node.
     Leave,
-    /// Its owner's rules forbid this bundle, and nothing of it was fetched: it is for others. Answered by [`Answer::Later`].
+    /// Its owner's rules forbid this bundle, and nothing of it was fetched: it is for others. Answered by [`Answer::Later`]. Said alone:
+    /// a node that is older than this word refuses all that is said together with it.
     Decline {
         /// Which bundle.
         bundle: u64,

@@ -86,7 +86,7 @@ pub(crate) async fn contribute(mut link: Link, main: Rc<Main>, team: &str) -> Re
             }
             continue;
         }
-        let (mut requests, mut ready, mut declines) = (Vec::new(), Vec::new(), 0);
+        let (mut requests, mut ready, mut declines) = (Vec::new(), Vec::new(), None);
         turns.wanted = 0;
         // Where it was sent to there is nothing to do any more: home may know of something.
         if !link.is_home()
@@ -103,10 +103,13 @@ pub(crate) async fn contribute(mut link: Link, main: Rc<Main>, team: &str) -> Re
         if !turns.greeted {
             if Instant::now() >= turns.greet_at {
                 main.work.is_for(link.whose()).map_err(|error| format!("results cannot be removed: {error}"))?;
-                let (mut holds, proof) = (main.work.ready(), turns.proof);
-                holds.truncate(HOLDS_MAX);
+                let (holds, proof) = (holds(&main, link.whose()), turns.proof);
                 requests.push(Request::Hello { version: VERSION, proof, holds, team: team.to_owned() });
             }
+        } else if let Some(bundle) = declined(&main, link.whose()).first().copied() {
+            // What its owner does not want goes to others before more is asked for.
+            declines = Some(bundle);
+            requests.push(Request::Decline { bundle });
         } else {
             if gathered(&main) {
                 ready = give_back::load(&main, turns.alone)?;
@@ -121,11 +124,6 @@ pub(crate) async fn contribute(mut link: Link, main: Rc<Main>, team: &str) -> Re
             let room = main.meter.borrow().wishes().connections.max(1).saturating_mul(IN_HAND_PER_CONNECTION);
             let room = room.min(HOLDS_MAX.saturating_sub(main.work.ready().len()));
             let is_time = Instant::now() >= turns.ask_at && (ready.is_empty() || !turns.alone);
-            // What its owner does not want goes to others before more is asked for.
-            let declined = main.declined.take();
-            let theirs = declined.into_iter().filter(|(whose, _)| *whose == link.whose());
-            requests.extend(theirs.map(|(_, bundle)| Request::Decline { bundle }));
-            declines = requests.len() - ready.len();
             if is_time && in_hand < room && main.meter.borrow().why_no_more().is_none() {
                 turns.wanted = (room - in_hand).min(BATCH_BUNDLES_MAX);
                 requests.push(Request::Ask { bundles: turns.wanted as u16 });
@@ -159,6 +157,11 @@ pub(crate) async fn contribute(mut link: Link, main: Rc<Main>, team: &str) -> Re
                 continue;
             }
         };
+        // Whatever was answered: who did not understand it gives the bundle to others when its lease is over.
+        if let Some(bundle) = declines {
+            main.declined.borrow_mut().retain(|(_, declined)| *declined != bundle);
+            continue;
+        }
         let mut answers = answers.into_iter();
         let (mut wanted, mut has_gone) = (Vec::new(), false);
         for ready in ready {
@@ -178,7 +181,6 @@ pub(crate) async fn contribute(mut link: Link, main: Rc<Main>, team: &str) -> Re
         if has_gone {
             continue;
         }
-        answers.by_ref().take(declines).for_each(drop);
         // What is there to do is begun before bodies take the line.
         if let Some(answer) = answers.next()
             && let Some(ending) = heard(answer, asked, &mut link, &main, &mut turns).await?
@@ -199,6 +201,21 @@ pub(crate) async fn contribute(mut link: Link, main: Rc<Main>, team: &str) -> Re
             turns.soon();
         }
     }
+}
+
+/// What it has of a node's, for a greeting. All else that it was given goes to others: first comes what is fetched just now, for no two are
+/// to visit a site at once.
+fn holds(main: &Main, whose: Whose) -> Vec<u64> {
+    let in_hand: Vec<u64> = main.hand.borrow().keys().copied().collect();
+    in_hand.into_iter().chain(declined(main, whose)).chain(main.work.ready()).take(HOLDS_MAX).collect()
+}
+
+/// Bundles of a node that its owner's rules forbid and that the node has not heard of yet. Those of nodes that are not spoken to any more go to
+/// others by themselves.
+fn declined(main: &Main, whose: Whose) -> Vec<u64> {
+    let mut declined = main.declined.borrow_mut();
+    declined.retain(|(of, _)| *of == whose);
+    declined.iter().map(|(_, bundle)| *bundle).collect()
 }
 
 /// Is there something to return, and nothing to wait for that could go with it?

@@ -410,6 +410,59 @@ fn a_node_has_nothing_fetched_that_was_not_asked_for() {
 }
 
 #[test]
+fn who_greets_again_names_what_it_is_fetching() {
+    let web = web::generated(3);
+    let (named, greeted) = std::sync::mpsc::channel();
+    let says = move |request: &Asked, number: usize| {
+        let answer = match (request, number) {
+            (Asked::Hello { holds, .. }, _) => {
+                let _nobody_waits_any_more = named.send(holds.clone());
+                Answer::Welcome { pseudonym: "prey".into() }
+            }
+            // Four seconds, at the pace of its owner.
+            (Asked::Ask { .. }, 1) => Answer::Bundles(vec![bundle(1, web::HOST, &[web::HOME; 8])]),
+            (Asked::Ask { .. }, 2) => Answer::Refused { why: skep_contribute::message::Refusal::Unknown },
+            (Asked::Results { bundle, .. }, _) => Answer::Done { bundle: *bundle },
+            _ => Answer::Later { seconds: 1, why: String::new() },
+        };
+        (answer, system_clock())
+    };
+    let node = IllNode::begin(&[], Box::new(says));
+    let site = Site::new();
+    let _prey = Contributor::begin(&site, 1, &node.address, Some(&web), &[]);
+    let holds = || greeted.recv_timeout(PATIENCE).expect("a greeting");
+    assert_eq!((holds(), holds()), (vec![], vec![1]), "else the node gives it to somebody else meanwhile");
+}
+
+#[test]
+fn what_is_declined_is_declined_again_when_the_answer_was_lost() {
+    let said: Arc<Mutex<Vec<Asked>>> = Arc::default();
+    let heard = said.clone();
+    let says = move |request: &Asked, number: usize| {
+        heard.lock().expect("no panic").push(request.clone());
+        let answer = match (request, number) {
+            (Asked::Hello { .. }, _) => Answer::Welcome { pseudonym: "prey".into() },
+            (Asked::Ask { .. }, 1) => Answer::Bundles(vec![bundle(1, "a.test", &["http://a.test/"])]),
+            (Asked::Ask { .. }, _) => Answer::Stop { why: "enough".into() },
+            // As a node says it that does not know the word.
+            _ => Answer::Refused { why: skep_contribute::message::Refusal::Nonsense },
+        };
+        (answer, system_clock())
+    };
+    // The first time nobody hears what is said to it, neither on the connection that stood nor on a new one.
+    let node = IllNode::begin(&[usize::MAX, usize::MAX, 5, 5], Box::new(says));
+    let site = Site::new();
+    let mut prey = Contributor::begin(&site, 1, &node.address, None, &["--avoid", "a.test"]);
+    let told = prey.until_said("wants no more");
+    let said = said.lock().expect("no panic").clone();
+    let again = said.iter().rposition(|request| matches!(request, Asked::Hello { .. })).expect("a greeting");
+    let Asked::Hello { holds, .. } = &said[again] else { panic!("{said:?}") };
+    assert!(again > 0 && *holds == [1], "{said:?} {told}");
+    let declined = said[again..].iter().filter(|request| **request == Asked::Decline { bundle: 1 }).count();
+    assert_eq!(declined, 1, "{said:?} {told}");
+}
+
+#[test]
 fn a_node_that_never_has_room_keeps_nobody_who_is_to_stop() {
     let web = web::generated(3);
     let says = |request: &Asked, number: usize| {

@@ -21,7 +21,7 @@ pub struct IllNode {
 pub type Says = Box<dyn Fn(&Asked, usize) -> (Answer, i64) + Send + Sync>;
 
 impl IllNode {
-    /// `cut`: how many bytes of the first answers are sent.
+    /// `cut`: how many bytes of the first answers are sent, before the connection ends.
     pub fn begin(cut: &'static [usize], says: Says) -> IllNode {
         let listener = TcpListener::bind("127.0.0.1:0").expect("a port");
         let address = listener.local_addr().expect("an address").to_string();
@@ -89,7 +89,7 @@ impl IllNode {
         };
         match cut.get(message) {
             Some(bytes) => {
-                stream.write_all(&answer[..*bytes]).ok()?;
+                stream.write_all(&answer[..answer.len().min(*bytes)]).ok()?;
                 stream.shutdown(std::net::Shutdown::Both).ok()
             }
             None => stream.write_all(&answer).ok(),
