@@ -114,16 +114,19 @@ pub fn original(
     named: Option<&(String, i64)>,
     shows: impl Fn(&Capture) -> bool,
 ) -> Result<Option<Capture>, Trouble> {
-    // Those who have what it names may be silent while there is another one here.
-    let silent = match named.map(|named| as_named(portal, revisit, named, &shows)).transpose() {
-        Ok(Some(Some(capture))) => return Ok(Some(capture)),
-        Ok(_) => None,
-        Err(trouble) => Some(trouble),
-    };
-    match with_its_payload(portal, revisit, &shows) {
-        Ok(None) => silent.map_or(Ok(None), Err),
-        found => found,
+    let as_named = || named.map_or(Ok(None), |named| as_named(portal, revisit, named, &shows));
+    let of_its_url = || of_its_url(portal, revisit, &shows);
+    let here = || with_its_payload(portal, revisit, &shows);
+    // Those who have one may be silent while there is another one: that is told when none is found.
+    let mut silent = None;
+    for look in [&as_named as &dyn Fn() -> Result<Option<Capture>, Trouble>, &of_its_url, &here] {
+        match look() {
+            Ok(Some(capture)) => return Ok(Some(capture)),
+            Ok(None) => {}
+            Err(trouble) => silent = silent.or(Some(trouble)),
+        }
     }
+    silent.map_or(Ok(None), Err)
 }
 
 fn as_named(
@@ -145,14 +148,13 @@ fn as_named(
     Ok(None)
 }
 
-fn with_its_payload(
+/// Where what it names is gone, whoever referred to it from another slice got a body of its own.
+fn of_its_url(
     portal: &Portal,
     revisit: &Capture,
     shows: &impl Fn(&Capture) -> bool,
 ) -> Result<Option<Capture>, Trouble> {
-    let views = portal.archive.views();
     let Some(digest) = revisit.digest else { return Ok(None) };
-    // Where that is gone, whoever referred to it from another slice got a body of its own.
     let same_url = Query {
         kinds: vec![CaptureKind::Response],
         limit: Some(CANDIDATES_MAX as u64),
@@ -164,6 +166,16 @@ fn with_its_payload(
             return Ok(Some(capture));
         }
     }
+    Ok(None)
+}
+
+fn with_its_payload(
+    portal: &Portal,
+    revisit: &Capture,
+    shows: &impl Fn(&Capture) -> bool,
+) -> Result<Option<Capture>, Trouble> {
+    let views = portal.archive.views();
+    let Some(digest) = revisit.digest else { return Ok(None) };
     let mut originals = views.digests.originals(&digest, ORIGINALS_MAX)?;
     // The same URL first: its headers fit best.
     originals.sort_by_key(|original| original.key != revisit.key);
