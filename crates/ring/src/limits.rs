@@ -254,6 +254,8 @@ pub const RELAY_PROVE_MS_MAX: u64 = 10_000;
 pub const RELAY_CONNECTIONS_PER_NODE_MAX: usize = 4;
 /// What a relay takes over each connection, in bytes a second.
 pub const RELAY_BYTES_PER_S_MAX: u32 = 16 << 20;
+/// … and so many from one network: a /24, of IPv6 a /48 …
+pub const RELAY_UNPROVEN_PER_NETWORK_MAX: usize = 32;
 /// Keys that a relay need not unpack again.
 pub const RELAY_KEYS_KEPT: usize = 4096;
 /// A connection that could not be taken is followed by a pause, in milliseconds.

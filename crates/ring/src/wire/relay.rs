@@ -11,7 +11,7 @@
 use std::collections::HashMap;
 use std::fmt;
 use std::io;
-use std::net::{IpAddr, Ipv6Addr, Shutdown, SocketAddr};
+use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, Shutdown, SocketAddr};
 use std::num::NonZeroU32;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError, Weak};
@@ -37,7 +37,7 @@ use super::{Ears, Relayed};
 use crate::key::Key;
 use crate::limits::{
     ACCEPT_PAUSE_MS, RELAY_BYTES_PER_S_MAX, RELAY_CONNECTIONS_PER_NODE_MAX, RELAY_KEYS_KEPT, RELAY_PROVE_MS_MAX,
-    RELAY_UNPROVEN_MAX, RELAY_UNPROVEN_PER_ADDRESS_MAX,
+    RELAY_UNPROVEN_MAX, RELAY_UNPROVEN_PER_ADDRESS_MAX, RELAY_UNPROVEN_PER_NETWORK_MAX,
 };
 
 /// A relay that runs.
@@ -173,40 +173,55 @@ impl Relay {
 /// By this header, which nobody else can set, a connection is known again when it turns out whose it is.
 const CONNECTION: &str = "skep-connection";
 
-/// Who has a place before it is known whose connection it is, by address.
-#[derive(Default)]
-struct Origins(Mutex<HashMap<IpAddr, usize>>);
+/// An address, or all that begin with so many of its bits.
+type Origin = (IpAddr, u32);
 
-/// A place of an address; given back when this goes.
-struct Place(Arc<Origins>, IpAddr);
+/// An address and the network around it: who has one address of IPv6 has a network of them, and many customers of providers have 65,536 such
+/// networks.
+fn origins(address: IpAddr) -> [Origin; 2] {
+    match address.to_canonical() {
+        IpAddr::V4(it) => {
+            [32, 24].map(|bits| (Ipv4Addr::from_bits(it.to_bits() & (u32::MAX << (32 - bits))).into(), bits))
+        }
+        IpAddr::V6(it) => {
+            [64, 48].map(|bits| (Ipv6Addr::from_bits(it.to_bits() & (u128::MAX << (128 - bits))).into(), bits))
+        }
+    }
+}
+
+/// Who has a place before it is known whose connection it is.
+#[derive(Default)]
+struct Origins(Mutex<HashMap<Origin, usize>>);
+
+/// A place of an address, and of the network around it; given back when this goes.
+struct Place(Arc<Origins>, [Origin; 2]);
 
 impl Origins {
-    fn lock(&self) -> MutexGuard<'_, HashMap<IpAddr, usize>> {
+    fn lock(&self) -> MutexGuard<'_, HashMap<Origin, usize>> {
         self.0.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// Who has one address of IPv6 has a network of them.
     fn place(self: &Arc<Origins>, address: IpAddr) -> Option<Place> {
-        let origin = match address.to_canonical() {
-            IpAddr::V6(it) => IpAddr::V6(Ipv6Addr::from_bits(it.to_bits() >> 64 << 64)),
-            it => it,
-        };
-        let mut all = self.lock();
-        let taken = all.entry(origin).or_default();
-        (*taken < RELAY_UNPROVEN_PER_ADDRESS_MAX).then(|| {
-            *taken += 1;
-            Place(self.clone(), origin)
-        })
+        let (origins, mut all) = (origins(address), self.lock());
+        let most = [RELAY_UNPROVEN_PER_ADDRESS_MAX, RELAY_UNPROVEN_PER_NETWORK_MAX];
+        let has_room = |(origin, most): (&Origin, usize)| all.get(origin).is_none_or(|taken| *taken < most);
+        if !origins.iter().zip(most).all(has_room) {
+            return None;
+        }
+        origins.iter().for_each(|origin| *all.entry(*origin).or_default() += 1);
+        Some(Place(self.clone(), origins))
     }
 }
 
 impl Drop for Place {
     fn drop(&mut self) {
         let mut all = self.0.lock();
-        if let Some(taken) = all.get_mut(&self.1) {
-            *taken -= 1;
-            if *taken == 0 {
-                all.remove(&self.1);
+        for origin in &self.1 {
+            if let Some(taken) = all.get_mut(origin) {
+                *taken -= 1;
+                if *taken == 0 {
+                    all.remove(origin);
+                }
             }
         }
     }
@@ -263,5 +278,26 @@ async fn admit(stream: TcpStream, service: RelayService, number: u64, members: &
     };
     if timeout(Duration::from_millis(RELAY_PROVE_MS_MAX), served).await.is_err() {
         let _closed_already = kept.shutdown(Shutdown::Both);
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn no_network_takes_all_places_however_many_addresses_it_has() {
+        let origins = Arc::new(Origins::default());
+        let place = |address: &str| origins.place(address.parse().unwrap());
+        let address: Vec<Place> = (0..).map_while(|n| place(&format!("2001:db8:7:1::{n:x}"))).collect();
+        assert_eq!(address.len(), RELAY_UNPROVEN_PER_ADDRESS_MAX, "one address");
+        let customer: Vec<Place> = (2..).map_while(|n| place(&format!("2001:db8:7:{n:x}::1"))).collect();
+        assert_eq!(address.len() + customer.len(), RELAY_UNPROVEN_PER_NETWORK_MAX, "one network");
+        assert!(place("2001:db8:8::1").is_some(), "its neighbour");
+        let street: Vec<Place> = (0..256).map_while(|n| place(&format!("::ffff:192.0.2.{n}"))).collect();
+        assert_eq!(street.len(), RELAY_UNPROVEN_PER_NETWORK_MAX);
+        assert!(place("192.0.2.0").is_none() && place("192.0.3.0").is_some());
+        drop((address, customer, street));
+        assert!(origins.lock().is_empty(), "all are given back");
     }
 }
