@@ -153,3 +153,22 @@ fn nobody_is_led_to_a_machine_where_the_node_that_names_it_does_not_answer() {
     assert_eq!(trap.accept().unwrap_err().kind(), std::io::ErrorKind::WouldBlock);
     [&liar, &relay, &one].iter().for_each(|node| node.close());
 }
+
+#[test]
+fn relays_that_do_not_answer_keep_no_node_from_one_that_does() {
+    let (relay, one) = (node(10), node(11));
+    let ears: Arc<dyn Ears> = Arc::new(Echo(Mutex::new([relay.key(), one.key()].into())));
+    let url = relay.serve_relay(loopback()).unwrap().unwrap();
+    [&relay, &one].iter().for_each(|node| node.listen(&ears));
+    one.place(relay.key(), &relay.addresses(), None);
+    // More than a node looks at, all of them preferred, and nobody there.
+    let gone = 1..2 * skep_ring::limits::RELAYS_MAX as u8 + 2;
+    let gone = gone.map(|number| (Key([number; 32]), format!("http://127.0.0.4:{number}")));
+    let served: Vec<(Key, String)> = gone.chain([(relay.key(), url.clone())]).collect();
+    until("at the relay", || {
+        // It looks again whenever it is told of them.
+        one.relays(&served);
+        one.relay().as_deref() == Some(url.as_str())
+    });
+    [&relay, &one].iter().for_each(|node| node.close());
+}

@@ -212,8 +212,9 @@ impl Inner {
 
     /// Finds out who answers where a relay is said to be, before anybody connects to it: else a record could lead all nodes to any machine.
     async fn meet_relays(self: Arc<Inner>) {
+        let mut turn = 0;
         loop {
-            for (node, url) in self.unmet() {
+            for (node, url) in self.unmet(&mut turn) {
                 let Some(peer) = self.peer(node) else { continue };
                 let Ok(connection) = self.connection(node, &peer).await else { continue };
                 let Some(at) = url.host_str().and_then(|host| host.parse::<IpAddr>().ok()) else { continue };
@@ -230,18 +231,18 @@ impl Inner {
     }
 
     /// Relays that are of use if they are what their records say: enough of those that this node prefers, and those by which others are reached.
-    fn unmet(&self) -> Vec<(Key, RelayUrl)> {
+    /// Each call goes on where the one before left off, round and round: those that do not answer keep it from none.
+    fn unmet(&self, turn: &mut usize) -> Vec<(Key, RelayUrl)> {
         let (served, believed, mut sought) = (lock(&self.served), lock(&self.believed), lock(&self.sought));
         let sought = std::mem::take(&mut *sought);
         let own = !self.named.is_empty() || self.own_relay().is_some();
-        let mut lacking = if own { 0 } else { RELAYS_MAX.saturating_sub(believed.len()) };
-        let unmet = served.iter().filter(|(_, url)| !believed.contains(url));
-        let wanted = unmet.filter(|(node, _)| {
-            let preferred = lacking > 0;
-            lacking -= usize::from(preferred);
-            preferred || sought.contains(node)
-        });
-        wanted.take(RELAYS_MET_AT_ONCE_MAX).cloned().collect()
+        let lacking = if own { 0 } else { RELAYS_MAX.saturating_sub(believed.len()) };
+        let mut unmet: Vec<&(Key, RelayUrl)> = served.iter().filter(|(_, url)| !believed.contains(url)).collect();
+        *turn %= unmet.len().max(1);
+        unmet.rotate_left(*turn);
+        *turn += lacking;
+        let wanted = unmet.iter().enumerate().filter(|(at, (node, _))| *at < lacking || sought.contains(node));
+        wanted.take(RELAYS_MET_AT_ONCE_MAX).map(|(_, relay)| (*relay).clone()).collect()
     }
 
     /// Where a node is, but for relays that nobody here has reason to trust.
