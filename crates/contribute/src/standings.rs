@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 
 use serde_json::{Value, json};
 
-use crate::node::{Node, State, hex, over, unhex};
+use crate::node::{Node, State, hex, unhex};
 use crate::trust::{Key, Standing};
 
 impl Node {
@@ -56,7 +56,8 @@ impl Node {
         })
     }
 
-    /// A person suspends a contributor, or trusts it; `which` is the beginning of a key or of a name. Says whom.
+    /// A person suspends a contributor, or trusts it; `which` is the beginning of a key or of a name. Says whom. What a contributor that is
+    /// suspended has in hand goes to others when its lease is over, not at once: perhaps it is fetched just now.
     pub fn decide(&self, which: &str, trusted: bool) -> Result<String, String> {
         let mut state = self.lock();
         let key = find(self, &state, which)?;
@@ -66,8 +67,6 @@ impl Node {
         }
         book.touch();
         book.keep(trust.standings());
-        let lost = if trusted { Vec::new() } else { state.dispatch.lost(&key, &[]) };
-        over(state, &lost);
         Ok(hex(&key))
     }
 }

@@ -2,7 +2,7 @@
 
 use std::collections::BTreeMap;
 use std::net::IpAddr;
-use std::sync::mpsc::{Receiver, channel};
+use std::sync::mpsc::{Receiver, RecvTimeoutError, channel};
 use std::sync::{Arc, Mutex};
 use std::time::{Duration, Instant};
 
@@ -607,6 +607,20 @@ fn what_is_judged_when_its_source_is_found_to_lie_is_not_believed() {
     let (believed, _) = world.judged(brought);
     assert!(believed.exchanges.iter().all(|(_, exchange)| exchange.brought.is_none()));
     assert_eq!(world.standing(&liar, "bundles"), 0, "nothing of it counts");
+}
+
+#[test]
+fn what_a_suspended_one_has_in_hand_goes_to_nobody_else_while_he_may_be_fetching_it() {
+    let world = World::new(&[]);
+    let liar = world.volunteer(1, "198.51.100.1");
+    let came = world.offer(&["0"], false);
+    let bundle = liar.ask().expect("a bundle");
+    let key = hex(&liar.identity.public());
+    world.node.decide(&key, false).expect("known");
+    assert_eq!(came.recv_timeout(Duration::from_secs(1)).err(), Some(RecvTimeoutError::Timeout));
+    assert_eq!(world.node.out(&key).len(), 1, "until its lease is over");
+    let brings = Request::Results { bundle: bundle.id, results: Vec::new() };
+    assert!(matches!(liar.say(&brings), Answer::Stop { .. }), "and nothing of it is taken");
 }
 
 #[test]
