@@ -11,13 +11,16 @@ use skep_warc::digest::{Algorithm, Hasher};
 use skep_warc::http::{Body, Head, Parsed};
 use skep_warc::write::{Compression, Encoder, Record};
 
-use crate::archive::Archive;
+use crate::Key;
+use crate::archive::{Archive, Place};
 use crate::capture::{Capture, Digest, Position};
 use crate::commit::Append;
 use crate::describe::PRIVATE;
 use crate::error::{Error, Result};
 use crate::identity;
-use crate::limits::{HTTP_HEAD_BYTES_MAX, ORIGINALS_ASKED_MAX, SHARED_BODY_BYTES_MAX};
+use crate::limits::{
+    HTTP_HEAD_BYTES_MAX, ORIGINALS_ASKED_MAX, REVISITS_TRIED_MAX, SHARED_BLOCK_BYTES_MAX, SHARED_BODY_BYTES_MAX,
+};
 use crate::own::Encoded;
 use crate::pins::{Pin, Role};
 use crate::read::Stored;
@@ -60,8 +63,14 @@ impl Sum {
         Ok(Sum { payload: Digest::Sha1(one), sha256: other, keyed: *keyed.finalize().as_bytes(), length })
     }
 
+    /// That of the record at a place.
+    pub(crate) fn at(place: &Place) -> Result<Sum> {
+        let (_, sum) = read_payload(&mut Stored::at(place)?, |payload| Sum::of(payload, &[0; 32]))?;
+        Ok(sum)
+    }
+
     /// Whether it is that of a body which is pinned.
-    fn is_of(&self, pin: &Pin) -> bool {
+    pub(crate) fn is_of(&self, pin: &Pin) -> bool {
         (self.payload, self.sha256, self.length) == (pin.payload, pin.sha256, pin.length)
     }
 }
@@ -115,8 +124,8 @@ impl Archive {
         }
         // What cannot be read is no such record.
         let Ok(mut stored) = self.read(position) else { return Ok(None) };
-        let Ok((told, payload)) = payload_of(&mut stored) else { return Ok(None) };
-        let Ok(sum) = Sum::of(&mut payload.as_slice(), &wanted.key) else { return Ok(None) };
+        let read = read_payload(&mut stored, |payload| Sum::of(payload, &wanted.key));
+        let Ok((told, sum)) = read else { return Ok(None) };
         let is_same = (sum.payload, sum.sha256, sum.length) == (wanted.payload, wanted.sha256, wanted.length);
         Ok(is_same.then_some(Same {
             position,
@@ -127,14 +136,42 @@ impl Archive {
         }))
     }
 
-    /// What stands for a body elsewhere gets one of its own: a response of the referrer, of the time of this revisit and with its head.
-    /// `body` is the record that was pinned, wherever it was read; another body is refused. Synced when this returns.
-    pub fn write_own_body(&self, pin: &Pin, revisit: &Capture, body: &mut Stored) -> Result<Position> {
+    /// What stands for a body elsewhere gets one of its own: a response of the referrer, of the time of the first of these revisits that has a head
+    /// for it, and with that head. `body` is the record that was pinned, wherever it was read; another body is refused. Synced when this returns.
+    pub fn write_own_body(&self, pin: &Pin, revisits: &[Capture], body: &mut Stored) -> Result<Position> {
         let refuse = |why: &str| Error::Refused { why: format!("{}: {why}", pin.referrer) };
-        let (_, payload) = payload_of(body)?;
+        let (_, payload) = read_payload(body, |payload| {
+            let mut bytes = Vec::with_capacity(pin.length.min(SHARED_BODY_BYTES_MAX) as usize);
+            payload.read_to_end(&mut bytes).map(|_| bytes)
+        })?;
         let sum = Sum::of(&mut payload.as_slice(), &[0; 32]).map_err(|_| refuse("it cannot be read"))?;
-        if !sum.is_of(pin) || revisit.url != pin.referrer || revisit.digest != Some(pin.payload) {
+        if !sum.is_of(pin) {
             return Err(refuse("the body is not the one that was pinned"));
+        }
+        let mut made = Err(refuse("no revisit stands for it"));
+        for revisit in revisits.iter().take(REVISITS_TRIED_MAX) {
+            made = self.own_response(pin, revisit, &payload);
+            if made.is_ok() {
+                break;
+            }
+        }
+        let mut records = vec![made?];
+        // What ends is what was said here, whatever else whoever brings the body says of the original.
+        let references = self.views().references_of(&pin.referrer)?.into_iter();
+        for known in references.filter(|known| known.is_of_same_body(pin)).take(REVISITS_TRIED_MAX) {
+            records.push(known.encode(Role::Release, (self.shared.clock)())?);
+        }
+        let append = Append { site_hash: Key::of(&pin.referrer).site_hash(), records };
+        let told = self.shared.append_and_wait(append)?;
+        self.settle()?;
+        told.positions.first().copied().ok_or_else(|| refuse("it was not written"))
+    }
+
+    /// A response with the head of a revisit and this payload.
+    fn own_response(&self, pin: &Pin, revisit: &Capture, payload: &[u8]) -> Result<Encoded> {
+        let refuse = |why: &str| Error::Refused { why: format!("{}: {why}", pin.referrer) };
+        if revisit.url != pin.referrer || revisit.digest != Some(pin.payload) {
+            return Err(refuse("the revisit stands for another body"));
         }
         let mut stored = self.read(revisit.position)?;
         let path = stored.path().to_path_buf();
@@ -151,10 +188,10 @@ impl Archive {
         match head.is_chunked() {
             true => {
                 block.extend_from_slice(format!("{:x}\r\n", payload.len()).as_bytes());
-                block.extend_from_slice(&payload);
+                block.extend_from_slice(payload);
                 block.extend_from_slice(b"\r\n0\r\n\r\n");
             }
-            false => block.extend_from_slice(&payload),
+            false => block.extend_from_slice(payload),
         }
         let text =
             |name| warc.text(name).map(|text| text.into_owned()).ok_or_else(|| refuse("the revisit has no name"));
@@ -175,11 +212,7 @@ impl Archive {
         if capture.digest != Some(pin.payload) {
             return Err(refuse("the head of the revisit does not go with the body"));
         }
-        let release = pin.encode(Role::Release, (self.shared.clock)())?;
-        let append = Append { site_hash: revisit.key.site_hash(), records: vec![made, release] };
-        let told = self.shared.append_and_wait(append)?;
-        self.settle()?;
-        told.positions.first().copied().ok_or_else(|| refuse("it was not written"))
+        Ok(made)
     }
 }
 
@@ -190,8 +223,8 @@ struct Told {
     record: String,
 }
 
-/// The payload of a public, whole HTTP response, in memory.
-fn payload_of(stored: &mut Stored) -> Result<(Told, Vec<u8>)> {
+/// Reads the payload of a public, whole HTTP response. A record that is too long for a body which slices share is not looked into.
+fn read_payload<T>(stored: &mut Stored, read: impl FnOnce(&mut dyn Read) -> io::Result<T>) -> Result<(Told, T)> {
     let path = stored.path().to_path_buf();
     let refuse = |why: &str| Error::Refused { why: format!("a body that others refer to: {why}") };
     let io = |error| Error::io("cannot read", &path, error);
@@ -200,23 +233,30 @@ fn payload_of(stored: &mut Stored) -> Result<(Told, Vec<u8>)> {
     if warc.kind() != RecordKind::Response || warc.get(PRIVATE).is_some() || warc.get("WARC-Truncated").is_some() {
         return Err(refuse("the record is not a whole, public response"));
     }
+    if warc.content_length().is_none_or(|length| length > SHARED_BLOCK_BYTES_MAX) {
+        return Err(refuse("the record is too long"));
+    }
     let url = warc.target_uri().map(|url| String::from_utf8_lossy(url).into_owned());
     let id = warc.text("WARC-Record-ID").map(|id| id.trim_matches(['<', '>']).to_owned());
     let told = url.zip(warc.date_ms()).zip(id).map(|((url, time_ms), record)| Told { url, time_ms, record });
     let told = told.ok_or_else(|| refuse("the record does not say what it is"))?;
-    let mut block = Vec::new();
-    let most = SHARED_BODY_BYTES_MAX + 2 * HTTP_HEAD_BYTES_MAX as u64;
-    let read = (&mut record as &mut dyn BufRead).take(2 * most).read_to_end(&mut block);
-    read.map_err(io)?;
-    let end = record.finish().map_err(io)?;
-    if end.damaged {
-        return Err(refuse("the record is not whole"));
-    }
-    let mut head = Head::new();
-    let Parsed::Complete { body } = head.parse_response(&block, true) else {
-        return Err(refuse("the record holds no HTTP answer"));
+    let block: &mut dyn BufRead = &mut record;
+    let (mut begun, mut head) = (Vec::new(), Head::new());
+    let body = loop {
+        let part = block.fill_buf().map_err(io)?;
+        let (count, ended) = (part.len(), part.is_empty() || begun.len() > HTTP_HEAD_BYTES_MAX);
+        begun.extend_from_slice(part);
+        block.consume(count);
+        match head.parse_response(&begun, ended) {
+            Parsed::Complete { body } => break body,
+            _ if ended => return Err(refuse("the record holds no HTTP answer")),
+            _ => {}
+        }
     };
-    let mut payload = Vec::new();
-    Body::new(&head, &block[body..]).take(SHARED_BODY_BYTES_MAX + 1).read_to_end(&mut payload).map_err(io)?;
-    Ok((told, payload))
+    let rest = begun.get(body..).unwrap_or_default().chain(block);
+    let payload = read(&mut Body::new(&head, rest).take(SHARED_BODY_BYTES_MAX + 1)).map_err(io)?;
+    match record.finish().map_err(io)?.damaged {
+        true => Err(refuse("the record is not whole")),
+        false => Ok((told, payload)),
+    }
 }

@@ -20,8 +20,9 @@ use std::os::unix::fs::FileExt;
 use std::path::PathBuf;
 use std::sync::PoisonError;
 
-use crate::archive::{Archive, Shared};
-use crate::capture::WriterKey;
+use crate::archive::{Archive, Place, Shared};
+use crate::bodies::Sum;
+use crate::capture::{Position, WriterKey};
 use crate::catalog::{Segment, State};
 use crate::check;
 use crate::closing::Closing;
@@ -31,7 +32,7 @@ use crate::follow::SegmentCommit;
 use crate::identity::writer_of;
 use crate::instead::{self, Judge};
 use crate::layout::{HalfSlice, SegmentId, SegmentName, part_of, sidecar_of};
-use crate::limits::{COPY_CURSORS_MAX, COPY_ENTRIES_MAX, FRAME_BYTES_MAX, INSTEAD_STEP, STRETCH_BYTES_MAX};
+use crate::limits::{COPY_CURSORS_MAX, COPY_ENTRIES_MAX, FRAME_BYTES_MAX, INSTEAD_STEP, NEEDED_MAX, STRETCH_BYTES_MAX};
 use crate::rewrite::{closing_and_key, closing_of, delete_generation, sealed_entries};
 use crate::settings;
 use crate::sidecar::{self, Entry, HEADER_BYTES, Note, SidecarReader, SidecarWriter};
@@ -175,6 +176,8 @@ pub(crate) struct Copies {
     pub judge: Option<std::sync::Arc<dyn Judge>>,
     /// Where the records end of segments that holders wrote.
     ends: HashMap<SegmentName, u64>,
+    /// Pinned records that are blank in what was to take the place of their segment.
+    needed: BTreeSet<Position>,
 }
 
 impl Copies {
@@ -182,6 +185,12 @@ impl Copies {
     pub fn forget(&mut self, id: SegmentId) {
         self.growing.retain(|(begun, _), _| *begun != id);
         self.ends.retain(|name, _| name.id != id);
+        self.needed.retain(|position| SegmentId::from(*position) != id);
+    }
+
+    /// Pinned records that others would let go of, removed here or not.
+    pub fn needed(&self) -> impl Iterator<Item = Position> {
+        self.needed.iter().copied()
     }
 }
 
@@ -349,6 +358,9 @@ impl Archive {
         if taking == Taking::Tail && piece.name.generation > 0 {
             return refuse(format!("{} was rewritten: it is copied whole", piece.name));
         }
+        if taking == Taking::Whole && self.waits_for_pins(&piece)? {
+            return refuse(needed(piece.name));
+        }
         if id.writer != shared.identity.writer() && shared.copies().own_removals_only {
             let removals = piece.entries.iter_mut().filter(|entry| matches!(entry.note, Note::Removal(_)));
             removals.for_each(|entry| entry.note = Note::Plain);
@@ -390,6 +402,17 @@ impl Archive {
             growing,
             _busy: busy,
         })
+    }
+
+    /// Whether records are blank in a piece whose blocks are here and needed: before all of it has come, as far as its bringer says so.
+    fn waits_for_pins(&self, piece: &Piece) -> Result<bool> {
+        let blank = piece.entries.iter().filter(|entry| entry.note == Note::Blank);
+        let blank: Vec<Position> = blank.map(|entry| position(piece.name, entry)).collect();
+        let pinned = self.views().pinned(&blank)?;
+        if pinned.is_empty() {
+            return Ok(false);
+        }
+        Ok(self.removed_and_pinned()?.iter().any(|removed| pinned.contains(removed)))
     }
 
     /// What is wrong with the seal of a segment; nothing if it is sealed and whole.
@@ -452,6 +475,14 @@ impl Archive {
             self.views().hidden_with_block()?.into_iter().filter(|position| position.writer == ours).collect();
         Ok(self.shared.keeper().blank(pending))
     }
+}
+
+fn position(name: SegmentName, entry: &Entry) -> Position {
+    Position { writer: name.id.writer, segment: name.id.number, record: entry.record }
+}
+
+fn needed(name: SegmentName) -> String {
+    format!("revisits elsewhere stand for a body in {name}, and have none of their own yet")
 }
 
 /// About what an entry takes in a frame.
@@ -631,6 +662,14 @@ impl Copying {
         let old = self.shared.catalog().get(name.id).map(|segment| segment.path.clone());
         let _one_at_a_time = self.shared.rewriting.lock().unwrap_or_else(PoisonError::into_inner);
         self.shared.following.settle()?;
+        let lacking = self.lacks_of_what_is_pinned()?;
+        if !lacking.is_empty() {
+            self.drop_copy()?;
+            let mut copies = self.shared.copies();
+            let room = NEEDED_MAX.saturating_sub(copies.needed.len());
+            copies.needed.extend(lacking.into_iter().take(room));
+            return Err(Error::Refused { why: needed(name) });
+        }
         for (part, place) in
             [(part_of(&sidecar_of(&self.path)), sidecar_of(&self.path)), (self.writes, self.path.clone())]
         {
@@ -648,6 +687,34 @@ impl Copying {
             delete_generation(&old)?;
         }
         Ok(())
+    }
+
+    /// Bodies that are here, are pinned as far as this archive knows, and are not in the copy: that they may go is for nobody else to say.
+    fn lacks_of_what_is_pinned(&self) -> Result<Vec<Position>> {
+        let name = self.piece.name;
+        let pins = self.shared.views.pins_in(name.id)?;
+        let mut lacking = Vec::new();
+        if pins.is_empty() {
+            return Ok(lacking);
+        }
+        let mut entries = HashMap::new();
+        let mut sidecar = SidecarReader::open(&part_of(&sidecar_of(&self.path)), name)?;
+        while let Some(frame) = sidecar.as_mut().map(SidecarReader::next_frame).transpose()?.flatten() {
+            let pinned = frame.into_iter().filter(|entry| pins.contains_key(&position(name, entry)));
+            entries.extend(pinned.map(|entry| (entry.record, (entry.offset, entry.length))));
+        }
+        for (pinned, pins) in pins {
+            // What is not here, or is not what was pinned, does not go with the old file.
+            let here = self.shared.place(pinned).and_then(|place| Sum::at(&place)).ok();
+            let Some(here) = here.filter(|here| pins.iter().any(|pin| here.is_of(pin))) else { continue };
+            let there = entries.get(&pinned.record).map(|(offset, length)| {
+                Sum::at(&Place { path: self.writes.clone(), offset: *offset, length: *length, nth: 0 })
+            });
+            if !matches!(there, Some(Ok(there)) if there == here) {
+                lacking.push(pinned);
+            }
+        }
+        Ok(lacking)
     }
 
     /// Nothing of this copy counts any more. What the views know of it is what will be copied again.

@@ -70,6 +70,14 @@ pub const STRETCH_BYTES_MAX: u64 = 1 << 20;
 pub const SHARED_BODY_BYTES_MIN: u64 = 256 << 10;
 /// … and so is a longer one: it is held in memory where it is proven or written again.
 pub const SHARED_BODY_BYTES_MAX: u64 = 64 << 20;
+/// The block of its record: with its heads, and cut into pieces as it came.
+pub const SHARED_BLOCK_BYTES_MAX: u64 = SHARED_BODY_BYTES_MAX + 2 * HTTP_HEAD_BYTES_MAX as u64;
+/// The URL of a capture that shares its body.
+pub const SHARED_URL_BYTES_MAX: usize = 8 << 10;
+/// Revisits that are tried for one whose head goes before a body, and references that end when it is written.
+pub const REVISITS_TRIED_MAX: usize = 16;
+/// Bodies of which it is remembered that others would let go of them, and that they are needed.
+pub const NEEDED_MAX: usize = 4096;
 /// Captures of one payload that are looked at for one that was written here.
 pub const ORIGINALS_ASKED_MAX: usize = 256;
 /// What a pin names: two URLs, most of it.

@@ -13,13 +13,14 @@
 //!  sha256: <64 hexadecimal digits>
 //!  length: 1048576
 //! ```
-//! A pair of body and referrer that has ended never begins again, so that the order in which these records arrive does not matter:
+//! A pair of body and referrer that has ended never begins again, so that the order in which these records arrive does not matter. Its block is that of
+//! the record which began it: who ends it says nothing about what it is. References may come from anybody, so each says what it is in its key, too.
 //! ```text
 //!  view-pins        | writer 4 BE | segment 4 BE | record 4 BE | BLAKE3 of the referrer 16 |                 ─▶  | 1 | flags 1 | block … |
-//!  view-references  | site hash of the referrer 4 BE | BLAKE3 of the referrer 16 | position as above 12 |     ─▶  the same
+//!  view-references  | site hash of the referrer 4 BE | BLAKE3 of the referrer 16 | position as above 12 | BLAKE3 of the body 16 |  ─▶  the same
 //! ```
 
-use std::collections::HashSet;
+use std::collections::{BTreeMap, HashSet};
 use std::io::{BufRead, ErrorKind, Read};
 use std::sync::PoisonError;
 
@@ -33,7 +34,8 @@ use crate::commit::Append;
 use crate::error::{Error, Result};
 use crate::finding::Finding;
 use crate::identity::{self, hex, unhex};
-use crate::limits::{PIN_BYTES_MAX, SHARED_BODY_BYTES_MAX};
+use crate::layout::SegmentId;
+use crate::limits::{PIN_BYTES_MAX, SHARED_BODY_BYTES_MAX, SHARED_BODY_BYTES_MIN, SHARED_URL_BYTES_MAX};
 use crate::own::{self, Encoded, FieldsBlock, once};
 use crate::read::Stored;
 use crate::sidecar::Note;
@@ -48,10 +50,8 @@ const REFERENCES: &str = "references";
 
 /// It has begun …
 const BEGUN: u8 = 1;
-/// … its end is told by who wrote the body …
+/// … and it has ended.
 const ENDED: u8 = 2;
-/// … or by somebody else.
-const ENDED_BY_OTHERS: u8 = 4;
 
 /// A body, and a URL whose revisits stand for it.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -154,53 +154,84 @@ impl Pin {
     }
 
     fn key(&self, role: Role) -> Vec<u8> {
-        let position = position_key(self.position);
         match role.is_of_original() {
-            true => [&position[..], &name_of(&self.referrer)].concat(),
-            false => [&beside(&self.referrer)[..], &position].concat(),
+            true => [&position_key(self.position)[..], &name_of(self.referrer.as_bytes())].concat(),
+            false => {
+                let time = self.original_ms.to_be_bytes();
+                let payload = self.payload.to_string();
+                let length = self.length.to_be_bytes();
+                let body = [self.original.as_bytes(), b"\n", &time, payload.as_bytes(), &self.sha256, &length].concat();
+                [&beside(&self.referrer, self.position)[..], &name_of(&body)].concat()
+            }
         }
+    }
+
+    /// Whether slices share such a body. Who pins another only keeps it from going.
+    fn may_be_shared(&self) -> bool {
+        matches!(self.payload, Digest::Sha1(_))
+            && (SHARED_BODY_BYTES_MIN..=SHARED_BODY_BYTES_MAX).contains(&self.length)
+            && self.original.len().max(self.referrer.len()) <= SHARED_URL_BYTES_MAX
+    }
+
+    /// Whether both are about the same record and the same bytes.
+    pub(crate) fn is_of_same_body(&self, other: &Pin) -> bool {
+        let body = |pin: &Pin| (pin.position, pin.payload, pin.sha256, pin.length);
+        body(self) == body(other)
     }
 }
 
-/// The name of a URL among others.
-fn name_of(url: &str) -> [u8; 16] {
+/// The name of a URL, or of what a reference says, among others.
+fn name_of(text: &[u8]) -> [u8; 16] {
     let mut name = [0; 16];
-    name.copy_from_slice(&blake3::hash(url.as_bytes()).as_bytes()[..16]);
+    name.copy_from_slice(&blake3::hash(text).as_bytes()[..16]);
     name
 }
 
-/// How the references of a URL begin.
-fn beside(referrer: &str) -> Vec<u8> {
-    [&Key::of(referrer).site_hash().to_be_bytes()[..], &name_of(referrer)].concat()
+/// How the references of a URL begin …
+fn beside_all(referrer: &str) -> Vec<u8> {
+    [&Key::of(referrer).site_hash().to_be_bytes()[..], &name_of(referrer.as_bytes())].concat()
+}
+
+/// … and those to one record.
+fn beside(referrer: &str, position: Position) -> Vec<u8> {
+    [beside_all(referrer), position_key(position)].concat()
 }
 
 fn position_key(position: Position) -> Vec<u8> {
     [position.writer.0, position.segment, position.record].map(u32::to_be_bytes).concat()
 }
 
+/// The flags of a pair, and what it is.
+fn pair(value: &[u8]) -> Option<(u8, &[u8])> {
+    value.get(1).copied().zip(value.get(2..))
+}
+
 fn keyspace(role: Role) -> &'static str {
     if role.is_of_original() { PINS } else { REFERENCES }
 }
 
-/// Folds a record that may be about a pin. Who wrote a body pins it, and nobody else: others could keep what is to go from going.
+/// Folds a record that may be about a pin. Who wrote a body pins it, and nobody else: others could keep what is to go from going. That it has ended,
+/// each knows from itself alone: others could let go what is needed.
 pub(crate) fn fold(record: &SeenRecord<'_>, batch: &mut Batch<'_>) -> Result<()> {
-    let writer = record.position.writer;
+    let (writer, own) = (record.position.writer, batch.listener().own);
     if writer == WriterKey::FOREIGN || record.entry.length > PIN_BYTES_MAX as u64 {
         return Ok(());
     }
     let Some(block) = block_of(record)? else { return Ok(()) };
     // One that makes no sense pins nothing; whoever wrote it has not taken it for one either.
     let Ok((role, pin, _)) = Pin::parse(&block) else { return Ok(()) };
-    let by_writer = writer == pin.position.writer;
     let flag = match role {
-        Role::Pin if !by_writer => return Ok(()),
+        Role::Pin if writer != pin.position.writer || !pin.may_be_shared() => return Ok(()),
+        Role::Unpin if writer != own => return Ok(()),
         Role::Pin | Role::Reference => BEGUN,
-        Role::Unpin if !by_writer => ENDED_BY_OTHERS,
         Role::Unpin | Role::Release => ENDED,
     };
     let key = pin.key(role);
-    let known = batch.get(keyspace(role), &key)?.and_then(|value| value.get(1).copied()).unwrap_or(0);
-    batch.put(keyspace(role), &key, &[&[1, known | flag], &block[..]].concat());
+    let value = batch.get(keyspace(role), &key)?.unwrap_or_default();
+    let (flags, known) = pair(&value).unwrap_or((0, &block[..]));
+    let begins = flag == BEGUN && flags & BEGUN == 0;
+    let kept = if begins { &block[..] } else { known };
+    batch.put(keyspace(role), &key, &[&[1, flags | flag], kept].concat());
     Ok(())
 }
 
@@ -228,16 +259,25 @@ fn block_in(mut stored: Stored) -> Option<Vec<u8>> {
 }
 
 impl Views {
-    /// What pins a record, as far as it counts for whoever has this archive: who wrote it ends pins itself, others also hear of it from each
-    /// other. With the time of each, in milliseconds since 1970.
+    /// What pins a record, as far as it counts for whoever has this archive, with the time of each in milliseconds since 1970.
     pub fn pins_of(&self, position: Position) -> Result<Vec<(Pin, i64)>> {
-        let ended = if position.writer == self.listener().own { ENDED } else { ENDED | ENDED_BY_OTHERS };
+        self.pins_behind(&position_key(position))
+    }
+
+    /// What pins records of a segment.
+    pub(crate) fn pins_in(&self, id: SegmentId) -> Result<BTreeMap<Position, Vec<Pin>>> {
+        let mut pins: BTreeMap<Position, Vec<Pin>> = BTreeMap::new();
+        for (pin, _) in self.pins_behind(&[id.writer.0, id.number].map(u32::to_be_bytes).concat())? {
+            pins.entry(pin.position).or_default().push(pin);
+        }
+        Ok(pins)
+    }
+
+    fn pins_behind(&self, prefix: &[u8]) -> Result<Vec<(Pin, i64)>> {
         let mut pins = Vec::new();
-        for item in self.keyspace(PINS)?.prefix(position_key(position)) {
+        for item in self.keyspace(PINS)?.prefix(prefix) {
             let (_, value) = item.into_inner()?;
-            let Some((flags, block)) = value.get(1).zip(value.get(2..)) else { continue };
-            if flags & BEGUN > 0
-                && flags & ended == 0
+            if let Some((BEGUN, block)) = pair(&value)
                 && let Ok((_, pin, time_ms)) = Pin::parse(block)
             {
                 pins.push((pin, time_ms));
@@ -270,7 +310,7 @@ impl Views {
         limit: usize,
     ) -> Result<Vec<(Vec<u8>, Pin)>> {
         let mut found = Vec::new();
-        let from = after.map_or(first_site.to_be_bytes().to_vec(), |after| [after, &[0]].concat());
+        let from = after.map(|after| [after, &[0]].concat()).unwrap_or_default().max(first_site.to_be_bytes().to_vec());
         for item in self.keyspace(REFERENCES)?.range(from..) {
             let (key, value) = item.into_inner()?;
             let site = key.first_chunk::<4>().map_or(u32::MAX, |site| u32::from_be_bytes(*site));
@@ -285,24 +325,45 @@ impl Views {
     /// The bodies elsewhere for which revisits of a URL stand.
     pub fn references_of(&self, referrer: &str) -> Result<Vec<Pin>> {
         let mut found = Vec::new();
-        for item in self.keyspace(REFERENCES)?.prefix(beside(referrer)) {
+        for item in self.keyspace(REFERENCES)?.prefix(beside_all(referrer)) {
             let (_, value) = item.into_inner()?;
             found.extend(reference(&value));
         }
         Ok(found)
     }
+
+    /// Whether it is said beside the revisits of a URL that they stand for this body, or stood for it once.
+    pub fn refers(&self, pin: &Pin) -> Result<bool> {
+        self.any_reference(&pin.referrer, pin.position, |flags, block| {
+            flags & BEGUN > 0 && Pin::parse(block).is_ok_and(|(_, found, _)| found.is_of_same_body(pin))
+        })
+    }
+
+    /// Whether revisits of a URL stood for a record once, and it has got a body of its own: that pair never begins again.
+    pub fn has_released(&self, referrer: &str, position: Position) -> Result<bool> {
+        self.any_reference(referrer, position, |flags, _| flags & ENDED > 0)
+    }
+
+    fn any_reference(&self, referrer: &str, to: Position, so: impl Fn(u8, &[u8]) -> bool) -> Result<bool> {
+        for item in self.keyspace(REFERENCES)?.prefix(beside(referrer, to)) {
+            let (_, value) = item.into_inner()?;
+            if pair(&value).is_some_and(|(flags, block)| so(flags, block)) {
+                return Ok(true);
+            }
+        }
+        Ok(false)
+    }
 }
 
 /// What a reference says that has not ended.
 fn reference(value: &[u8]) -> Option<Pin> {
-    let (flags, block) = value.get(1).zip(value.get(2..))?;
-    let stands = flags & (BEGUN | ENDED) == BEGUN;
-    stands.then(|| Pin::parse(block).ok().map(|(_, pin, _)| pin)).flatten()
+    let (BEGUN, block) = pair(value)? else { return None };
+    Pin::parse(block).ok().map(|(_, pin, _)| pin)
 }
 
 impl Archive {
-    /// Pins a body that this archive wrote; synced and seen by the views when this returns. False if it is removed, or the pair has ended
-    /// once: then nobody begins to refer to it. What is pinned already stays so.
+    /// Pins a body that this archive wrote; synced and seen by the views when this returns. False if it is removed, is none that slices share, or
+    /// the pair has ended once: then nobody begins to refer to it. What is pinned already stays so.
     pub fn pin(&self, pin: &Pin) -> Result<bool> {
         if pin.position.writer != self.writer() {
             return Err(Error::Refused {
@@ -313,7 +374,7 @@ impl Archive {
         let _nothing_goes_meanwhile = self.shared.pinning.lock().unwrap_or_else(PoisonError::into_inner);
         let views = self.views();
         let flags = views.get(PINS, &pin.key(Role::Pin))?.and_then(|value| value.get(1).copied()).unwrap_or(0);
-        if views.is_hidden(pin.position) || flags & ENDED > 0 {
+        if views.is_hidden(pin.position) || flags & ENDED > 0 || !pin.may_be_shared() {
             return Ok(false);
         }
         if flags & BEGUN == 0 {
@@ -323,7 +384,7 @@ impl Archive {
         Ok(holds && !views.is_hidden(pin.position))
     }
 
-    /// Says that a body is no longer pinned by this referrer. Synced and seen when this returns.
+    /// Says that a body is no longer pinned by this referrer, for this archive alone. Synced and seen when this returns.
     pub fn unpin(&self, pin: &Pin) -> Result<()> {
         self.append_pin(pin, Role::Unpin, &pin.original)
     }
@@ -336,10 +397,14 @@ impl Archive {
         self.settle()
     }
 
-    /// Removed records that still have their block because something pins them.
+    /// Records that still have their block because something pins them: removed here, or blank already in what was to take the place of their
+    /// segment.
     pub fn removed_and_pinned(&self) -> Result<Vec<Position>> {
-        let removed = self.views().hidden_with_block()?;
-        Ok(self.views().pinned(&removed)?.into_iter().collect())
+        let mut removed = self.views().hidden_with_block()?;
+        removed.extend(self.shared.copies().needed());
+        let pinned = self.views().pinned(&removed)?.into_iter();
+        // What was let go of is with others.
+        Ok(pinned.filter(|position| self.half_of(SegmentId::from(*position)).is_some()).collect())
     }
 
     /// Goes on with removals that waited for pins. Returns what could not be done.

@@ -287,6 +287,11 @@ pub struct Batch<'v> {
 }
 
 impl Batch<'_> {
+    /// Whose removals count.
+    pub fn listener(&self) -> Listener {
+        self.views.listener
+    }
+
     /// Sets a value of a view's keyspace.
     pub fn put(&mut self, keyspace: &str, key: &[u8], value: &[u8]) {
         self.pending.insert((keyspace.to_string(), key.to_vec()), Some(value.to_vec()));

@@ -12,9 +12,10 @@ use ed25519_dalek::{Signature, Signer, SigningKey};
 use skep_archive::layout::{SegmentId, SegmentName, sidecar_of};
 use skep_archive::sidecar::SidecarReader;
 use skep_archive::{
-    Archive, Binding, Closing, Entry, Error, Identity, Instead, Judge, Note, OpenOptions, Piece, Pin, Segment,
-    Selector, State, Sum, Taking, Wanted, WriterKey,
+    Archive, Binding, Closing, Entry, Error, Identity, Instead, Judge, Note, OpenOptions, Piece, Pin, RewritePlan,
+    Segment, Selector, State, Sum, Taking, Wanted, WriterKey,
 };
+use skep_warc::deflate::Level;
 use skep_warc::write::{Compression, Encoder};
 use skep_warc::{Options, Reader};
 use support::*;
@@ -606,20 +607,23 @@ fn what_a_peer_said_of_its_records_decides_nothing() {
     assert_eq!(misled.verify(id).unwrap(), []);
 }
 
-#[test]
-fn a_body_to_which_others_refer_is_written_out_by_nobody_before_they_have_their_own() {
-    let Ring { dirs: _dirs, writer, holders, id } = ring(2, false);
-    let [one, two] = &holders[..] else { panic!() };
-    let body = "secret 2 2";
-    let sum = Sum::of(&mut body.as_bytes(), &[0; 32]).unwrap();
-    let Sum { payload, sha256, length, .. } = sum;
+fn large() -> String {
+    (0..60_000).map(|number| format!("{} ", number * 7919 % 10_007)).collect()
+}
+
+/// A writer with two holders, and a large body to which somebody elsewhere refers.
+fn ring_with_pin() -> (Ring, Pin) {
+    let ring = ring(2, false);
+    let writer = &ring.writer;
+    append(writer, "http://a.example/large", START_MS + 9, &large());
+    writer.settle().unwrap();
+    let Sum { payload, sha256, length, .. } = Sum::of(&mut large().as_bytes(), &[0; 32]).unwrap();
     let same = writer.same_body(&Wanted { payload, sha256, length, key: [0; 32] }, &|_| true).unwrap().unwrap();
-    let referrer = "http://b.example/".to_owned();
     let pin = Pin {
         position: same.position,
         original: same.url,
         original_ms: same.time_ms,
-        referrer,
+        referrer: "http://b.example/".to_owned(),
         payload,
         sha256,
         length,
@@ -627,11 +631,57 @@ fn a_body_to_which_others_refer_is_written_out_by_nobody_before_they_have_their_
     assert!(writer.pin(&pin).unwrap());
     writer.seal().unwrap();
     writer.settle().unwrap();
-    for holder in [one, two] {
-        pull(&writer, holder, the(&writer, id).name).unwrap();
+    for holder in &ring.holders {
+        pull(writer, holder, the(writer, ring.id).name).unwrap();
         assert_eq!(holder.views().pins_of(pin.position).unwrap().len(), 1, "copied with its segment");
     }
-    let removal = remove("url http://a.example/2");
+    (ring, pin)
+}
+
+#[test]
+fn its_writer_takes_no_body_from_holders_who_know_that_it_is_needed() {
+    let (Ring { dirs, writer, holders, id }, pin) = ring_with_pin();
+    let [one, two] = &holders[..] else { panic!() };
+    // Written again with every body in it, it takes the place of what was there.
+    let smaller = writer.rewrite(id, &RewritePlan { level: Some(Level::new(1)), ..RewritePlan::default() }).unwrap();
+    for holder in [one, two] {
+        pull(&writer, holder, smaller.name).unwrap();
+        assert!(holder.read(pin.position).is_ok());
+    }
+    let part = &large()[1_000..1_200];
+    let removal = remove("url http://a.example/large");
+    writer.unpin(&pin).unwrap();
+    writer.remove(&removal.selector, "asked").unwrap();
+    let without = the(&writer, id).name;
+    assert_eq!((without.generation, stands(dirs[0].path(), part)), (2, vec![]));
+    // Neither who has not heard that it is removed, nor who has.
+    two.remove(&removal.selector, "asked").unwrap();
+    for holder in [one, two] {
+        assert!(matches!(pull(&writer, holder, without), Err(Error::Refused { why }) if why.contains("stand for")));
+        assert_eq!(the(holder, id).name, smaller.name);
+        assert_eq!(holder.removed_and_pinned().unwrap(), [pin.position], "it is to be asked about");
+    }
+    assert!(one.read(pin.position).is_ok());
+    for (holder, dir) in [(one, &dirs[1]), (two, &dirs[2])] {
+        holder.unpin(&pin).unwrap();
+        pull(&writer, holder, without).unwrap();
+        assert_eq!((stands(dir.path(), part), check(holder)), (vec![], vec![]));
+        assert_eq!(holder.removed_and_pinned().unwrap(), []);
+    }
+    // Who never had it misses nothing, whatever is pinned there.
+    let dir = tempfile::tempdir().unwrap();
+    let newcomer = member(dir.path(), 5);
+    pull(&writer, &newcomer, without).unwrap();
+    assert_eq!(newcomer.views().pins_of(pin.position).unwrap().len(), 1);
+    let again = writer.rewrite(id, &RewritePlan { level: Some(Level::new(9)), ..RewritePlan::default() }).unwrap();
+    pull(&writer, &newcomer, again.name).unwrap();
+}
+
+#[test]
+fn a_body_to_which_others_refer_is_written_out_by_nobody_before_they_have_their_own() {
+    let (Ring { dirs: _dirs, writer, holders, id }, pin) = ring_with_pin();
+    let [one, two] = &holders[..] else { panic!() };
+    let removal = remove("url http://a.example/large");
     let write = |holder: &Archive| holder.blank_instead(id, std::slice::from_ref(&removal), false);
     assert!(matches!(write(one), Err(Error::Refused { .. })));
     // Who has heard that it has ended writes; who has not does not take that.

@@ -7,7 +7,7 @@
 
 use std::time::Duration;
 
-use skep_archive::limits::{SHARED_BODY_BYTES_MAX, SHARED_BODY_BYTES_MIN};
+use skep_archive::limits::{SHARED_BLOCK_BYTES_MAX, SHARED_BODY_BYTES_MAX, SHARED_BODY_BYTES_MIN};
 use skep_archive::{Append, Pin, Referring, Role, Same, Sum, system_clock};
 use skep_url::Url;
 use skep_warc::http::Body;
@@ -54,9 +54,9 @@ pub(crate) enum Found {
 /// Looks whether another slice of the network has a body that this one has not.
 pub(crate) async fn look(answer: &Answer<'_>, url: &Url, parts: &Parts) -> Found {
     let Some(outlet) = &parts.outlet else { return Found::Small };
-    // A revisit needs a head; what is too short with its head is too short without.
+    // A revisit needs a head; what is too short with its head is too short without, and a record that is too long nobody proves.
     let length = answer.block().length();
-    if answer.head().is_none() || !(SHARED_BODY_BYTES_MIN..=2 * SHARED_BODY_BYTES_MAX).contains(&length) {
+    if answer.head().is_none() || !(SHARED_BODY_BYTES_MIN..=SHARED_BLOCK_BYTES_MAX).contains(&length) {
         return Found::Small;
     }
     let mut key = [0; 32];

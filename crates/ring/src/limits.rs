@@ -162,6 +162,8 @@ pub const HASHES_AT_ONCE: usize = 2;
 pub const HEDGE_MS: u64 = 700;
 /// By so much a ballot may be above all that were heard of before: a try a second for a hundred years.
 pub const TERM_STEP_MAX: u64 = 1 << 32;
+/// Why a question is not answered, in words.
+pub const REFUSAL_BYTES_MAX: u64 = 1 << 10;
 /// An answer that is read as a whole.
 pub const ANSWER_BYTES_MAX: u64 = 64 << 20;
 /// Nodes that are asked at once about everything …
@@ -222,7 +224,7 @@ pub const RECORD_OF_BODY_BYTES_MAX: u64 = 2 * skep_archive::limits::SHARED_BODY_
 /// How long it may take to bring one.
 pub const RECORD_OF_BODY_MS_MAX: u64 = 4 * QUESTION_MS_MAX;
 /// The URL of a capture that shares its body.
-pub const SHARED_URL_BYTES_MAX: usize = 8 << 10;
+pub const SHARED_URL_BYTES_MAX: usize = skep_archive::limits::SHARED_URL_BYTES_MAX;
 /// The id of its record.
 pub const RECORD_ID_BYTES_MAX: usize = 256;
 /// References of which it is remembered that their bodies are lost.

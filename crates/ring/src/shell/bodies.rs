@@ -6,7 +6,8 @@
 //!  removed   hidden at once ──▶ KeepBody to the holders of each referrer: a body of its own, acknowledged ──▶ unpinned ──▶ written out
 //!  looked at whose original is on its last holder, or found nowhere, gets a body of its own while somebody can give it
 //! ```
-//! Who wrote a body is who takes it away, so only that node pins it. In doubt a body is kept once more.
+//! Who wrote a body is who takes it away, so only that node pins it; that a pin has ended, each holder finds out for itself. In doubt a body is kept
+//! once more.
 
 use std::collections::{BTreeSet, HashSet};
 use std::io::{self, Read, Seek, Write};
@@ -17,8 +18,8 @@ use std::time::{Duration, Instant};
 use serde::{Deserialize, Serialize};
 use skep_archive::captures::{Match, Query};
 use skep_archive::layout::SegmentId;
-use skep_archive::limits::SHARED_BODY_BYTES_MAX;
-use skep_archive::{Capture, CaptureKind, Digest, Key as UrlKey, Pin, Position, Same, Stored, Wanted};
+use skep_archive::limits::{REVISITS_TRIED_MAX, SHARED_BODY_BYTES_MAX, SHARED_BODY_BYTES_MIN};
+use skep_archive::{Capture, CaptureKind, Digest, Key as UrlKey, Pin, Position, Same, Stored, Wanted, WriterKey};
 use skep_url::Url;
 
 use super::answers::no;
@@ -82,7 +83,9 @@ pub(super) struct Bodies {
     waiting: AtomicUsize,
     /// Bodies that are read for others.
     proving: AtomicUsize,
-    /// One body of its own is written at a time.
+    /// Who brings a body for a referrer here: each one at a time, for it may bring it slowly …
+    bringing: Mutex<HashSet<Key>>,
+    /// … and of what was brought, one is written at a time.
     writing: Mutex<()>,
     sums: Mutex<Sums>,
     /// References whose bodies no holder could give when they were looked at last.
@@ -111,6 +114,7 @@ impl Bodies {
             pool: Pool::new("skep-body", BODIES_AT_ONCE),
             waiting: AtomicUsize::new(0),
             proving: AtomicUsize::new(0),
+            bringing: Mutex::default(),
             writing: Mutex::default(),
             sums: Mutex::default(),
             lost: Mutex::default(),
@@ -143,7 +147,39 @@ impl Drop for Turn<'_> {
     }
 }
 
+/// Somebody brings a body, and no other meanwhile.
+struct Bringing<'b>(&'b Mutex<HashSet<Key>>, Key);
+
+impl Bringing<'_> {
+    fn begin(who: &Mutex<HashSet<Key>>, node: Key) -> Option<Bringing<'_>> {
+        let mut all = lock(who);
+        (all.len() < BODIES_AT_ONCE && all.insert(node)).then(|| Bringing(who, node))
+    }
+}
+
+impl Drop for Bringing<'_> {
+    fn drop(&mut self) {
+        lock(self.0).remove(&self.1);
+    }
+}
+
+/// How it stands here with a referrer.
+enum Stands {
+    /// A record of it has the body itself.
+    Own(Position),
+    /// These revisits of it stand for the body, the first ones first.
+    Refers(Vec<Capture>),
+    /// Nothing of it stands for the body.
+    Nobody,
+}
+
 impl Body {
+    /// Whether it is one that slices share.
+    fn is_shared(&self) -> bool {
+        (SHARED_BODY_BYTES_MIN..=SHARED_BODY_BYTES_MAX).contains(&self.length)
+            && self.referrer.len() <= SHARED_URL_BYTES_MAX
+    }
+
     fn wanted(&self, key: [u8; 32]) -> Wanted {
         Wanted { payload: Digest::Sha1(self.payload), sha256: self.sha256, length: self.length, key }
     }
@@ -219,7 +255,7 @@ impl Shell {
     }
 
     fn find_body(&self, body: &Body, key: [u8; 32], keyed: [u8; 32], until: Instant) -> Option<Same> {
-        if body.referrer.len() > SHARED_URL_BYTES_MAX || !self.everybody_speaks(PROTOCOL_BODIES) {
+        if !body.is_shared() || !self.everybody_speaks(PROTOCOL_BODIES) {
             return None;
         }
         if self.is_of_split_site(&body.referrer) {
@@ -318,6 +354,10 @@ impl Shell {
             self.note_body(Some(node), "it says that it has a body, and does not prove it");
             return None;
         }
+        // A pair that has ended never begins again: nobody would look after the body for this referrer.
+        if self.archive.views().has_released(&body.referrer, position(at.0, at.1, at.2)).unwrap_or(true) {
+            return None;
+        }
         // One node alone may say anything: what it pinned is with another holder, and so is the pin.
         let mut others = holders.iter().filter(|holder| **holder != node).peekable();
         let is_witnessed = others.peek().is_none()
@@ -403,11 +443,11 @@ impl Shell {
         at: Option<(u32, u32, u32)>,
     ) -> Result<Proven, String> {
         let referring = self.slice_of_url(&body.referrer);
-        if body.referrer.len() > SHARED_URL_BYTES_MAX || !self.all_holders(referring).contains(&from) {
-            return Err("you do not hold the slice of that URL".into());
+        if !body.is_shared() {
+            return Err("bodies of that length are not shared, nor with URLs of such".into());
         }
-        if body.length > SHARED_BODY_BYTES_MAX {
-            return Err("bodies of that length are not shared".into());
+        if !self.all_holders(referring).contains(&from) {
+            return Err("you do not hold the slice of that URL".into());
         }
         let Some(_turn) = Turn::take(&self.bodies.proving, BODIES_AT_ONCE) else {
             return Err("others are asked for bodies just now".into());
@@ -477,8 +517,8 @@ impl Shell {
         time_ms: i64,
         writes: bool,
     ) -> Result<Owned, String> {
-        if body.referrer.len() > SHARED_URL_BYTES_MAX || url.len() > SHARED_URL_BYTES_MAX {
-            return Err("a URL is too long".into());
+        if !body.is_shared() || url.len() > SHARED_URL_BYTES_MAX {
+            return Err("bodies of that length are not shared, nor with URLs of such".into());
         }
         // Who wrote the original sees to it that it can go, or who leads its slice.
         if original.0 != writer_of(&from) && !self.all_holders(self.slice_of_url(url)).contains(&from) {
@@ -494,57 +534,54 @@ impl Shell {
         self.own_body(&body.pin(&same), if writes { std::slice::from_ref(&from) } else { &[] })
     }
 
-    /// Gives a URL a body of its own, from the first of these nodes that has it.
+    /// Gives a URL a body of its own, from the first of these nodes that has it. Nothing is locked while anything is waited for.
     fn own_body(&self, pin: &Pin, from: &[Key]) -> Result<Owned, String> {
         let slice = self.slice_of_url(&pin.referrer);
         if !self.holds(slice) {
             return Err("the slice of that URL is not held here".into());
         }
-        let wrong = |error: skep_archive::Error| error.to_string();
-        let _one_at_a_time = lock(&self.bodies.writing);
-        // While this is held, no visit begins to refer to it; one that did before is seen, or still holds it.
-        let going = self.archive.referred().going([pin.payload]);
-        self.archive.settle().map_err(wrong)?;
-        let (own, revisit) = self.captures_with(pin)?;
-        let patience = Duration::from_millis(QUESTION_MS_MAX / 2);
-        if let Some(own) = own {
-            return match self.wait_acknowledged_at(slice, own, patience) {
-                true => Ok(Owned::Own),
-                false => Err("its own body is not acknowledged yet".into()),
-            };
-        }
-        let Some(revisit) = revisit else {
-            return match going.contains(&pin.payload) {
-                true => Ok(Owned::Nobody),
-                false => Err("a visit is about to refer to it".into()),
-            };
-        };
-        drop(going);
-        let mut why = String::from("nobody was asked");
-        for node in from {
-            let given = match self.fetch_body(*node, pin) {
-                Ok(mut given) => self.archive.write_own_body(pin, &revisit, &mut given).map_err(wrong),
-                Err(silence) => Err(silence),
-            };
-            match given {
-                Ok(written) => {
-                    lock(&self.bodies.sums).given += 1;
-                    return match self.wait_acknowledged_at(slice, written, patience) {
-                        true => Ok(Owned::Own),
-                        false => Err("its own body is not acknowledged yet".into()),
-                    };
-                }
+        let mut stands = self.stands(pin, slice)?;
+        let (mut from, mut why) = (from.iter(), String::from("nobody was asked"));
+        while let Stands::Refers(_) = stands {
+            let Some(node) = from.next() else { return Err(why) };
+            match self.have_brought(*node, pin, slice) {
+                Ok(now) => stands = now,
                 Err(said) => why = said,
             }
         }
-        Err(why)
+        match stands {
+            Stands::Own(own) => {
+                match self.wait_acknowledged_at(slice, own, Duration::from_millis(QUESTION_MS_MAX / 2)) {
+                    true => Ok(Owned::Own),
+                    false => Err("its own body is not acknowledged yet".into()),
+                }
+            }
+            _ => Ok(Owned::Nobody),
+        }
     }
 
-    /// A record of a URL that has the body itself, and else its first revisit that stands for it.
-    fn captures_with(&self, pin: &Pin) -> Result<(Option<Position>, Option<Capture>), String> {
+    /// Has a node bring the body, and writes it if it is still wanted then: somebody else may have brought the same.
+    fn have_brought(&self, node: Key, pin: &Pin, slice: Slice) -> Result<Stands, String> {
+        let Some(_bringing) = Bringing::begin(&self.bodies.bringing, node) else {
+            return Err("other bodies are being brought just now".into());
+        };
+        let mut given = self.fetch_body(node, pin)?;
+        let _one_at_a_time = lock(&self.bodies.writing);
+        let stands = self.stands(pin, slice)?;
+        let Stands::Refers(revisits) = &stands else { return Ok(stands) };
+        let written = self.archive.write_own_body(pin, revisits, &mut given).map_err(|error| error.to_string())?;
+        lock(&self.bodies.sums).given += 1;
+        Ok(Stands::Own(written))
+    }
+
+    /// Looks whether a URL has the body itself, and else whether revisits of it stand for it.
+    fn stands(&self, pin: &Pin, slice: Slice) -> Result<Stands, String> {
         let wrong = |error: skep_archive::Error| error.to_string();
+        // While this is held, no visit begins to refer to it; one that did before is seen, or still holds it.
+        let going = self.archive.referred().going([pin.payload]);
+        self.archive.settle().map_err(wrong)?;
         let query = Query::new(Match::Exact(UrlKey::of(&pin.referrer)));
-        let mut revisit = None;
+        let mut revisits = Vec::new();
         let wanted = Wanted { payload: pin.payload, sha256: pin.sha256, length: pin.length, key: [0; 32] };
         for capture in self.archive.views().captures.query(&query).map_err(wrong)? {
             let capture = capture.map_err(wrong)?;
@@ -552,17 +589,39 @@ impl Shell {
                 continue;
             }
             match capture.kind {
+                // Others hold only what stands in segments of its slice: what came with a file is this node's alone.
                 CaptureKind::Response
-                    if self.archive.same_body_at(capture.position, &wanted).map_err(wrong)?.is_some() =>
+                    if self.is_in_slice(capture.position, slice)
+                        && self.archive.same_body_at(capture.position, &wanted).map_err(wrong)?.is_some() =>
                 {
-                    return Ok((Some(capture.position), None));
+                    return Ok(Stands::Own(capture.position));
                 }
                 // One that says only that nothing changed has no head to go before a body.
-                CaptureKind::Revisit if capture.status != 304 && revisit.is_none() => revisit = Some(capture),
+                CaptureKind::Revisit if capture.status != 304 && revisits.len() < REVISITS_TRIED_MAX => {
+                    revisits.push(capture);
+                }
                 _ => {}
             }
         }
-        Ok((None, revisit))
+        // Whoever asks may say anything of what stands for what: it is said here beside the revisit, or it is not so.
+        if !revisits.is_empty() && self.archive.views().refers(pin).map_err(wrong)? {
+            return Ok(Stands::Refers(revisits));
+        }
+        match going.contains(&pin.payload) {
+            true => Ok(Stands::Nobody),
+            false => Err("a visit is about to refer to it".into()),
+        }
+    }
+
+    /// Whether a record stands in a segment that holders of a slice have.
+    fn is_in_slice(&self, place: Position, slice: Slice) -> bool {
+        place.writer != WriterKey::FOREIGN && self.slice_of_record(place) == Some(slice)
+    }
+
+    /// In the segments of which slice a record stands, if it is here.
+    fn slice_of_record(&self, place: Position) -> Option<Slice> {
+        let half = self.archive.half_of(SegmentId::from(place))?;
+        (half.bits() == self.genesis().slice_bits).then(|| half.prefix())
     }
 
     /// The record of a pinned body, from whoever has it.
@@ -599,20 +658,26 @@ impl Shell {
 }
 
 /// Copies what comes, up to so many bytes and so long: who sends a byte now and then keeps nobody waiting for ever.
-fn copy_within(from: &mut dyn Read, to: &mut dyn Write, bytes_max: u64, time_max: Duration) -> io::Result<u64> {
+pub(super) fn copy_within(
+    from: &mut dyn Read,
+    to: &mut dyn Write,
+    bytes_max: u64,
+    time_max: Duration,
+) -> io::Result<u64> {
     let until = Instant::now() + time_max;
     let (mut piece, mut length) = (vec![0; 64 << 10], 0);
     loop {
-        match from.read(&mut piece)? {
-            0 => return Ok(length),
-            read => {
-                length += read as u64;
-                if length > bytes_max || Instant::now() >= until {
-                    return Err(io::Error::other("it takes too much room or too long"));
-                }
-                to.write_all(&piece[..read])?;
-            }
+        let read = match from.read(&mut piece) {
+            Ok(0) => return Ok(length),
+            Ok(read) => read,
+            Err(error) if error.kind() == io::ErrorKind::Interrupted => continue,
+            Err(error) => return Err(error),
+        };
+        length += read as u64;
+        if length > bytes_max || Instant::now() >= until {
+            return Err(io::Error::other("it takes too much room or too long"));
         }
+        to.write_all(&piece[..read])?;
     }
 }
 
@@ -637,18 +702,20 @@ impl Shell {
         }
     }
 
-    /// Removed bodies to which others refer go when each of these has its own.
+    /// Removed bodies to which others refer go when each of these has its own. Whoever has such a body asks for itself, and goes by nobody else's
+    /// word; but only who wrote it, or leads its slice, brings it to those who have none.
     fn let_pinned_go(&self) {
         let removed = self.archive.removed_and_pinned().unwrap_or_default();
         lock(&self.bodies.sums).waiting = removed.len() as u64;
         let mut free = Vec::new();
         for place in removed {
-            let own = place.writer == self.archive.writer();
-            if *lock(&self.stopped) || !(own || self.leads_slice_of(place)) {
-                continue;
+            if *lock(&self.stopped) {
+                return;
             }
+            let own = place.writer == self.archive.writer();
+            let brings = own || self.leads_slice_of(place);
             for (pin, since_ms) in self.archive.views().pins_of(place).unwrap_or_default() {
-                if self.has_own(&pin, since_ms) && self.archive.unpin(&pin).is_err() {
+                if self.has_own(&pin, since_ms, brings) && self.archive.unpin(&pin).is_err() {
                     self.note_body(None, "that a body is no longer pinned could not be written");
                 }
             }
@@ -664,17 +731,15 @@ impl Shell {
 
     /// Whether this node leads the slice in whose segments a record stands.
     fn leads_slice_of(&self, place: Position) -> bool {
-        let half = self.archive.half_of(SegmentId::from(place));
-        let half = half.filter(|half| half.bits() == self.genesis().slice_bits);
-        half.is_some_and(|half| {
-            let now_ms = self.clock.now().mono_ms;
-            lock(&self.machine).node.core.leads(half.prefix(), now_ms).is_some()
-        })
+        let now_ms = self.clock.now().mono_ms;
+        let slice = self.slice_of_record(place);
+        slice.is_some_and(|slice| lock(&self.machine).node.core.leads(slice, now_ms).is_some())
     }
 
     /// Asks those who hold the slice of a referrer. True if it has a body of its own, by the word of two of them: one alone may say anything. Or
-    /// if all of them say that nothing refers to the body any more, and whoever asked for the pin has had the time to do so.
-    fn has_own(&self, pin: &Pin, since_ms: i64) -> bool {
+    /// if all of them say that nothing refers to the body any more, and whoever asked for the pin has had the time to do so. `brings`: who has none
+    /// gets it from here.
+    fn has_own(&self, pin: &Pin, since_ms: i64, brings: bool) -> bool {
         let Some(body) = Body::of(pin) else { return false };
         let slice = self.slice_of_url(&pin.referrer);
         let mut holders = self.all_holders(slice);
@@ -684,7 +749,7 @@ impl Shell {
         let (mut own, mut nobody) = (0, 0);
         for holder in &holders {
             // Who comes after only looks: what the first one wrote may not be there yet.
-            let writes = own == 0;
+            let writes = brings && own == 0;
             let said: Result<Owned, String> = match *holder == self.key {
                 true => self.own_body(pin, if writes { std::slice::from_ref(&self.key) } else { &[] }),
                 false => {
@@ -743,11 +808,16 @@ impl Shell {
     /// on, if anybody can give it. Says from where to go on.
     fn look_at_references(&self, after: Option<Vec<u8>>, some: usize) -> Option<Vec<u8>> {
         let led: BTreeSet<Slice> = self.led_slices().into_iter().collect();
-        let references = self.archive.views().references(0, u32::MAX, after.as_deref(), some).unwrap_or_default();
+        let mut references = Vec::new();
+        for slice in led {
+            let ((first, last), left) = (self.sites(slice), some - references.len());
+            // One after the other, as their sites follow each other: what is behind is passed over at once.
+            references.extend(self.archive.views().references(first, last, after.as_deref(), left).unwrap_or_default());
+        }
         let last = references.last().map(|(key, _)| key.clone());
         for (key, pin) in references {
-            if *lock(&self.stopped) || !led.contains(&self.slice_of_url(&pin.referrer)) {
-                continue;
+            if *lock(&self.stopped) {
+                return last;
             }
             let is_lost = self.is_lost(&pin);
             let lost = {

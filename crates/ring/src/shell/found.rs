@@ -9,11 +9,12 @@ use std::time::{Duration, Instant};
 use skep_archive::captures::Query;
 use skep_archive::{Capture, Stored};
 
+use super::bodies::copy_within;
 use super::question::{Question, Taken, Wanted, is_yes};
 use super::{Machine, Shell, lock};
 use crate::genesis::Slice;
 use crate::key::Key;
-use crate::limits::{ANSWER_BYTES_MAX, ANSWER_RECORD_BYTES_MAX, HEDGE_MS, QUESTION_MS_MAX};
+use crate::limits::{ANSWER_BYTES_MAX, ANSWER_RECORD_BYTES_MAX, HEDGE_MS, QUESTION_MS_MAX, REFUSAL_BYTES_MAX};
 use crate::links;
 use crate::message::PROTOCOL_SITES;
 
@@ -149,13 +150,8 @@ impl Shell {
 
     /// Captures that one node has.
     pub(super) fn captures_at(&self, node: Key, query: &Query) -> Result<Vec<Capture>, String> {
-        let question = Question::Captures(Wanted::of(query)).encode();
-        let asked = self.wire.ask(node, &question, Duration::from_millis(QUESTION_MS_MAX));
-        let mut answer = asked.map_err(|silence| silence.to_string())?;
-        is_yes(&mut answer).map_err(|error| error.to_string())??;
-        let mut bytes = Vec::new();
-        answer.take(ANSWER_BYTES_MAX).read_to_end(&mut bytes).map_err(|error| error.to_string())?;
-        captures_of(&bytes)
+        let question = Question::Captures(Wanted::of(query));
+        captures_of(&self.answered(node, &question, ANSWER_BYTES_MAX, Duration::from_millis(QUESTION_MS_MAX))?)
     }
 
     /// The record of a capture that others hold.
@@ -252,7 +248,7 @@ impl Shell {
         self.ask_for(to, question, most, Duration::from_millis(QUESTION_MS_MAX))
     }
 
-    /// The same, of whom nothing is waited for longer than this.
+    /// The same, where nothing is waited for longer than this.
     pub(super) fn ask_for<T: serde::de::DeserializeOwned>(
         &self,
         to: Key,
@@ -260,12 +256,18 @@ impl Shell {
         most: u64,
         patience: Duration,
     ) -> Result<T, String> {
+        let bytes = self.answered(to, question, most, patience)?;
+        postcard::from_bytes(&bytes).map_err(|_| "an answer that makes no sense".to_owned())
+    }
+
+    /// What a node answers, all of which has come within this time: who sends a byte now and then keeps nobody waiting for ever.
+    fn answered(&self, to: Key, question: &Question, most: u64, patience: Duration) -> Result<Vec<u8>, String> {
         let asked = self.wire.ask(to, &question.encode(), patience);
         let mut answer = asked.map_err(|silence| silence.to_string())?;
-        is_yes(&mut answer).map_err(|error| error.to_string())??;
         let mut bytes = Vec::new();
-        answer.take(most).read_to_end(&mut bytes).map_err(|error| error.to_string())?;
-        postcard::from_bytes(&bytes).map_err(|_| "an answer that makes no sense".to_owned())
+        let came = copy_within(&mut answer, &mut bytes, 1 + most.max(REFUSAL_BYTES_MAX), patience);
+        came.and_then(|_| is_yes(&mut bytes.as_slice())).map_err(|error| error.to_string())??;
+        Ok(bytes.split_off(1))
     }
 }
 

@@ -4,19 +4,20 @@
 use std::io::{self, Read};
 use std::net::IpAddr;
 use std::sync::Arc;
+use std::time::Duration;
 
 use serde::{Deserialize, Serialize};
 use skep_archive::captures::{Match, Place, Query};
 use skep_archive::runs::Direction;
 use skep_archive::{CaptureKind, Key as UrlKey, Position, WriterKey};
 
-use super::bodies::Body;
+use super::bodies::{Body, copy_within};
 use crate::copy::Segment;
 use crate::fact::{Fact, SignedRecord};
 use crate::genesis::{Genesis, Slice};
 use crate::instruction::SignedInstruction;
 use crate::key::{Hash, Key};
-use crate::limits::{ANSWER_CAPTURES_MAX, URL_BYTES_MAX};
+use crate::limits::{ANSWER_CAPTURES_MAX, QUESTION_MS_MAX, REFUSAL_BYTES_MAX, URL_BYTES_MAX};
 
 /// An answer follows.
 pub const YES: u8 = 1;
@@ -309,7 +310,8 @@ pub fn is_yes(answer: &mut dyn Read) -> io::Result<Result<(), String>> {
         return Ok(Ok(()));
     }
     let mut why = Vec::new();
-    answer.take(1024).read_to_end(&mut why)?;
+    let patience = Duration::from_millis(QUESTION_MS_MAX);
+    copy_within(&mut answer.take(REFUSAL_BYTES_MAX), &mut why, REFUSAL_BYTES_MAX, patience)?;
     Ok(Err(String::from_utf8_lossy(&why).into_owned()))
 }
 

@@ -1,5 +1,9 @@
 //! Bodies that slices share, told by nodes whose archives are real.
 
+use std::sync::atomic::AtomicBool;
+
+use skep_ring::shell::Owned;
+
 use super::*;
 
 /// A text long enough to be shared, in which its name stands and no other body's.
@@ -56,30 +60,8 @@ impl World {
                 None => assert!(since.elapsed() < PATIENCE, "{url} is never pinned"),
             }
         };
-        let Sum { payload, sha256, length, .. } = Sum::of(&mut text.as_bytes(), &[0; 32]).unwrap();
-        let pin = Pin {
-            position: same.position,
-            original: same.url.clone(),
-            original_ms: same.time_ms,
-            referrer: url.to_owned(),
-            payload,
-            sha256,
-            length,
-        };
-        let head = format!("HTTP/1.1 200 OK\r\nContent-Type: text/plain\r\nContent-Length: {length}\r\n\r\n");
-        let digest = skep_warc::digest::Digest::parse(&payload.to_string()).unwrap();
-        let mut id = [7; 16];
-        id[..8].copy_from_slice(&Hash::of("revisit", url.as_bytes()).number().to_le_bytes());
-        let (id, date) = (RecordId::uuid(id), rfc3339(now_ms() as i64));
-        let mut bytes = Vec::new();
-        Record::revisit(&id, &date, url, Revisit::IdenticalPayload(digest), head.as_bytes())
-            .refers_to_target_uri(&pin.original)
-            .refers_to_date(&rfc3339(pin.original_ms))
-            .encode(&mut Encoder::new(Compression::GZIP), &mut bytes)
-            .unwrap();
-        let records = vec![pin.encode(Role::Reference, now_ms() as i64).unwrap(), Encoded::describing(bytes).unwrap()];
         let archive = self.archive(self.leads(url));
-        archive.append(Append { site_hash: UrlKey::of(url).site_hash(), records }).unwrap().wait().unwrap();
+        archive.append(revisit(&pin_of(&same, text, url), true)).unwrap().wait().unwrap();
         same
     }
 
@@ -165,6 +147,28 @@ fn a_body_that_slices_share_is_pinned_and_goes_only_when_each_has_its_own() {
     world.end();
 }
 
+/// A revisit of a URL, and beside it for which body of another slice it stands.
+fn revisit(pin: &Pin, refers: bool) -> Append {
+    let url = &pin.referrer;
+    let length = pin.length;
+    let head = format!("HTTP/1.1 200 OK\r\nContent-Type: text/plain\r\nContent-Length: {length}\r\n\r\n");
+    let digest = skep_warc::digest::Digest::parse(&pin.payload.to_string()).unwrap();
+    let mut id = [7; 16];
+    id[..8].copy_from_slice(&Hash::of("revisit", url.as_bytes()).number().to_le_bytes());
+    let (id, date) = (RecordId::uuid(id), rfc3339(now_ms() as i64));
+    let mut bytes = Vec::new();
+    Record::revisit(&id, &date, url, Revisit::IdenticalPayload(digest), head.as_bytes())
+        .refers_to_target_uri(&pin.original)
+        .refers_to_date(&rfc3339(pin.original_ms))
+        .encode(&mut Encoder::new(Compression::GZIP), &mut bytes)
+        .unwrap();
+    let mut records = vec![Encoded::describing(bytes).unwrap()];
+    if refers {
+        records.insert(0, pin.encode(Role::Reference, now_ms() as i64).unwrap());
+    }
+    Append { site_hash: UrlKey::of(url).site_hash(), records }
+}
+
 /// A node that says of any body that it has it.
 struct Liar {
     inner: Arc<dyn Ears>,
@@ -231,5 +235,191 @@ fn who_says_that_it_has_a_body_and_does_not_prove_it_is_not_believed() {
     let notes = world.machines[asker].up.as_ref().unwrap().1.notes.lock().unwrap();
     assert!(notes.keys().any(|note| note.contains("does not prove it")), "{notes:?}");
     drop((notes, shell, heard, lies));
+    world.end();
+}
+
+/// A node that answers some questions with a byte now and then, for ever.
+struct Slow {
+    inner: Arc<dyn Ears>,
+    slowly: fn(&Question) -> bool,
+    pause: Duration,
+    asked: AtomicUsize,
+    over: AtomicBool,
+}
+
+impl Slow {
+    /// In the place of a node's own ears, from now on.
+    fn instead_of(world: &World, at: usize, pause: Duration, slowly: fn(&Question) -> bool) -> Arc<Slow> {
+        let Way::Memory(hub) = &world.way else { panic!("what is heard over sockets is not held up") };
+        let inner = world.machines[at].up.as_ref().unwrap().2.clone();
+        let slow = Arc::new(Slow { inner, slowly, pause, asked: AtomicUsize::new(0), over: AtomicBool::new(false) });
+        let heard: Arc<dyn Ears> = slow.clone();
+        hub.attach(world.shell(at).key(), &heard);
+        slow
+    }
+
+    /// Whoever still waits for an answer has it now.
+    fn end(self: Arc<Slow>) {
+        self.over.store(true, Ordering::Relaxed);
+        let since = Instant::now();
+        while Arc::strong_count(&self) > 1 && since.elapsed() < PATIENCE {
+            std::thread::sleep(Duration::from_millis(20));
+        }
+    }
+}
+
+impl Ears for Slow {
+    fn hear(&self, from: Key, frame: Vec<u8>) {
+        self.inner.hear(from, frame);
+    }
+    fn too_long(&self, from: Key, why: &'static str) {
+        self.inner.too_long(from, why);
+    }
+    fn is_member(&self, key: &Key) -> bool {
+        self.inner.is_member(key)
+    }
+    fn answer(&self, from: Key, question: Vec<u8>, out: &mut dyn std::io::Write) -> std::io::Result<()> {
+        if !Question::decode(&question).is_some_and(|question| (self.slowly)(&question)) {
+            return self.inner.answer(from, question, out);
+        }
+        self.asked.fetch_add(1, Ordering::Relaxed);
+        out.write_all(&[question::YES])?;
+        while !self.over.load(Ordering::Relaxed) {
+            std::thread::sleep(self.pause);
+            out.write_all(&[0])?;
+            out.flush()?;
+        }
+        Ok(())
+    }
+}
+
+impl World {
+    /// What a node answers whoever says that a body is to go to which a URL refers.
+    fn asked_to_keep(&self, at: usize, from: usize, pin: &Pin, writes: bool) -> Result<Owned, String> {
+        let Digest::Sha1(payload) = pin.payload else { panic!("records have SHA-1") };
+        let question = Question::KeepBody {
+            body: Body { payload, sha256: pin.sha256, length: pin.length, referrer: pin.referrer.clone() },
+            position: (pin.position.writer.0, pin.position.segment, pin.position.record),
+            url: pin.original.clone(),
+            time_ms: pin.original_ms,
+            writes,
+        };
+        let mut answer = Vec::new();
+        let ears = self.machines[at].up.as_ref().unwrap().2.clone();
+        ears.answer(self.shell(from).key(), question.encode(), &mut answer).unwrap();
+        match answer.split_first() {
+            Some((&question::YES, said)) => Ok(postcard::from_bytes(said).unwrap()),
+            no => Err(String::from_utf8_lossy(no.unwrap().1).into_owned()),
+        }
+    }
+
+    /// A network of three nodes, in which the sites of [`World::sites_led_apart`] are everywhere.
+    fn of_three() -> (World, Vec<String>) {
+        let mut world = World::new(Way::Memory(Hub::new()));
+        for _ in 1..3 {
+            world.join();
+        }
+        world.settled();
+        let sites = world.sites_led_apart();
+        (world, sites)
+    }
+}
+
+fn pin_of(same: &Same, text: &str, referrer: &str) -> Pin {
+    let Sum { payload, sha256, length, .. } = Sum::of(&mut text.as_bytes(), &[0; 32]).unwrap();
+    Pin {
+        position: same.position,
+        original: same.url.clone(),
+        original_ms: same.time_ms,
+        referrer: referrer.to_owned(),
+        payload,
+        sha256,
+        length,
+    }
+}
+
+#[test]
+fn who_answers_with_a_byte_now_and_then_is_not_waited_for() {
+    let (world, sites) = World::of_three();
+    let (text, referrer) = (large("bees"), format!("{}/bees", sites[1]));
+    let asker = world.leads(&referrer);
+    let others = world.up().filter(|at| *at != asker);
+    let slow: Vec<Arc<Slow>> = others
+        .map(|at| {
+            let pause = Duration::from_secs(1);
+            Slow::instead_of(&world, at, pause, |question| matches!(question, Question::WhoHasBody { .. }))
+        })
+        .collect();
+    let since = Instant::now();
+    assert_eq!(world.looked_for(&text, &referrer), None);
+    assert!(since.elapsed() < Duration::from_secs(20), "{:?}", since.elapsed());
+    assert!(slow.iter().any(|slow| slow.asked.load(Ordering::Relaxed) > 0));
+    slow.into_iter().for_each(Slow::end);
+    world.end();
+}
+
+#[test]
+fn who_brings_a_body_slowly_holds_up_nobody_else() {
+    let (world, sites) = World::of_three();
+    let (bees, ants) = (large("bees"), large("ants"));
+    let [original, referrer] = [0, 1].map(|site| format!("{}/bees", sites[site]));
+    let [writer, leader] = [&original, &referrer].map(|url| world.leads(url));
+    let slowly = (0..3).find(|at| ![writer, leader].contains(at)).unwrap();
+    world.keep(&original, &bees);
+    let pin = pin_of(&world.refer(&referrer, &bees), &bees, &referrer);
+    let other = format!("{}/ants", sites[1]);
+    world.keep(&format!("{}/ants", sites[0]), &ants);
+    let of_ants = pin_of(&world.refer(&other, &ants), &ants, &other);
+    world.settled();
+    let slow = Slow::instead_of(&world, slowly, Duration::from_millis(50), |question| {
+        matches!(question, Question::PinnedBody { .. })
+    });
+    std::thread::scope(|scope| {
+        let world = &world;
+        scope.spawn(|| world.asked_to_keep(leader, slowly, &pin, true));
+        world.until("it is asked for the body", |_| slow.asked.load(Ordering::Relaxed) > 0);
+        let said = world.asked_to_keep(leader, slowly, &of_ants, true).unwrap_err();
+        assert!(said.contains("just now"), "one at a time: {said}");
+        let since = Instant::now();
+        assert_eq!(world.asked_to_keep(leader, writer, &of_ants, false).unwrap_err(), "nobody was asked");
+        for pin in [&of_ants, &pin] {
+            assert_eq!(world.asked_to_keep(leader, writer, pin, true), Ok(Owned::Own));
+        }
+        assert!(since.elapsed() < Duration::from_secs(60), "{:?}", since.elapsed());
+        // Nobody would look after that pair any more.
+        assert_eq!(world.looked_for(&bees, &referrer), None);
+        slow.over.store(true, Ordering::Relaxed);
+    });
+    slow.end();
+    world.end();
+}
+
+#[test]
+fn a_revisit_gets_a_body_of_its_own_only_for_what_is_said_beside_it() {
+    let (world, sites) = World::of_three();
+    let bees = large("bees");
+    let url = |site: usize, name: &str| format!("{}/{name}", sites[site]);
+    let (original, referrer, neighbour) = (url(0, "bees"), url(1, "bees"), url(1, "neighbour"));
+    let (writer, leader) = (world.leads(&original), world.leads(&referrer));
+    world.keep(&original, &bees);
+    let pin = pin_of(&world.refer(&referrer, &bees), &bees, &referrer);
+    // A revisit that stands for what its own slice has.
+    let archive = world.archive(leader);
+    let said = archive.append(revisit(&Pin { referrer: neighbour.clone(), ..pin.clone() }, false)).unwrap();
+    said.wait().unwrap();
+    world.settled();
+    let others = [
+        Pin { referrer: neighbour, ..pin.clone() },
+        Pin { sha256: [1; 32], ..pin.clone() },
+        Pin { position: skep_archive::Position { record: pin.position.record + 1, ..pin.position }, ..pin.clone() },
+    ];
+    for other in others {
+        assert_eq!(world.asked_to_keep(leader, writer, &other, true), Ok(Owned::Nobody), "{other:?}");
+    }
+    let small = Pin { length: 1_000, ..pin.clone() };
+    assert!(world.asked_to_keep(leader, writer, &small, true).is_err());
+    assert_eq!(world.with_own(&referrer, &bees), 0);
+    assert_eq!(world.asked_to_keep(leader, writer, &pin, true), Ok(Owned::Own));
+    drop(archive);
     world.end();
 }
