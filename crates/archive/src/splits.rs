@@ -1,8 +1,9 @@
 //! Sites that are split: an archive of a network remembers which, so that whoever opens it finds their captures wherever they are filed.
 //!
 //! ```text
-//!  settings/splits.toml   version = 1, then for each site: [[site]] hash, bits, since_ms
+//!  settings/splits.toml   version = 1, then for each site: [[site]] hash, bits, since_ms, also = [other bits]
 //! ```
+//! `also` stands only where somebody else had split the same site at the same time, which counts no more: what was filed so stays where it is.
 
 use std::path::Path;
 use std::sync::Arc;
@@ -31,6 +32,8 @@ struct Site {
     hash: u32,
     bits: u8,
     since_ms: u64,
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    also: Vec<u8>,
 }
 
 /// What the settings know of splits.
@@ -39,17 +42,24 @@ pub(crate) fn load(folder: &Path) -> Result<Arc<Splits>> {
     let mut splits = Splits::default();
     for site in file.unwrap_or_default().site {
         splits.add(site.hash, Split { bits: site.bits, since_ms: site.since_ms });
+        site.also.into_iter().for_each(|bits| splits.add_also(site.hash, bits));
     }
     Ok(Arc::new(splits))
 }
 
 impl Archive {
-    /// These sites are split, from now on and when the archive is opened again.
+    /// These sites are split, from now on and when the archive is opened again; so are those that were told before.
     pub fn know_splits(&self, splits: &Arc<Splits>) -> Result<()> {
-        self.views().captures.know_splits(splits.clone());
         let folder = self.layout().settings();
-        if *load(&folder)? != **splits {
-            let site = splits.iter().map(|(hash, split)| Site { hash, bits: split.bits, since_ms: split.since_ms });
+        let known = load(&folder);
+        let mut all = known.as_ref().map(|known| Splits::clone(known)).unwrap_or_default();
+        all.add_all(splits);
+        self.views().captures.know_splits(Arc::new(all.clone()));
+        if *known? != all {
+            let site = all.iter().map(|(hash, split)| {
+                let also = all.also(hash).collect();
+                Site { hash, bits: split.bits, since_ms: split.since_ms, also }
+            });
             settings::store(&folder.join(FILE), &File { version: FILE_VERSION, site: site.collect() }, 0o644)?;
         }
         Ok(())

@@ -499,8 +499,9 @@ impl Roster {
     fn learn_split(&mut self, fact: &Arc<SignedSplit>, seal: &dyn Seal) -> Learned {
         let split = &fact.split;
         let hash = Fact::Split(fact.clone()).hash();
+        // Of two by the same bits the earlier counts, as of any two; of two of one date one is kept everywhere, by its hash.
         let held = self.splits.get(&(split.site, split.bits));
-        if held.is_some_and(|(_, held)| *held <= hash) {
+        if held.is_some_and(|(held, known_as)| (held.split.since_ms, *known_as) <= (split.since_ms, hash)) {
             return Learned::Known;
         }
         if split.network != self.network || split.bits > SPLIT_BITS_MAX || !self.genesis.admission.contains(&split.by) {

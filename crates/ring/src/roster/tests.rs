@@ -175,3 +175,25 @@ fn only_the_owner_retires_a_node() {
     let index = roster.index(&node).expect("a member once");
     assert_eq!(roster.gone(index, 0, u64::MAX), Some(Gone::ForGood));
 }
+
+#[test]
+fn of_two_splits_of_a_site_the_earlier_counts_and_both_are_known_whoever_is_heard_first() {
+    let (genesis, ..) = network(1);
+    let (id, founder) = (genesis.id(), Ed25519::from_secret(&[200; 32]));
+    let split = |bits: u8, since_ms: u64| Fact::Split(Arc::new(SignedSplit::new(id, 7, bits, since_ms, &founder)));
+    let mut facts: Vec<Fact> = (1..=8).map(|part| split(3, WALL_MS + part)).chain([split(2, WALL_MS + 4)]).collect();
+    let mut digests = Vec::new();
+    for _ in 0..facts.len() {
+        facts.rotate_left(2);
+        let mut roster = Roster::new(Arc::new(genesis.clone()));
+        facts.iter().for_each(|fact| {
+            learn(&mut roster, fact);
+        });
+        let table = roster.split_table();
+        assert_eq!(table.of(7), Some(skep_url::Split { bits: 3, since_ms: WALL_MS + 1 }));
+        assert_eq!(table.also(7).collect::<Vec<_>>(), [2]);
+        assert_eq!(roster.count(), 2);
+        digests.push(roster.digest());
+    }
+    assert!(digests.windows(2).all(|pair| pair[0] == pair[1]));
+}
