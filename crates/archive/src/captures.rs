@@ -81,6 +81,14 @@ impl Match {
             (Some(site), _) => splits.places(site),
         }
     }
+
+    /// The other places of its site, for one URL: what is fetched for another URL, to know what the site answers, is filed with that one.
+    pub fn other_places(&self, splits: &Splits) -> Vec<u32> {
+        let Match::Exact(key) = self else { return Vec::new() };
+        let (own, mut others) = (splits.candidates(key), splits.places(key.site_hash()));
+        others.retain(|place| !own.contains(place));
+        others
+    }
 }
 
 /// Where an answer left off: the last capture that was told.
@@ -219,6 +227,24 @@ impl Captures {
         if splits.is_empty() { Vec::new() } else { matching.places(&splits) }
     }
 
+    /// The places to look in: where one URL has nothing in its own, all others of its site.
+    fn places_with(&self, query: &Query) -> Result<Vec<u32>> {
+        let places = self.places(&query.matching);
+        let others = {
+            let splits = self.splits.read().unwrap_or_else(PoisonError::into_inner);
+            if splits.is_empty() { Vec::new() } else { query.matching.other_places(&splits) }
+        };
+        if others.is_empty() {
+            return Ok(places);
+        }
+        for place in &places {
+            if self.query_place(&query.at_place(*place))?.next().transpose()?.is_some() {
+                return Ok(places);
+            }
+        }
+        Ok(others)
+    }
+
     /// Key and value to put into the keyspace [`KEYSPACE`] for a capture. Putting the same capture twice is harmless;
     /// putting one with the same key, time and position replaces it. Refuses what cannot be indexed.
     pub fn entry(&self, capture: &Capture) -> Result<(Vec<u8>, Vec<u8>)> {
@@ -266,10 +292,11 @@ impl Captures {
         facts
     }
 
-    /// The captures that a query asks for. Lazy; nothing is read before the first is taken.
+    /// The captures that a query asks for. Lazy; nothing is read before the first is taken, but of one URL of a site that is split: it is looked
+    /// whether anything stands where it belongs.
     pub fn query(&self, query: &Query) -> Result<Answer> {
-        let places = self.places(&query.matching);
-        if places.len() < 2 {
+        let places = self.places_with(query)?;
+        if places.is_empty() || query.matching.site().is_some_and(|home| places == [home]) {
             return self.query_place(query);
         }
         let parts = places.into_iter().map(|place| self.query_place(&query.at_place(place)));
@@ -279,11 +306,10 @@ impl Captures {
     fn query_place(&self, query: &Query) -> Result<Answer> {
         let mut wanted = Wanted::of(query);
         let walks = match &query.matching {
-            Match::Exact(key) => {
-                let found = self.set.find(&looked_for(key))?;
-                let bounds = query.narrow(moments(key, query.from_ms, query.to_ms));
-                bounds.into_iter().map(|bounds| found.walk(bounds, query.direction)).collect()
-            }
+            Match::Exact(key) => match query.narrow(moments(key, query.from_ms, query.to_ms)) {
+                Some(bounds) => VecDeque::from([self.set.find(&looked_for(key))?.walk(bounds, query.direction)]),
+                None => VecDeque::new(),
+            },
             matching => {
                 let (bounds, filter) = stretches(matching);
                 wanted.surt = filter;
@@ -311,6 +337,17 @@ impl Captures {
         self.query(&Query::new(Match::Exact(key.clone())))
     }
 
+    /// The same in whatever places of its site they stand, also where others are that belong where the URL does.
+    pub fn anywhere(&self, key: &Key) -> Result<Answer> {
+        let query = Query::new(Match::Exact(key.clone()));
+        let places = self.places(&Match::Host(key.clone()));
+        if places.is_empty() {
+            return self.query_place(&query);
+        }
+        let parts = places.into_iter().map(|place| self.query_place(&query.at_place(place)));
+        Ok(Answer::merged(parts.collect::<Result<_>>()?, query.direction, u64::MAX))
+    }
+
     /// The captures of one URL from the one closest to `time_ms` outward; of two that are equally close the older first. Whole seconds count
     /// before what is within them: an address of 14 digits must lead to the capture of that second, also where one of the second before is nearer.
     /// Walks in both directions from there: a URL with a million captures costs no more than one with ten.
@@ -325,12 +362,11 @@ impl Captures {
     }
 
     fn outward(&self, key: &Key, time_ms: i64, whole_seconds: bool) -> Result<Closest> {
-        let exact = Match::Exact(key.clone());
-        let places = Some(self.places(&exact)).filter(|places| places.len() > 1);
-        let keys = places.map_or_else(
-            || vec![key.clone()],
-            |places| places.into_iter().map(|place| key.clone().at_place(place)).collect(),
-        );
+        let places = self.places_with(&Query::new(Match::Exact(key.clone())))?;
+        let keys: Vec<Key> = match places.is_empty() {
+            true => vec![key.clone()],
+            false => places.into_iter().map(|place| key.clone().at_place(place)).collect(),
+        };
         let found = keys.iter().map(|key| self.set.find(&looked_for(key))).collect::<Result<Vec<_>>>()?;
         let hidden = self.hidden.now();
         let side = |from_ms, to_ms, direction| {

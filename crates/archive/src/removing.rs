@@ -107,9 +107,9 @@ impl Archive {
     fn segments_with(&self, selector: &Selector, matcher: &Matcher) -> Result<BTreeSet<SegmentId>> {
         let captures = &self.views().captures;
         let mut ids = BTreeSet::new();
-        let matching = match (selector, matcher) {
-            (Selector::Url(url), _) => Match::Exact(Key::of(url)),
-            (_, Matcher::Scan(scan)) => Match::of(scan),
+        let found = match (selector, matcher) {
+            (Selector::Url(url), _) => captures.anywhere(&Key::of(url))?,
+            (_, Matcher::Scan(scan)) => captures.query(&Query::new(Match::of(scan)))?,
             _ => {
                 captures.each(&Match::All, |row| {
                     if matcher.matches(&row.capture()) {
@@ -120,7 +120,7 @@ impl Archive {
                 return Ok(ids);
             }
         };
-        for capture in captures.query(&Query::new(matching))? {
+        for capture in found {
             ids.insert(capture?.position.into());
         }
         Ok(ids)

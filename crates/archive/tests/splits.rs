@@ -129,3 +129,57 @@ fn captures_of_a_site_that_is_split_are_found_wherever_they_are_filed() {
     archive.settle().unwrap();
     assert_eq!(urls(&archive, &Query::new(Match::All)).len(), 1, "the other site");
 }
+
+#[test]
+fn what_was_filed_with_another_url_is_found_and_removed_all_the_same() {
+    let folder = tempfile::tempdir().unwrap();
+    let (archive, splits) = filled(folder.path());
+    archive.know_splits(&splits).unwrap();
+    let captures = &archive.views().captures;
+    let positions = |key: &Key| -> Vec<_> { captures.exact(key).unwrap().map(|one| one.unwrap().position).collect() };
+
+    // Something that cannot be there, asked for on behalf of a page of another place.
+    let probe = "http://www.large.example/never-there".to_owned();
+    let key = Key::of(&probe);
+    let own = splits.candidates(&key);
+    let other = splits.places(key.site_hash()).into_iter().find(|place| !own.contains(place)).unwrap();
+    assert!(positions(&key).is_empty());
+    archive.append(page(&probe, other, 51)).unwrap().wait().unwrap();
+    archive.settle().unwrap();
+    let found = positions(&key);
+    assert_eq!(found.len(), 1);
+    let closest = captures.closest(&key, 0).unwrap().next().unwrap().unwrap();
+    assert_eq!((closest.position, closest.key.site_hash()), (found[0], other));
+    assert_eq!(captures.closest_second(&key, 0).unwrap().count(), 1);
+
+    // And once more where it belongs: that is what counts then, but both are removed.
+    archive.append(page(&probe, *own.last().unwrap(), 52)).unwrap().wait().unwrap();
+    archive.settle().unwrap();
+    let belongs = positions(&key);
+    assert!(belongs.len() == 1 && belongs != found);
+    let removed = archive.remove(&Selector::Url(probe), "test").unwrap();
+    assert_eq!(removed.positions.len(), 2);
+    archive.settle().unwrap();
+    assert!(positions(&key).is_empty());
+    assert_eq!(captures.anywhere(&key).unwrap().count(), 0);
+}
+
+#[test]
+fn what_two_splits_of_one_site_filed_is_found_also_by_who_opens_the_archive_later() {
+    let folder = tempfile::tempdir().unwrap();
+    let (archive, splits) = filled(folder.path());
+    archive.know_splits(&splits).unwrap();
+    // The other half of the network had split it earlier, into fewer places.
+    let site = Key::of(&url(0)).site_hash();
+    let mut earlier = Splits::default();
+    earlier.add(site, Split { bits: 1, since_ms: 0 });
+    archive.know_splits(&Arc::new(earlier.clone())).unwrap();
+    is_found(&archive);
+    drop(archive);
+    is_found(&Archive::open(folder.path(), options()).unwrap());
+    let archive = Archive::open(folder.path(), options()).unwrap();
+    let removed = (0..40).map(url).find(|url| !earlier.is_place(site, splits.place(&Key::of(url), 1))).unwrap();
+    archive.remove(&Selector::Url(removed.clone()), "test").unwrap();
+    archive.settle().unwrap();
+    assert_eq!(archive.views().captures.exact(&Key::of(&removed)).unwrap().count(), 0);
+}
