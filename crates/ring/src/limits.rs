@@ -74,6 +74,8 @@ pub const CHAIN_MAX: usize = 32;
 pub const CHAIN_KEPT_MAX: usize = 64;
 /// Questions for the right to visit one site that may still be answered.
 pub const PACE_ASKS_MAX: usize = 16;
+/// How often a turn is granted again to who has it, while others wait: two hours of a long download.
+pub const PACE_AGAIN_MAX: u32 = 16;
 /// Nodes that wait for their turn at one site.
 pub const PACE_QUEUE_MAX: usize = 1024;
 /// What is told of how a site was visited: by who visited last, and by who leads its home.
@@ -158,6 +160,8 @@ pub const PULL_PIECE_BYTES: u64 = 4 << 20;
 pub const PULL_READ_BYTES: usize = 256 << 10;
 /// Hashes for audits that are made at once.
 pub const HASHES_AT_ONCE: usize = 2;
+/// A URL that is not where URLs of its site go is asked for in all places of it, where these are no more; elsewhere in those that are held here.
+pub const PLACES_ASKED_MAX: usize = 32;
 /// A holder that has not answered for so long is hedged by another.
 pub const HEDGE_MS: u64 = 700;
 /// By so much a ballot may be above all that were heard of before: a try a second for a hundred years.
@@ -250,14 +254,14 @@ pub const RELAY_LOST_MS: u64 = 60_000;
 pub const RELAY_UNPROVEN_MAX: usize = 256;
 /// … of which so many come from one address (of IPv6, from one network of 64 bits) …
 pub const RELAY_UNPROVEN_PER_ADDRESS_MAX: usize = 8;
+/// … and so many from one network: a /24, of IPv6 a /48 …
+pub const RELAY_UNPROVEN_PER_NETWORK_MAX: usize = 32;
 /// … for so long, in milliseconds.
 pub const RELAY_PROVE_MS_MAX: u64 = 10_000;
 /// Connections of one node to a relay.
 pub const RELAY_CONNECTIONS_PER_NODE_MAX: usize = 4;
 /// What a relay takes over each connection, in bytes a second.
 pub const RELAY_BYTES_PER_S_MAX: u32 = 16 << 20;
-/// … and so many from one network: a /24, of IPv6 a /48 …
-pub const RELAY_UNPROVEN_PER_NETWORK_MAX: usize = 32;
 /// Keys that a relay need not unpack again.
 pub const RELAY_KEYS_KEPT: usize = 4096;
 /// A connection that could not be taken is followed by a pause, in milliseconds.

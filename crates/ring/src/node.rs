@@ -205,6 +205,13 @@ pub enum Event {
         /// How it was visited: nothing is out there any more, and the right to visit goes back.
         back: Option<Politeness>,
     },
+    /// How a site that is split was visited in an earlier turn still holds: it is said once more.
+    Remind {
+        /// Its hash.
+        site: Site,
+        /// How it was visited.
+        politeness: Politeness,
+    },
     /// Facts from the operator or from the files: records, retirements, splits.
     Learn(Vec<Fact>),
     /// What the node says of itself has changed: addresses, relay, portal.

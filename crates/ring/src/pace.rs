@@ -16,7 +16,7 @@ use std::collections::{BTreeMap, BTreeSet, VecDeque};
 
 use crate::genesis::Slice;
 use crate::key::Key;
-use crate::limits::{PACE_ASKS_MAX, PACE_QUEUE_MAX};
+use crate::limits::{PACE_AGAIN_MAX, PACE_ASKS_MAX, PACE_QUEUE_MAX};
 use crate::message::Politeness;
 use crate::settings::{Mutation, Settings};
 
@@ -37,7 +37,7 @@ pub enum Done {
     Back(Site, AskNumber, Politeness),
     /// This node may visit until then, by its monotonic clock.
     Visit(Site, u64, Vec<Politeness>),
-    /// Somebody visited, and this is how: for whoever leads the home next.
+    /// Somebody visited, and this is how: for whoever leads the home next, also where nobody leads it just now.
     Heed(Site, Politeness),
 }
 
@@ -102,6 +102,8 @@ struct Given {
     to: Key,
     number: AskNumber,
     until_ms: u64,
+    /// How often it was granted again without having been given back.
+    again: u32,
 }
 
 impl Paces {
@@ -194,6 +196,14 @@ impl Paces {
             }
         }
         pace.ask(site, at, done);
+    }
+
+    /// What this node heard of a site in an earlier turn still holds, and is said once more: what it said then may have been lost. Nothing is
+    /// given back. Who leads the home tells it with every grant.
+    pub fn remind(&self, site: Site, politeness: Politeness, done: &mut Vec<Done>) {
+        if self.sites.get(&site).is_some_and(|pace| pace.granter.is_none()) {
+            done.push(Done::Back(site, 0, politeness));
+        }
     }
 
     /// Somebody asks for a site.
@@ -292,22 +302,26 @@ impl Pace {
             return;
         }
         if let Some(given) = granter.given.filter(|given| at.now_ms < given.until_ms) {
-            // Whoever has it and asks all the same has not heard of it, or is another process by now.
+            // Whoever has it and asks all the same has not heard of it, or is another process by now, or something is under way there. While
+            // others wait that is believed so often, and then they are next.
             let again =
                 granter.queue.iter().position(|(waiting, number, _)| *waiting == given.to && *number > given.number);
-            if let Some((to, number, _)) = again.and_then(|again| granter.queue.remove(again)) {
-                self.grant(site, to, number, at, done);
+            let is_waited_for = granter.queue.iter().any(|(waiting, ..)| *waiting != given.to);
+            if let Some((to, number, _)) = again.and_then(|again| granter.queue.remove(again))
+                && (given.again < PACE_AGAIN_MAX || !is_waited_for)
+            {
+                self.grant(site, to, number, given.again.saturating_add(1), at, done);
             }
             return;
         }
         if let Some((to, number, _)) = granter.queue.pop_front() {
-            self.grant(site, to, number, at, done);
+            self.grant(site, to, number, 0, at, done);
         }
     }
 
-    fn grant(&mut self, site: Site, to: Key, number: AskNumber, at: &At<'_>, done: &mut Vec<Done>) {
+    fn grant(&mut self, site: Site, to: Key, number: AskNumber, again: u32, at: &At<'_>, done: &mut Vec<Done>) {
         let Some(granter) = &mut self.granter else { return };
-        granter.given = Some(Given { to, number, until_ms: at.now_ms + at.settings.refuse_ms() });
+        granter.given = Some(Given { to, number, until_ms: at.now_ms + at.settings.refuse_ms(), again });
         let politeness = granter.politeness.iter().cloned().chain((at.polite)(self.home)).collect();
         if to == at.key {
             self.granted(site, at.key, number, politeness, at, done);
@@ -354,16 +368,15 @@ impl Pace {
         at: &At<'_>,
         done: &mut Vec<Done>,
     ) {
+        if !politeness.is_empty() && from != at.key {
+            // Perhaps nobody leads here just now: all who hold the home keep it, so that whoever leads next has heard of it.
+            done.push(Done::Heed(site, politeness.clone()));
+        }
         let Some(granter) = &mut self.granter else { return };
         let had_it = granter.given.is_some_and(|given| (given.to, given.number) == (from, number));
-        if !politeness.is_empty() {
-            // It may have been granted by who led before; or what it gives back crossed what it was granted again.
-            if granter.given.is_some_and(|given| given.to == from) {
-                granter.politeness = Some(politeness.clone());
-            }
-            if from != at.key {
-                done.push(Done::Heed(site, politeness));
-            }
+        // It may have been granted by who led before; or what it gives back crossed what it was granted again.
+        if !politeness.is_empty() && granter.given.is_some_and(|given| given.to == from) {
+            granter.politeness = Some(politeness);
         }
         if had_it {
             granter.given = None;
@@ -454,6 +467,61 @@ mod tests {
         let next = Done::Grant(key(3), SITE, 500, vec![said.clone()]);
         assert_eq!(done, [Done::Heed(SITE, said), next], "what one heard all hear");
         assert_eq!(home.paces.visitor(SITE, wait_ms + 4), Some(key(3)));
+    }
+
+    #[test]
+    fn what_a_site_wants_is_kept_also_while_nobody_leads_its_home() {
+        let mut holder = One::new(1, false);
+        let said = Politeness::from(&b"in two hours"[..]);
+        let back = |paces: &mut Paces, at: &At<'_>, done: &mut Vec<Done>| {
+            paces.given_back(SITE, key(2), 12, said.clone(), at, done);
+            paces.given_back(SITE, key(2), 12, Politeness::default(), at, done);
+        };
+        assert_eq!(holder.at(5, back), [Done::Heed(SITE, said.clone())]);
+        // It is said again by who heard it, and takes nothing from anybody.
+        let mut visitor = One::new(2, false);
+        assert_eq!(visitor.want(100, true, None), [Done::Ask(SITE, 100)]);
+        let remind = |paces: &mut Paces, _: &At<'_>, done: &mut Vec<Done>| paces.remind(SITE, said.clone(), done);
+        let again = visitor.at(200, remind);
+        assert_eq!(again, [Done::Back(SITE, 0, said.clone())]);
+        assert_eq!(visitor.granted(300, 100).len(), 1, "what it had asked for it may have");
+        assert_eq!(visitor.at(400, remind), again);
+        assert!(visitor.may(400));
+        let mut home = One::new(1, true);
+        home.at(0, |_, _, _| ());
+        let wait_ms = home.settings.refuse_ms();
+        assert_eq!(home.ask(wait_ms, 2, 100), [grant(2, 100)]);
+        let heard = home.at(wait_ms + 1, |paces, at, done| {
+            paces.given_back(SITE, key(2), 0, said.clone(), at, done);
+        });
+        assert_eq!(heard, [Done::Heed(SITE, said.clone())]);
+        assert_eq!(home.paces.visitor(SITE, wait_ms + 1), Some(key(2)));
+        assert_eq!(home.at(wait_ms + 2, remind), [], "it tells that with its grants");
+    }
+
+    #[test]
+    fn nobody_keeps_a_turn_for_ever_by_asking_again_while_others_wait() {
+        let mut home = One::new(1, true);
+        home.at(0, |_, _, _| ());
+        let wait_ms = home.settings.refuse_ms();
+        let mut now_ms = wait_ms;
+        assert_eq!(home.ask(now_ms, 2, 1), [grant(2, 1)]);
+        // As long as nobody waits it is all the same.
+        for number in 2..50 {
+            now_ms += wait_ms / 2;
+            assert_eq!(home.ask(now_ms, 2, number), [grant(2, number)]);
+        }
+        assert_eq!(home.ask(now_ms + 1, 3, 7), []);
+        for step in 1..8 {
+            let later_ms = now_ms + step * wait_ms / 8;
+            assert_eq!(home.ask(later_ms, 3, 7 + step), []);
+            assert_eq!(home.ask(later_ms, 2, 100 + step), [], "it is not believed any more");
+        }
+        now_ms += wait_ms;
+        assert_eq!(home.ask(now_ms, 3, 20), [grant(3, 20)], "when it has run out");
+        // And a new turn counts anew.
+        assert_eq!(home.ask(now_ms + 1, 2, 200), []);
+        assert_eq!(home.ask(now_ms + 2, 3, 21), [grant(3, 21)]);
     }
 
     #[test]

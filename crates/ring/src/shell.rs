@@ -90,7 +90,7 @@ pub trait Work: Send + Sync {
     /// This node may visit a site that is split until then, as far as it leads slices of its URLs; those who visited before told this. Without a
     /// time it no longer may, or never could.
     fn visit(&self, _site: Site, _until: Option<Instant>, _politeness: Vec<Politeness>) {}
-    /// Another node has visited a site that is split, and its home is led here: this is to be heard by whoever leads it next.
+    /// Another node has visited a site that is split, and its home is held here: this is to be heard by whoever leads it next.
     fn heed(&self, _site: Site, _politeness: Politeness) {}
     /// Links that another node found.
     fn links(&self, from: Key, batch: links::Batch, back: Back);

@@ -274,6 +274,9 @@ impl Core {
             Event::Pace { site, wanted, out: is_out, back } => {
                 self.pace(view, now, out, |paces, at, done| paces.want(site, wanted, is_out, back, at, done));
             }
+            Event::Remind { site, politeness } => {
+                self.pace(view, now, out, |paces, _, done| paces.remind(site, politeness, done));
+            }
             Event::Learn(facts) => self.facts(view, None, &facts, now, chance, out),
             Event::Moved { addresses, relay, portal } => {
                 self.record.addresses = addresses;

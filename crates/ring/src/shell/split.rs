@@ -12,6 +12,7 @@ use super::{Scan, Shell, lock};
 use crate::fact::{Fact, SignedSplit};
 use crate::genesis::Slice;
 use crate::key::{Key, Seal};
+use crate::limits::PLACES_ASKED_MAX;
 use crate::links;
 use crate::message::PROTOCOL_SPLITS;
 use crate::node::Event;
@@ -45,6 +46,11 @@ impl Shell {
     /// A site that is split is worth visiting from here, or no longer. With politeness: nothing is out there, and it is somebody else's turn.
     pub fn pace(&self, site: Site, wanted: bool, out: bool, back: Option<Vec<u8>>) {
         self.tell(Event::Pace { site, wanted, out, back: back.map(Into::into) });
+    }
+
+    /// What a site wanted in an earlier turn of this node still holds, and is said once more.
+    pub fn remind(&self, site: Site, politeness: Vec<u8>) {
+        self.tell(Event::Remind { site, politeness: politeness.into() });
     }
 
     /// Splits a site, under the key with which the network was made. Says from when on that counts, or why it cannot be.
@@ -88,19 +94,32 @@ impl Shell {
 
     /// Captures of one URL, or of one site, in all slices in which they may be, here and with others: each once, in the order of the query.
     pub fn captures_of_places(self: &Arc<Shell>, query: &Query) -> Result<Vec<Capture>, String> {
+        let splits = self.splits();
         let (mut found, mut silent): (Vec<Capture>, Option<String>) = (Vec::new(), None);
-        for place in query.matching.places(&self.splits()) {
+        let mut look = |place: u32, found: &mut Vec<Capture>| -> Result<(), String> {
             let slice = self.slice_of(place);
             let part = Query { sites: self.sites(slice), ..query.at_place(place) };
-            if self.holds(slice) || self.holders(slice).is_empty() {
+            if self.is_here(slice) {
                 let here = self.archive.views().captures.query(&part).map_err(|error| error.to_string())?;
                 found.extend(here.collect::<Result<Vec<_>, _>>().map_err(|error| error.to_string())?);
-            } else {
-                // One place is mostly empty: what another has is told though nobody answers for it.
-                match self.captures(slice, &Query { sites: (0, u32::MAX), ..part }) {
-                    Ok(there) => found.extend(there),
-                    Err(why) => silent = Some(why),
-                }
+                return Ok(());
+            }
+            // One place is mostly empty: what another has is told though nobody answers for it.
+            match self.captures(slice, &Query { sites: (0, u32::MAX), ..part }) {
+                Ok(there) => found.extend(there),
+                Err(why) => silent = Some(why),
+            }
+            Ok(())
+        };
+        for place in query.matching.places(&splits) {
+            look(place, &mut found)?;
+        }
+        if found.is_empty() {
+            // It may have been fetched for another URL, and is filed with that one.
+            let others = query.matching.other_places(&splits);
+            let all = others.len() <= PLACES_ASKED_MAX;
+            for place in others.into_iter().filter(|place| all || self.is_here(self.slice_of(*place))) {
+                look(place, &mut found)?;
             }
         }
         if let Some(why) = silent.filter(|_| found.is_empty()) {
@@ -116,11 +135,16 @@ impl Shell {
         Ok(found)
     }
 
+    /// Whether this node says what is in a slice: it holds it, or nobody does.
+    fn is_here(&self, slice: Slice) -> bool {
+        self.holds(slice) || self.holders(slice).is_empty()
+    }
+
     /// Whether a part of what is asked for, all of it of one site, is with others only.
     pub fn is_in_part_elsewhere(&self, matching: &Match) -> bool {
         let places = matching.places(&self.splits());
         let mut slices = places.into_iter().map(|place| self.slice_of(place));
-        slices.any(|slice| !self.holds(slice) && !self.holders(slice).is_empty())
+        slices.any(|slice| !self.is_here(slice))
     }
 
     /// The same captures one by one, of any number of URLs of one site, from all places of it.

@@ -31,9 +31,19 @@ fn a_site_that_is_split_is_found_whole_and_visited_by_one_node_at_a_time() {
         let Some(leader) = world.leader(slice) else { panic!("led a moment ago") };
         world.archive(leader).append(Append { site_hash: place, ..page(url, "large") }).unwrap().wait().unwrap();
     }
+    // What had to be fetched for a page of another place stands there.
+    let probe = "http://www.large.example/never-there";
+    let own = splits.candidates(&UrlKey::of(probe));
+    let other = splits.places(site).into_iter().find(|place| !own.contains(place)).unwrap();
+    let slice = first.slice_of(other);
+    world.until("the place is led", |world| world.leader(slice).is_some());
+    let leader = world.leader(slice).expect("led a moment ago");
+    world.archive(leader).append(Append { site_hash: other, ..page(probe, "probe") }).unwrap().wait().unwrap();
     world.settled();
     for at in world.up() {
         let shell = world.shell(at);
+        let found = shell.captures_of_places(&Query::new(Match::Exact(UrlKey::of(probe)))).unwrap();
+        assert_eq!(found.iter().map(|one| one.url.as_str()).collect::<Vec<_>>(), [probe], "node {at}");
         for url in urls.iter().map(String::as_str).chain([before]) {
             let found = shell.captures_of_places(&Query::new(Match::Exact(UrlKey::of(url)))).unwrap();
             assert_eq!(found.iter().map(|one| one.url.as_str()).collect::<Vec<_>>(), [url], "node {at}");
@@ -44,7 +54,7 @@ fn a_site_that_is_split_is_found_whole_and_visited_by_one_node_at_a_time() {
         // All of it, in one order, also in parts, and in the index over everything.
         let host = Match::Host(UrlKey::of("http://www.large.example/"));
         let all = |query: &Query| -> Vec<String> { shell.scan_places(query).map(|one| one.unwrap().url).collect() };
-        let expected: Vec<String> = urls.iter().cloned().chain([before.to_owned()]).collect();
+        let expected: Vec<String> = urls.iter().cloned().chain([before, probe].map(str::to_owned)).collect();
         assert_eq!(all(&Query::new(host.clone())), expected, "node {at}");
         let backward = Query { direction: Direction::Backward, ..Query::new(host.clone()) };
         assert_eq!(all(&backward), expected.iter().rev().cloned().collect::<Vec<_>>(), "node {at}");
