@@ -586,15 +586,20 @@ impl<'t> Engine<'t> {
                 self.trouble.get_or_insert(Error::Fetch("a worker panicked".into()));
             }
         }
-        // Everything synced is folded, also when the crawl ends in trouble.
-        while let Ok(said) = self.heard.try_recv() {
-            self.hear(said)?;
+        // Everything synced is folded, also when the crawl ends in trouble. Where that cannot be done, the others hear all the same that this
+        // node visits nothing any more.
+        let mut folded = Ok(());
+        while folded.is_ok()
+            && let Ok(said) = self.heard.try_recv()
+        {
+            folded = self.hear(said);
         }
         for (inquiry, answer) in std::mem::take(&mut self.inquiries) {
             drop(answer.send(inquiry.answered(&mut self.ledger, &self.archive)));
         }
         self.part();
         let ending = ended?;
+        folded?;
         self.checkpoint()?;
         if ending == Ending::Finished {
             let folder = self.archive.layout().settings();

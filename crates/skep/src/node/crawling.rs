@@ -67,6 +67,10 @@ pub fn supervise(owned: &Owned, node: &Arc<Node>, fetch: &Fetch, hands: Hands) {
                 Err(_) => say("the crawl of the network ended by a fault of this program"),
             }
         });
+        // However it ended: others need not wait for this node where a site is split. A turn that it still has runs out.
+        for (site, _) in node.shell.splits().iter() {
+            node.shell.pace(site, false, false, None);
+        }
         node.shell.want(false);
     }
 }
