@@ -144,8 +144,9 @@ async fn through(
         }
     };
     for (number, (ask, url)) in bundle.urls.iter().zip(urls).enumerate() {
-        // Whoever does not want to be visited any more does not wait for the end of a bundle.
-        let unwanted = theirs.is_none() && parts.is_paused(url);
+        // Whoever does not want to be visited any more does not wait for the end of a bundle; nor do others who lead what it is of by now, also
+        // where this node may still visit the site.
+        let unwanted = theirs.is_none() && (parts.is_paused(url) || !leads(bundle, parts));
         if unwanted || parts.is_over(bundle.deadline_ms, report.answer_ms) {
             return (number, None);
         }
@@ -218,6 +219,11 @@ async fn through(
         }
     }
     (bundle.urls.len(), None)
+}
+
+/// Whether the slice of a bundle is led here, where nodes crawl together.
+fn leads(bundle: &Bundle, parts: &Parts) -> bool {
+    parts.leading.as_ref().is_none_or(|leading| leading.may_fetch(&bundle.host))
 }
 
 /// Asks for something that cannot be there, in its turn. Says for how long the host wants to be left alone, if it does.

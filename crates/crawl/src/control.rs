@@ -164,7 +164,7 @@ impl Control {
         self.tell(Shared::Visit(site, until, politeness));
     }
 
-    /// Another node visited such a site, whose home is led here: whoever leads it next is to hear how.
+    /// Another node visited such a site, whose home is held here: whoever leads it next is to hear how.
     pub fn heed(&self, site: u32, politeness: Vec<u8>) {
         self.tell(Shared::Heed(site, politeness));
     }

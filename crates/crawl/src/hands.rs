@@ -52,8 +52,11 @@ const RESERVE_MS: u64 = 60_000;
 /// Offers a bundle to others, where there are some, and waits for them. The site's clock is held meanwhile.
 pub(crate) async fn offer(bundle: &Bundle, first: &Url, parts: &Parts) -> Result<Who, NotNow> {
     // Of a site that is split nobody says to others for how long it is theirs.
-    let wanted =
-        |others: &&Others| !parts.is_split(first) && (others.only || others.hands.would_take(first, bundle.urls.len()));
+    if parts.is_split(first) {
+        let only_others = parts.others.as_ref().is_some_and(|others| others.only);
+        return Ok(if only_others { Who::Nobody } else { Who::We });
+    }
+    let wanted = |others: &&Others| others.only || others.hands.would_take(first, bundle.urls.len());
     let Some(others) = parts.others.as_ref().filter(wanted).cloned() else { return Ok(Who::We) };
     parts.rested(first, bundle.pace, None);
     parts.turn(first, bundle.pace, bundle.deadline_ms).await?;

@@ -142,8 +142,12 @@ pub const POLITE_SITE_BYTES_MAX: usize = 255;
 pub const POLITE_MS: u64 = 500;
 /// A wait up to here is waited out anew by the next leader, whatever the clocks say.
 pub const POLITE_WAIT_SURE_MS: u64 = 60_000;
-/// Hosts of a site that is split whose waits one message can tell.
+/// Hosts of a site that is split whose waits one message can tell …
 pub const HEEDED_MAX: usize = 1_024;
+/// … and all messages together.
+pub const HEEDED_KEPT_MAX: usize = 16_384;
+/// What such a site wanted in a turn that is over is told once more so often, as long as it holds.
+pub const REMIND_MS: u64 = 60_000;
 /// How long a request that is under way may hold up the next leader.
 pub const POLITE_HELD_MS: u64 = 10_000;
 /// A slice whose copy cannot be read for so long is left to another leader; until then it is tried again …

@@ -16,9 +16,10 @@ use std::time::{Duration, Instant};
 
 use serde::{Deserialize, Serialize};
 use skep_archive::settings as files;
-use skep_url::{Splits, Url};
+use skep_url::{Key, Splits, Url};
 
 use crate::error::{Error, Result};
+use crate::hearing::place_of;
 use crate::limits::{POLITE_BYTES_MAX, POLITE_SITE_BYTES_MAX, POLITE_WAIT_SURE_MS};
 use crate::registry_key::RegistryKey;
 
@@ -45,6 +46,8 @@ pub trait Outlet: Send + Sync {
     /// A site that is split, by its hash, is worth visiting, or no longer; something is out there, or nothing. With politeness: it is the
     /// others' turn.
     fn pace(&self, _site: u32, _wanted: bool, _out: bool, _back: Option<Vec<u8>>) {}
+    /// How such a site was visited in an earlier turn still holds: the others are told once more. Nothing goes back.
+    fn remind(&self, _site: u32, _politeness: Vec<u8>) {}
     /// Looks for a large body in other slices, and has it pinned there. Who waits for it does not wait long.
     fn same_body(&self, _brought: Brought, back: BackBody) {
         back(None);
@@ -205,6 +208,14 @@ impl Leading {
     /// Whether a site, by its hash, may be visited from here now: always, unless it is split. What may be fetched there the leases say.
     pub fn may_visit(&self, site: u32) -> bool {
         self.splits().of(site).is_none() || self.visits(site).is_some_and(|until| Instant::now() < until)
+    }
+
+    /// Whether what waits at a host, by its key, is for this node to fetch, as far as slices go. What somebody filed where its site has no place is
+    /// for nobody: no turn at the site is one there.
+    pub(crate) fn may_fetch(&self, host_key: &str) -> bool {
+        let site = Key::of(&format!("{host_key}/")).site_hash();
+        let place = place_of(host_key).unwrap_or(site);
+        self.splits().is_place(site, place) && self.may(slice_of(place, self.bits))
     }
 
     /// Under which hash something about a site is recorded by this node: at its home, or where the site is split at a place that is led here.
@@ -440,6 +451,23 @@ mod tests {
         assert!(!leading.may_ask(&url) && !leading.begin_visit(site, later));
         leading.offer_visit(site, Some(now));
         assert!(leading.begin_visit(site, now) && !leading.may_visit(site), "it has run out");
+    }
+
+    #[test]
+    fn what_is_filed_where_its_site_has_no_place_is_for_nobody() {
+        let leading = Leading::new(4);
+        let later = Instant::now() + Duration::from_secs(60);
+        (0..16).for_each(|slice| assert!(leading.begin(slice, later)));
+        let site = skep_url::key::hash_of_site("bees.example");
+        let host = |place: u32| format!("http://www.bees.example/~{place:08x}");
+        assert!(leading.may_fetch("http://www.bees.example") && !leading.may_fetch(&host(site ^ 1 << 30)));
+        let mut splits = Splits::default();
+        splits.add(site, skep_url::Split { bits: 2, since_ms: 0 });
+        leading.split(Arc::new(splits));
+        assert!(leading.may_fetch("http://www.bees.example") && leading.may_fetch(&host(site ^ 1 << 30)));
+        assert!(!leading.may_fetch(&host(site ^ 1 << 29)) && !leading.may_fetch(&host(site ^ 1)));
+        leading.stop(slice_of(site ^ 1 << 30, 4));
+        assert!(!leading.may_fetch(&host(site ^ 1 << 30)), "not led");
     }
 
     #[test]

@@ -229,7 +229,8 @@ fn word_of(link: &Link) -> &'static str {
 }
 
 /// Under which hash a link is to be recorded; `None` if that is not for this node to say. Of a site that is split the home's leader says it:
-/// what is known there stays, what is not goes to its place; and who leads that place records what it is brought.
+/// what is known there stays, what is not goes to its place; and who leads that place records what it is brought, whatever it remembers of
+/// slices that it led once.
 fn where_to(ledger: &mut Ledger, leading: &Leading, url: &Url, known: Option<u64>) -> Result<Option<u32>> {
     let (key, splits) = (url.key(), leading.splits());
     let home = key.site_hash();
@@ -237,10 +238,9 @@ fn where_to(ledger: &mut Ledger, leading: &Leading, url: &Url, known: Option<u64
     if splits.of(home).is_none() {
         return Ok(leads(home).then_some(home));
     }
-    let hash = match known {
-        Some(entry) => ledger.hash_of(entry, url)?,
-        None => splits.place(&key, skep_archive::system_clock()),
-    };
+    let known = known.map(|entry| ledger.hash_of(entry, url)).transpose()?;
+    let stays = |at: &u32| splits.is_place(home, *at) && (leads(home) || leads(*at));
+    let hash = known.filter(stays).unwrap_or_else(|| splits.place(&key, skep_archive::system_clock()));
     Ok((leads(home) || hash != home && leads(hash)).then_some(hash))
 }
 
@@ -248,7 +248,7 @@ impl Engine<'_> {
     /// Whether what waits at a host may be fetched by this node.
     pub(super) fn leads(&self, host: &registry::Host) -> bool {
         self.sharing.as_ref().is_none_or(|sharing| {
-            sharing.leading.may(sharing.slice_of(host)) && sharing.leading.may_visit(pace::site_of(host))
+            sharing.leading.may_fetch(&host.key) && sharing.leading.may_visit(pace::site_of(host))
         })
     }
 
@@ -498,7 +498,11 @@ impl Engine<'_> {
         let watched = self.ledger.is_watched(self.crawl);
         for (mut link, url, hash) in parsed {
             link.site = link.site.filter(|_| watched);
-            let known = self.ledger.registry.known(self.crawl, &canonical(url.as_str()))?;
+            let known = match self.ledger.registry.known(self.crawl, &canonical(url.as_str()))? {
+                Some(entry) if self.ledger.hash_of(entry, &url)? == hash => Some(entry),
+                // What is known of another slice does not follow from the records of this one.
+                _ => None,
+            };
             let mut put =
                 |link: Link| halves.entry(HalfSlice::of(hash, bits)).or_insert((hash, Vec::new())).1.push(link);
             if let (Some(entry), Some(site)) = (known, link.site)
@@ -550,12 +554,18 @@ impl Engine<'_> {
                 waiting.left += records;
             }
         }
+        // Places are many, leaders few.
+        let mut passing: BTreeMap<Node, Vec<Link>> = BTreeMap::new();
         for (slice, links) in passed {
-            let Some(to) = sharing.outlet.leader(slice) else {
-                sharing.pass(batch);
-                sharing.settle(batch, false);
-                continue;
-            };
+            match sharing.outlet.leader(slice) {
+                Some(to) => passing.entry(to).or_default().extend(links),
+                None => {
+                    sharing.pass(batch);
+                    sharing.settle(batch, false);
+                }
+            }
+        }
+        for (to, links) in passing {
             sharing.pass(batch);
             let say = sharing.say.clone();
             let safe: Back = Box::new(move |safe| {
@@ -643,7 +653,7 @@ impl Engine<'_> {
         let Some(sharing) = &self.sharing else { return Ok(self.ledger.registry.counts(self.crawl).waiting) };
         let (crawl, mut waiting) = (self.crawl, 0);
         self.ledger.each_host(|host| {
-            if host.crawl == crawl && host.waiting > 0 && sharing.leading.may(sharing.slice_of(host)) {
+            if host.crawl == crawl && host.waiting > 0 && sharing.leading.may_fetch(&host.key) {
                 waiting += u64::from(host.waiting);
             }
         })?;
@@ -675,6 +685,51 @@ impl Engine<'_> {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn who_leads_a_place_takes_what_it_is_brought_whatever_it_remembers_of_other_slices() {
+        const BITS: u8 = 8;
+        let folder = tempfile::tempdir().unwrap();
+        let archive = Archive::open(folder.path(), skep_archive::OpenOptions::create()).unwrap();
+        let key = crate::registry_key::RegistryKey::load(&archive.layout().settings()).unwrap();
+        let mut ledger = Ledger::open(&archive, &key, Default::default()).unwrap();
+        let site = skep_url::key::hash_of_site("bees.test");
+        let mut splits = skep_url::Splits::default();
+        splits.add(site, skep_url::Split { bits: 2, since_ms: 0 });
+        let (splits, leading) = (Arc::new(splits), Leading::new(BITS));
+        ledger.crossing = Some(crate::ledger::Crossing { bits: BITS, links: Vec::new(), splits: splits.clone() });
+        leading.split(splits.clone());
+        let seeds = vec!["http://bees.test/".into()];
+        let settings = crate::Settings { name: "test".into(), number: 1, seeds, ..Default::default() };
+        ledger.set_rules(Arc::new(settings)).unwrap();
+        let urls = (0..).map(|number| Url::parse(&format!("http://bees.test/{number}")).unwrap());
+        let placed = |url: &Url| splits.place(&url.key(), i64::MAX);
+        let mut urls = urls.filter(|url| placed(url) == site ^ 1 << 31);
+        // Filed at home once; where others had split the site otherwise; and where nothing of it belongs.
+        let (home, place, other, nowhere) = (site, site ^ 1 << 31, site ^ 1 << 30, site ^ 1 << 29);
+        let filed: Vec<(Url, u32)> = urls.by_ref().zip([home, other, nowhere]).collect();
+        for (url, at) in &filed {
+            let half = HalfSlice::of(*at, BITS);
+            ledger.fold_link(1, &Link::to(url.as_str(), 1), Class::Page, half).unwrap();
+        }
+        let mut to = |led: &[u32], url: &Url| {
+            leading.slices().into_iter().for_each(|slice| leading.rest(slice));
+            let until = Instant::now() + Duration::from_secs(60);
+            led.iter().for_each(|place| assert!(leading.begin(slice_of(*place, BITS), until)));
+            let known = ledger.registry.known(1, &canonical(url.as_str())).unwrap();
+            where_to(&mut ledger, &leading, url, known).unwrap()
+        };
+        for (url, at) in &filed {
+            assert_eq!(to(&[place], url), Some(place), "{at:x}");
+            let stays = if *at == nowhere { place } else { *at };
+            assert_eq!(to(&[home], url), Some(stays), "what is known at a place stays there");
+            assert_eq!(to(&[nowhere], url), None);
+            assert_eq!(to(&[], url), None);
+        }
+        assert_eq!(to(&[place, other], &filed[1].0), Some(other));
+        let new = urls.next().unwrap();
+        assert_eq!([to(&[place], &new), to(&[home], &new), to(&[other], &new)], [Some(place), Some(place), None]);
+    }
 
     #[test]
     fn what_cannot_be_read_is_tried_ever_less_often_and_given_up_once() {

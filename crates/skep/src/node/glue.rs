@@ -315,7 +315,12 @@ impl Work for Glue {
             _ => return Err(NOT_FOLLOWING.into()),
         };
         let shell = self.shell().ok_or("this node ends")?;
-        let is_theirs = |url: &skep_url::Url| shell.slice_of(url.key().site_hash()) == led.slice;
+        // Whose turn it is at a site that is split no lease says.
+        let splits = shell.splits();
+        let is_theirs = |url: &skep_url::Url| {
+            let site = url.key().site_hash();
+            shell.slice_of(site) == led.slice && splits.of(site).is_none()
+        };
         let (way, lease) = (Arc::downgrade(&shell), *led);
         let still_leads = Arc::new(move || way.upgrade().is_some_and(|shell| shell.still_leads(&lease)));
         let from = From { leader: led.by.0, leads_for: led.left, is_theirs: &is_theirs, still_leads };
@@ -374,8 +379,18 @@ impl Outlet for Way {
     fn send(&self, crawl: &str, to: sharing::Node, links: Vec<sharing::Link>, back: sharing::Back) {
         let Some(shell) = self.0.shell() else { return back(false) };
         let batch = Batch { crawl: crawl.to_owned(), links: links.into_iter().map(link_told).collect() };
-        // One batch for a node at a time: there are never more of these threads than nodes.
-        std::thread::spawn(move || back(shell.send_links(Key(to), batch)));
+        // What this node found goes to a node in one batch at a time; so does what each batch of others brings for places of sites that are split.
+        let back = Arc::new(Mutex::new(Some(back)));
+        let told = back.clone();
+        let tell = |back: &Mutex<Option<sharing::Back>>, safe: bool| {
+            let back = back.lock().unwrap_or_else(PoisonError::into_inner).take();
+            back.into_iter().for_each(|back| back(safe));
+        };
+        let send = std::thread::Builder::new().spawn(move || tell(&told, shell.send_links(Key(to), batch)));
+        // Too many at once, it is tried again.
+        if send.is_err() {
+            tell(&back, false);
+        }
     }
 
     fn polite(&self, slice: u32, politeness: Vec<u8>, out: bool) {
@@ -396,6 +411,12 @@ impl Outlet for Way {
     fn pace(&self, site: u32, wanted: bool, out: bool, back: Option<Vec<u8>>) {
         if let Some(shell) = self.0.shell() {
             shell.pace(site, wanted, out, back);
+        }
+    }
+
+    fn remind(&self, site: u32, politeness: Vec<u8>) {
+        if let Some(shell) = self.0.shell() {
+            shell.remind(site, politeness);
         }
     }
 
@@ -433,7 +454,8 @@ impl Elsewhere for Others {
         site_hash: u32,
         query: &skep_archive::captures::Query,
     ) -> std::result::Result<Vec<skep_archive::Capture>, String> {
-        if query.matching.places(&self.0.shell.splits()).len() > 1 {
+        let is_split = |site: u32| self.0.shell.splits().of(site).is_some();
+        if query.matching.site().is_some_and(is_split) {
             return self.0.shell.captures_of_places(query);
         }
         self.0.shell.captures(self.0.shell.slice_of(site_hash), query)
