@@ -16,7 +16,7 @@ use skep_contribute::trust::Place as Country;
 use skep_contribute::unit::Unit;
 use skep_contribute::{block_on, control};
 use skep_url::Url;
-use std::io::{ErrorKind, Write};
+use std::io::{ErrorKind, IsTerminal, Write};
 use std::net::{IpAddr, SocketAddr};
 use std::path::{Path, PathBuf};
 
@@ -32,7 +32,8 @@ Examples:
   skep contribute https://node.example
   skep contribute https://node.example --rate 2MB/s --month 50GB --hours 22-06
   skep contribute --status; skep contribute --pause; skep contribute --finish-and-stop
-  skep contribute https://node.example --month 50GB --install > /etc/systemd/system/skep-contribute.service
+  sudo skep contribute https://node.example --month 50GB --install
+  skep contribute https://node.example --month 50GB --install > skep-contribute.service
 Exit code 0 if it finished, 3 if the node wants no more of it, or does not answer while results wait for it.")]
 pub struct Typed {
     /// The node: https://…, or http:// on this machine
@@ -90,7 +91,7 @@ pub struct Typed {
     /// Trust the certificates of this PEM file, too
     #[arg(long, value_name = "FILE")]
     ca: Option<PathBuf>,
-    /// Print a systemd unit that runs this command behind the system's own walls
+    /// Put a systemd unit that runs this command behind the system's own walls where systemd reads it (root, on a terminal), or print it
     #[arg(long)]
     install: bool,
     /// How the running one stands
@@ -390,7 +391,7 @@ fn shown(told: &Value) -> String {
     out
 }
 
-/// Prints the unit.
+/// Puts the unit where systemd reads it, or prints it.
 fn install(typed: &Typed, settings: &Settings) -> Result<Exit> {
     let mut command = vec![settings.program.0.display().to_string(), "contribute".into(), settings.node.to_string()];
     let mut word = |name: &str, value: Option<String>| {
@@ -434,8 +435,18 @@ fn install(typed: &Typed, settings: &Settings) -> Result<Exit> {
         memory_bytes: settings.setup.memory_bytes * 2 + (256 << 20),
         public_only: !typed.allow_private,
     };
-    std::io::stdout().write_all(unit.text().as_bytes()).map_err(output)?;
-    say("put it at /etc/systemd/system/skep-contribute.service, then: systemctl enable --now skep-contribute");
+    let start = "systemctl daemon-reload && systemctl enable --now skep-contribute";
+    // For the system: its walls are none that a user's own systemd can put up.
+    match std::io::stdout().is_terminal() && rustix::process::geteuid().is_root() {
+        true => {
+            put(Path::new(UNIT), &unit.text())?;
+            say(&format!("{UNIT} is there; next: {start}"));
+        }
+        false => {
+            std::io::stdout().write_all(unit.text().as_bytes()).map_err(output)?;
+            say(&format!("as root, on a terminal, this command puts it at {UNIT}; or put it there, then: {start}"));
+        }
+    }
     say(&format!(
         "it is asked how it stands, as root: skep contribute --status --dir {STATE}; so is it paused and resumed"
     ));
@@ -443,6 +454,25 @@ fn install(typed: &Typed, settings: &Settings) -> Result<Exit> {
         say(&format!("its key and results are in {STATE}, not in {}", folder.display()));
     }
     Ok(Exit::Done)
+}
+
+/// Where systemd reads the unit.
+const UNIT: &str = "/etc/systemd/system/skep-contribute.service";
+
+/// Writes a unit. Another one that is there stays: somebody may have changed it by hand.
+fn put(path: &Path, unit: &str) -> Result<()> {
+    let failed = |error| {
+        Failure::new(format!("{} cannot be written", path.display())).because(error).hint("`--install | cat` prints it")
+    };
+    match std::fs::read_to_string(path) {
+        Ok(there) if there == unit => Ok(()),
+        Ok(_) => Err(Failure::new(format!("another unit is at {}", path.display())).hint(format!(
+            "`--install > {}` replaces it; `--install | diff {0} -` shows how they differ",
+            path.display()
+        ))),
+        Err(error) if error.kind() == ErrorKind::NotFound => std::fs::write(path, unit).map_err(failed),
+        Err(error) => Err(failed(error)),
+    }
 }
 
 /// Where the unit has its folder.
@@ -477,6 +507,17 @@ mod tests {
         for wrong in ["", "22", "25-3", "-1-3", "a-b", "7-7", "0-0"] {
             assert!(hours(wrong).unwrap_err().hint.is_some(), "{wrong}");
         }
+    }
+
+    #[test]
+    fn a_unit_that_somebody_changed_is_not_replaced() {
+        let folder = tempfile::tempdir().unwrap();
+        let path = folder.path().join("a.service");
+        put(&path, "one").unwrap();
+        put(&path, "one").unwrap();
+        assert!(put(&path, "other").unwrap_err().hint.is_some());
+        assert_eq!(std::fs::read_to_string(&path).unwrap(), "one");
+        assert!(put(&folder.path().join("nowhere/a.service"), "one").unwrap_err().because.is_some());
     }
 
     #[test]
