@@ -10,11 +10,13 @@ use skep_fetch::{Ask, Dns, Fetcher};
 use skep_portal::{Unheard, Wish};
 use skep_ring::Hash;
 use skep_ring::instruction::What;
+use skep_ring::limits::QUESTION_MS_MAX;
 use skep_ring::shell::Proof;
 use skep_url::Url;
 use std::collections::BTreeMap;
-use std::sync::{Arc, PoisonError};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, Instant};
+use tokio::time::timeout;
 
 /// Where the file is looked for.
 pub const PLACE: &str = "/.well-known/skep.txt";
@@ -30,11 +32,16 @@ pub fn line(node: &Node, host: &str) -> String {
 /// A site is asked for the file this often at most: anybody may say that it is theirs.
 const LOOK_EVERY: Duration = Duration::from_secs(60);
 /// Sites that are asked at once …
-const LOOKS_AT_ONCE_MAX: usize = 2;
+const LOOKS_AT_ONCE_MAX: usize = 8;
 /// … and within [`LOOK_EVERY`].
 const LOOKS_MAX: usize = 30;
 /// Between a request by https that was answered and the one by http.
 const GAP: Duration = Duration::from_secs(1);
+/// A site that is slow keeps no other owner waiting: each of the two requests is given up then.
+const LOOK_MAX: Duration = Duration::from_secs(12);
+
+// Whoever asked this node to look still waits when it has.
+const _: () = assert!(2 * LOOK_MAX.as_millis() + GAP.as_millis() < QUESTION_MS_MAX as u128);
 
 /// Which sites were asked for the file lately.
 #[derive(Default)]
@@ -65,6 +72,26 @@ impl Looks {
     }
 }
 
+/// A look that is under way; it has ended when this goes.
+struct Looking<'l>(&'l Mutex<Looks>);
+
+fn lock(looks: &Mutex<Looks>) -> MutexGuard<'_, Looks> {
+    looks.lock().unwrap_or_else(PoisonError::into_inner)
+}
+
+impl<'l> Looking<'l> {
+    /// See [`Looks::begin`].
+    fn begin(looks: &'l Mutex<Looks>, site: u32) -> std::result::Result<Looking<'l>, Duration> {
+        lock(looks).begin(site, Instant::now()).map(|()| Looking(looks))
+    }
+}
+
+impl Drop for Looking<'_> {
+    fn drop(&mut self) {
+        lock(self.0).end();
+    }
+}
+
 /// Has the node that leads the site look at the file, and tells everybody.
 pub fn wish(node: &Arc<Node>, host: &str, wish: Wish) -> std::result::Result<String, Unheard> {
     match node.shell.proof(host) {
@@ -87,19 +114,21 @@ fn look(node: &Node, host: &str) -> Result<Proof> {
     };
     let url = Url::parse(&format!("http://{host}/")).map_err(|error| wrong(&error))?;
     // Whoever runs this node says which hosts may be hurried.
-    let own = settings.is_own(host);
-    let looks = || node.looks.lock().unwrap_or_else(PoisonError::into_inner);
-    if !own && let Err(wait) = looks().begin(url.key().site_hash(), Instant::now()) {
-        let told = format!("{host} was asked for the file just now, or others are. Again in {} s.", wait.as_secs() + 1);
-        return Ok(Proof::Later(told));
-    }
+    let looking = match settings.is_own(host) {
+        true => Ok(None),
+        false => Looking::begin(&node.looks, url.key().site_hash()).map(Some),
+    };
+    let _looking = match looking {
+        Ok(looking) => looking,
+        Err(wait) => {
+            let wait = wait.as_secs() + 1;
+            let told = format!("{host} was asked for the file just now, or others are. Again in {wait} s.");
+            return Ok(Proof::Later(told));
+        }
+    };
     let job =
         Job { settings, fetch: node.fetch.clone(), each: false, text: false, hands: Hands::default(), network: true };
-    let file = job.run().and_then(|run| read(run.fetch, host));
-    if !own {
-        looks().end();
-    }
-    let (file, wanted) = (file?, line(node, host));
+    let (file, wanted) = (read(job.run()?.fetch, host, LOOK_MAX)?, line(node, host));
     Ok(match file.lines().any(|line| line.trim() == wanted) {
         true => Proof::Proven,
         false => Proof::No(format!("The file at {host}{PLACE} does not have the line {wanted:?}.")),
@@ -133,7 +162,7 @@ fn proven(node: &Arc<Node>, host: &str, wish: Wish) -> Result<String> {
 }
 
 /// The file, by https where the host has it, else by http.
-fn read(settings: skep_fetch::Settings, host: &str) -> Result<String> {
+fn read(settings: skep_fetch::Settings, host: &str, patience: Duration) -> Result<String> {
     let wrong = |error: &dyn std::fmt::Display| Failure::new(format!("{host} cannot be asked.")).because(error);
     let settings = Arc::new(settings);
     let dns = Arc::new(Dns::new(&settings).map_err(|error| wrong(&error))?);
@@ -143,10 +172,14 @@ fn read(settings: skep_fetch::Settings, host: &str) -> Result<String> {
     for scheme in ["https", "http"] {
         let url = Url::parse(&format!("{scheme}://{host}{PLACE}")).map_err(|error| wrong(&error))?;
         if answered {
-            runtime.block_on(tokio::time::sleep(GAP));
+            runtime.block_on(async { tokio::time::sleep(GAP).await });
         }
         let ask = Ask { body_bytes_max: Some(PROOF_BYTES_MAX), ..Ask::new(&url) };
-        let exchange = runtime.block_on(async { fetcher.session(&url).get(&ask).await });
+        let asked = runtime.block_on(async { timeout(patience, fetcher.session(&url).get(&ask)).await });
+        let Ok(exchange) = asked else {
+            (why, answered) = ("it did not answer in time".into(), true);
+            continue;
+        };
         if exchange.status() == Some(200) {
             let body = exchange.response.bytes(exchange.head_bytes as u64, PROOF_BYTES_MAX);
             return Ok(String::from_utf8_lossy(&body.map_err(|error| wrong(&error))?).into_owned());
@@ -173,12 +206,12 @@ mod tests {
         assert_eq!(looks.begin(1, begin + second), Err(LOOK_EVERY - second), "while it is looked at");
         looks.end();
         assert_eq!(looks.begin(1, begin + 2 * second), Err(LOOK_EVERY - 2 * second), "and afterwards");
-        assert_eq!((looks.begin(2, begin), looks.begin(3, begin)), (Ok(()), Ok(())));
-        assert_eq!(looks.begin(4, begin), Err(GAP), "two are");
+        let others = 2..2 + LOOKS_AT_ONCE_MAX as u32;
+        others.clone().for_each(|site| assert_eq!(looks.begin(site, begin), Ok(())));
+        assert_eq!(looks.begin(50, begin), Err(GAP), "as many as may be");
         looks.end();
-        assert_eq!(looks.begin(4, begin), Ok(()));
-        looks.end();
-        looks.end();
+        assert_eq!(looks.begin(50, begin), Ok(()));
+        others.for_each(|_| looks.end());
         assert_eq!(looks.begin(1, begin + LOOK_EVERY), Ok(()), "a minute later");
         looks.end();
         // Whoever has many hosts hurries this node no more than whoever has one.
@@ -188,5 +221,18 @@ mod tests {
             looked += 1;
         }
         assert!(looked as usize <= LOOKS_MAX && looks.at.len() <= LOOKS_MAX);
+    }
+
+    #[test]
+    fn a_host_that_says_nothing_is_not_waited_for() {
+        // It takes connections, by https and by http, and no more.
+        let silent = std::net::TcpListener::bind("127.0.0.1:0").unwrap();
+        let mut settings = skep_fetch::Settings::new("skep");
+        settings.allow_private = true;
+        settings.resolve = vec![format!("silent.test={}", silent.local_addr().unwrap()).parse().unwrap()];
+        let begun = Instant::now();
+        let failure = read(settings, "silent.test", Duration::from_millis(300)).unwrap_err();
+        assert!(failure.what.ends_with("it did not answer in time."), "{}", failure.what);
+        assert!(begun.elapsed() < LOOK_MAX, "{:?}", begun.elapsed());
     }
 }
