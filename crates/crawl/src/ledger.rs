@@ -434,7 +434,9 @@ impl Ledger {
         if is_folded {
             return Ok(());
         }
-        each_record(archive, of, &from, &mut |record| match record {
+        // What is folded was seen then, not now: a watch that runs knows nothing of it before it recalls it.
+        let watching = self.watching.take();
+        let folded = each_record(archive, of, &from, &mut |record| match record {
             Recorded::Answer(answer, capture, block, position) => self.fold_metadata(capture, answer, &block, position),
             Recorded::Checks(block, position) => self.fold_checks(block, position),
             Recorded::Heard(block, half, position) => self.fold_heard(block, half, position),
@@ -442,7 +444,12 @@ impl Ledger {
                 self.mark(position);
                 Ok(())
             }
-        })
+        });
+        self.watching = watching;
+        if let Some(watching) = &mut self.watching {
+            watching.recall_anew();
+        }
+        folded
     }
 
     fn fold_metadata(

@@ -140,6 +140,8 @@ pub const POLITE_BYTES_MAX: usize = 30 << 10;
 pub const POLITE_SITE_BYTES_MAX: usize = 255;
 /// It is told so often, where there is news.
 pub const POLITE_MS: u64 = 500;
+/// Where many nodes watch together, a node sees so often which slices it leads.
+pub const LED_LOOK_MS: u64 = 200;
 /// A wait up to here is waited out anew by the next leader, whatever the clocks say.
 pub const POLITE_WAIT_SURE_MS: u64 = 60_000;
 /// Hosts of a site that is split whose waits one message can tell …

@@ -7,11 +7,13 @@
 //!  a sitemap ──▶ told                                 a new budget: all blocks at once
 //! ```
 //! The observations of a memory follow from the records and are the same after a rebuild; when it is due follows from the price
-//! of the day. A run recalls the memories of its crawl block by block while it works already.
+//! of the day. A run recalls the memories of its crawl block by block while it works already. Where nodes crawl together, each looks
+//! again at what it leads: whenever that changes, or somebody else's records are folded, everything is recalled once more.
 
-use std::collections::HashMap;
 use std::collections::hash_map::Entry;
+use std::collections::{BTreeSet, HashMap};
 
+use skep_archive::Key;
 use skep_schedule::limits::{AUDIT_PERCENT, BLOCK_URLS, CLOCK_DAYS_AHEAD, PRICE_SAMPLE};
 use skep_schedule::revisit::hint::{self, Source, Trusts};
 use skep_schedule::revisit::{Calendar, Due, Found, Memory, Moment, Policy, Pool, Revisits, importance};
@@ -21,13 +23,14 @@ use crate::canonical::canonical;
 use crate::dates::Told;
 use crate::error::Result;
 use crate::finding::Finding;
-use crate::hearing::site_id;
+use crate::hearing::{place_of, site_id};
 use crate::ledger::{Ledger, name_of};
 use crate::limits::{BLOCKS_AT_ONCE, WATCHED_SITES_MAX};
 use crate::links::Turnover;
 use crate::outcome::Outcome;
-use crate::registry::{HostId, Registry, State};
+use crate::registry::{Host, HostId, Registry, State};
 use crate::settings::Watch;
+use crate::sharing::slice_of;
 use crate::visit::Visited;
 
 /// What all pages of a watch have in common.
@@ -50,6 +53,22 @@ pub struct Watching {
     /// Pages that nobody watches yet, for whoever asks what watching them would come to.
     asked: Vec<Memory>,
     chance: u64,
+    /// Where nodes crawl together: the slices that are led here.
+    led: Option<Led>,
+}
+
+/// Slices, of two to the power of `bits`.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) struct Led {
+    pub slices: BTreeSet<u32>,
+    pub bits: u8,
+}
+
+impl Led {
+    fn has(&self, host: &Host) -> bool {
+        let hash = place_of(&host.key).unwrap_or_else(|| Key::of(&format!("{}/", host.key)).site_hash());
+        self.slices.contains(&slice_of(hash, self.bits))
+    }
 }
 
 /// Where an entry belongs.
@@ -58,6 +77,7 @@ struct Place {
     crawl: u16,
     site: SiteId,
     weight: f32,
+    is_led: bool,
 }
 
 /// How a watch stands.
@@ -94,7 +114,24 @@ impl Watching {
             keeps: true,
             asked: Vec::new(),
             chance: u64::from(now.0),
+            led: None,
         }
+    }
+
+    /// Nothing is recalled any more; what was learned of the price and of chance stays.
+    pub(crate) fn recall_anew(&mut self) {
+        self.revisits.recall_anew();
+        self.calendar = Calendar::default();
+        self.pools.clear();
+        self.trusts.clear();
+        self.places.clear();
+        self.recalled.clear();
+        self.next_block = 0;
+    }
+
+    /// Whether a page is looked at again by this watch, here.
+    fn minds(&self, of: Place) -> bool {
+        of.crawl == self.crawl && of.is_led
     }
 
     /// When something is due, or a price is to be found.
@@ -209,6 +246,14 @@ impl Ledger {
         answer
     }
 
+    /// Where nodes crawl together: what is led here is looked at again here, and nothing else.
+    pub(crate) fn watch_led(&mut self, led: Led) {
+        if let Some(watching) = self.watching.as_mut().filter(|watching| watching.led.as_ref() != Some(&led)) {
+            watching.led = Some(led);
+            watching.recall_anew();
+        }
+    }
+
     /// Another budget or policy, which holds at once; also other weights.
     pub(crate) fn watch_otherwise(&mut self, watch: &Watch, now: Moment) -> Result<()> {
         let sample = self.sample(PRICE_SAMPLE)?;
@@ -229,7 +274,8 @@ impl Ledger {
             Some(rules) => rules.settings().weight_of(name_of(&known.key), &known.site),
             None => 1.0,
         };
-        let place = Place { crawl: known.crawl, site: site_id(&known.site), weight };
+        let is_led = watching.led.as_ref().is_none_or(|led| led.has(&known));
+        let place = Place { crawl: known.crawl, site: site_id(&known.site), weight, is_led };
         if watching.places.len() >= WATCHED_SITES_MAX {
             watching.places.clear();
         }
@@ -269,7 +315,7 @@ impl Ledger {
             let entry = u64::from(block) * u64::from(BLOCK_URLS) + place as u64;
             let standing = self.registry.standing(entry)?;
             let of = self.place_of(watching, standing.host)?;
-            if of.crawl != watching.crawl {
+            if !watching.minds(of) {
                 continue;
             }
             if memory.last().is_some() {
@@ -497,7 +543,8 @@ impl Ledger {
                 continue;
             }
             let standing = self.registry.standing(entry)?;
-            if self.place_of(watching, standing.host)?.crawl != watching.crawl {
+            let of = self.place_of(watching, standing.host)?;
+            if !watching.minds(of) {
                 *memory = Memory::UNKNOWN;
                 continue;
             }
@@ -531,7 +578,7 @@ impl Ledger {
         let standing = self.registry.standing(entry)?;
         let mut memory = self.registry.memory(entry)?;
         let of = self.place_of(watching, standing.host)?;
-        if of.crawl != watching.crawl || standing.waits || !watching.revisits.audit(&mut memory) {
+        if !watching.minds(of) || standing.waits || !watching.revisits.audit(&mut memory) {
             return Ok(0);
         }
         self.registry.remember(entry, &memory)?;
@@ -565,8 +612,9 @@ impl Ledger {
     /// Pages of a crawl that are due and wait, and the bundles they make.
     pub(crate) fn overdue(&mut self, crawl: u16) -> Result<(u64, u64)> {
         let (mut pages, mut bundles) = (0, 0);
+        let led = self.watching.as_ref().and_then(|watching| watching.led.clone());
         self.each_host(|host| {
-            if host.crawl == crawl {
+            if host.crawl == crawl && led.as_ref().is_none_or(|led| led.has(host)) {
                 pages += u64::from(host.again);
                 bundles += u64::from(host.again.div_ceil(crate::limits::BUNDLE_URLS_MAX));
             }
@@ -594,7 +642,8 @@ impl Ledger {
                 continue;
             }
             let host = self.registry.host_of(entry)?;
-            if self.place_of(watching, host)?.crawl == watching.crawl {
+            let of = self.place_of(watching, host)?;
+            if watching.minds(of) {
                 sample.push(memory);
             }
             if sample.len() >= most {

@@ -12,6 +12,7 @@ use std::time::{Duration, Instant};
 use skep_archive::{Archive, OpenOptions, Taking};
 use skep_crawl::sharing::{Back, Leading, Link, Node, Outlet, Politeness, Referrer, Share, share};
 use skep_crawl::{Control, Ending, Event, Progress, Question, Reach, Run, Settings, Watch, run};
+use skep_schedule::retry::Patience;
 use skep_testweb::{Mix, Plan, Policy, Report, Web, World};
 
 const BITS: u8 = 3;
@@ -124,18 +125,27 @@ impl Outlet for Way {
     }
 }
 
+/// All nodes stop when it is dropped, also where a test fails.
+struct Stops<'n>(&'n Net);
+
+impl Drop for Stops<'_> {
+    fn drop(&mut self) {
+        self.0.controls.iter().for_each(Control::stop);
+    }
+}
+
 type Heard = (usize, Event);
 
 /// Runs a node until it is stopped.
 fn node(number: usize, archive: &Arc<Archive>, web: &Web, watch: Option<Watch>, net: &Arc<Net>, say: Sender<Heard>) {
     let share = Share { leading: Arc::new(Leading::new(BITS)), outlet: Arc::new(Way(net.clone())) };
     let run_of = Run {
-        settings: Settings { watch, ..settings(web) },
+        settings: Settings { watch: watch.clone(), ..settings(web) },
         fetch: web::fetch(web),
         cookies: Default::default(),
         workers: 1,
         patience: Default::default(),
-        watch: false,
+        watch: watch.is_some(),
         judges: None,
         others: None,
         share: Some(share),
@@ -220,8 +230,8 @@ fn together_as(
             scope.spawn(move || node(number, archive, web, watch, net, say));
         }
         ears.begun(2);
+        let _stops = Stops(&net);
         play(&net, &mut ears, archives.each_ref().map(|archive| &**archive));
-        net.controls.iter().for_each(Control::stop);
     });
     let captured = archives.each_ref().map(|archive| {
         web::is_sound(archive);
@@ -371,6 +381,102 @@ fn left_alone(url: &str) -> Vec<u8> {
     let site = url.site(&skep_url::Suffixes::compiled(), skep_url::Part::Whole).to_owned();
     let (made_ms, wait_ms) = (skep_archive::system_clock(), LONG.as_millis() as u32);
     Politeness { run: [9; 16], made_ms, waits: vec![(site, wait_ms)] }.encode()
+}
+
+#[test]
+fn a_node_that_has_no_way_out_waits_for_one() {
+    let folder = tempfile::tempdir().unwrap();
+    let archive = archive(folder.path());
+    let mut fetch = skep_fetch::Settings::new("skep/0 (test)");
+    fetch.proxy = Some("http://127.0.0.1:1".parse().unwrap());
+    let net = Net::new(1);
+    let share = Share { leading: Arc::new(Leading::new(BITS)), outlet: Arc::new(Way(net.clone())) };
+    let run_of = Run {
+        settings: Settings { name: "test".into(), seeds: vec!["http://bees.test/".into()], ..Settings::default() },
+        fetch,
+        cookies: Default::default(),
+        workers: 1,
+        patience: Patience { scale_permille: 1, ..Patience::default() },
+        watch: false,
+        judges: None,
+        others: None,
+        share: Some(share),
+    };
+    // A crawl of its own would have ended by then.
+    let mut after = None;
+    let ending = run(&archive, run_of, &net.controls[0], &mut |event| match event {
+        Event::Began { .. } => (0..SLICES).for_each(|slice| net.lead(0, slice, Vec::new())),
+        Event::Paused { .. } => after = Some(0),
+        Event::Progress(_) => {
+            after = after.map(|told| told + 1);
+            if after == Some(3) {
+                net.controls[0].stop();
+            }
+        }
+        _ => {}
+    });
+    assert_eq!(ending.expect("a crawl"), Ending::Stopped);
+}
+
+/// How often each page was looked at by each node.
+type Looks = BTreeMap<(usize, String), u32>;
+
+/// When a node knows that a page was looked at last.
+fn last_look(control: &Control, url: &str) -> Option<i64> {
+    let told = control.ask(&Question::Schedule { what: url.to_owned() }).unwrap().unwrap();
+    skep_warc::date::parse_ms(told.first()?["last"].as_str()?.as_bytes())
+}
+
+#[test]
+fn what_is_watched_together_is_looked_at_again_by_whoever_leads_it() {
+    let expected = alone();
+    let watch = Watch { every_ms: Some(6_000), ..Watch::default() };
+    let leading = Leading::new(BITS);
+    let slice_of = |url: &str| leading.slice_of(&skep_url::Url::parse(url).unwrap());
+    let is_page = |url: &str| expected.contains(url) && url.ends_with(".html") && !url.contains("/missing/");
+    let (_, report, _) = together_as(Some(watch), |net, ears, [first, second]| {
+        // The pages in the order of their last looks.
+        let (mut looks, mut order) = (Looks::new(), Vec::<String>::new());
+        let mut hear = |ears: &mut Ears, so: &dyn Fn(&Looks) -> bool| {
+            let end = Instant::now() + Duration::from_secs(60);
+            while !so(&looks) {
+                assert!(Instant::now() < end, "{looks:?}");
+                if let (node, Event::Visited { url, .. }) = ears.next()
+                    && is_page(&url)
+                {
+                    order.retain(|known| *known != url);
+                    order.push(url.clone());
+                    *looks.entry((node, url)).or_default() += 1;
+                }
+            }
+            let odd = order.iter().rev().find(|url| slice_of(url) % 2 == 1);
+            odd.expect("a page of an odd slice").clone()
+        };
+        let again = |looks: &Looks, node: usize| looks.iter().filter(|((by, _), n)| *by == node && **n >= 2).count();
+        (0..SLICES).for_each(|slice| net.lead(0, slice, Vec::new()));
+        let page = hear(ears, &|looks| again(looks, 0) >= 12);
+        // Who comes to lead knows of the looks of who led before, and asks for nothing before its time.
+        for slice in (1..SLICES).step_by(2) {
+            let politeness = net.take(0, slice);
+            copy(first, second);
+            net.lead(1, slice, politeness);
+        }
+        let handed_ms = skep_archive::system_clock();
+        until(ears, "known", |_| last_look(&net.controls[1], &page).is_some());
+        assert!(last_look(&net.controls[1], &page) <= Some(handed_ms), "{page} was looked at once more");
+        let page = hear(ears, &|looks| again(looks, 1) >= 4);
+        // And back: what was seen meanwhile is known here, too, and what is due is looked at from here.
+        let (slice, before) = (slice_of(&page), last_look(&net.controls[0], &page));
+        let politeness = net.take(1, slice);
+        copy(second, first);
+        net.lead(0, slice, politeness);
+        let handed_ms = skep_archive::system_clock();
+        until(ears, "known", |_| last_look(&net.controls[0], &page) > before);
+        assert!(last_look(&net.controls[0], &page) <= Some(handed_ms), "{page} was looked at once more");
+        until(ears, "looked at", |_| last_look(&net.controls[0], &page) > Some(handed_ms));
+        assert!(last_look(&net.controls[1], &page) <= Some(handed_ms), "both look at {page}");
+    });
+    assert!(report.polite(), "{}", report.table());
 }
 
 /// Hears until something is so.

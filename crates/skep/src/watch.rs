@@ -34,6 +34,7 @@ Examples:
   skep watch sites.txt --name press --budget 2/s --policy fresh
   skep watch https://example.org/ --budget 500/day --plan
   skep watch --import url-watches.json --name pages
+  skep watch --network https://example.org/ --every 1d
 Then: skep changes --follow, skep schedule URL, skep diff URL, and the portal's pages about changes.")]
 pub struct Typed {
     #[command(flatten)]
@@ -62,6 +63,9 @@ pub struct Typed {
     /// Take over watches of changedetection.io (url-watches.json) or urlwatch (urls.yaml); says what cannot be, and begins nothing
     #[arg(long, value_name = "FILE", conflicts_with_all = ["plan", "seeds", "config"])]
     import: Option<PathBuf>,
+    /// Let the network of the node that runs for this archive watch: each of its nodes looks again at what it leads
+    #[arg(long, conflicts_with_all = ["plan", "import", "listen", "auth"])]
+    network: bool,
 }
 
 /// What flags say about a watch.
@@ -130,6 +134,10 @@ pub fn run(typed: Typed, place: &Place) -> Result<Exit> {
     let mut crawl = typed.asked.meant(place, Some(&only))?;
     let watch = crawl.settings.watch.get_or_insert_default();
     change.apply(watch)?;
+    if typed.network {
+        crawl.network = true;
+        return owner::perform(place, true, &jobs::Job::Crawl(Box::new(crawl)), &mut Live::new(place.json));
+    }
     let watch = watch.clone();
     let contributors = crawl.hands.contributors;
     let mut job = Job::new(crawl, typed.listen.as_deref())?;
@@ -236,7 +244,8 @@ fn planned(plan: &Value) -> String {
 }
 
 pub fn perform(owned: &Owned, job: &Job, tell: &mut dyn Tell) -> Result<Exit> {
-    crawl::not_at_a_node(owned)?;
+    let instead = "`skep watch --network …` lets all of its nodes look again and again";
+    crawl::not_at_a_node(owned).map_err(|failure| failure.hint(instead))?;
     if owned.crawls.running().as_deref() == Some(job.name()) {
         return change(owned, job, tell);
     }
@@ -244,16 +253,21 @@ pub fn perform(owned: &Owned, job: &Job, tell: &mut dyn Tell) -> Result<Exit> {
     Retention::of(&owned.archive)?;
     let portal = serve::Begun::begin(owned, &job.portal, job.anywhere)?;
     tell.line(portal.told.clone())?;
+    let watched = following(owned, || crawl::watch(owned, &job.crawl, tell));
+    portal.end();
+    watched
+}
+
+/// Watches, and keeps the stream of changes near the records meanwhile.
+pub fn following<T>(owned: &Owned, watch: impl FnOnce() -> T) -> T {
     let followed = Ending::default();
-    let watched = std::thread::scope(|scope| {
+    std::thread::scope(|scope| {
         let follower = scope.spawn(|| follow(owned, &followed));
-        let watched = crawl::watch(owned, &job.crawl, tell);
+        let watched = watch();
         followed.end();
         let _nothing_to_report = follower.join();
         watched
-    });
-    portal.end();
-    watched
+    })
 }
 
 /// It runs already: it goes on as it is meant now.
@@ -269,7 +283,8 @@ fn change(owned: &Owned, job: &Job, tell: &mut dyn Tell) -> Result<Exit> {
     Ok(Exit::Done)
 }
 
-/// Keeps the stream of changes near the records, and of each page the versions that are to be kept.
+/// Keeps the stream of changes near the records, and of each page the versions that are to be kept; not at a node, where copies of these
+/// are with others.
 fn follow(owned: &Owned, ending: &Ending) {
     let mut retained: Option<Instant> = None;
     let (mut judging, mut keeping) = (Said::default(), Said::default());
@@ -277,7 +292,8 @@ fn follow(owned: &Owned, ending: &Ending) {
         let followed = owned.changes.follow(&owned.archive, skep_archive::system_clock(), &mut |_| ());
         let wrong = followed.as_ref().err().map(|error| format!("no change is told until this is mended: {error}"));
         judging.news(wrong).iter().for_each(|text| say(text));
-        if followed.is_ok() && retained.is_none_or(|at| at.elapsed() >= RETAIN) {
+        let retains = owned.ring.get().is_none();
+        if retains && followed.is_ok() && retained.is_none_or(|at| at.elapsed() >= RETAIN) {
             retained = Some(Instant::now());
             let wrong = retain(owned).err();
             let wrong = wrong.map(|failure| format!("all versions are kept until this is mended: {}", failure.what));

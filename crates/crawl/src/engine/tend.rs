@@ -73,7 +73,9 @@ impl Engine<'_> {
         if self.shared.network.is_probe_due(self.now_ms()) {
             self.give(Errand::Probe)?;
         }
+        // What is led here waits for this node, however long that takes: nobody begins it anew.
         if !self.watches
+            && self.sharing.is_none()
             && self.shared.network.is_hopeless(self.now_ms())
             && let Some(since_ms) = self.offline
         {

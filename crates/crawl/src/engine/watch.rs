@@ -9,8 +9,10 @@ use skep_schedule::revisit::{Budget, Moment};
 
 use super::{Engine, share};
 use crate::error::Result;
+use crate::limits::LED_LOOK_MS;
 use crate::registry::{self, Class, Taken};
 use crate::settings::Watch;
+use crate::watching::Led;
 
 /// What a watch may spend, and how it is shared out.
 pub(super) struct Spending {
@@ -24,6 +26,8 @@ pub(super) struct Spending {
     shares: Shares,
     /// As it was meant when this was set up.
     watch: Watch,
+    /// When to see what is led here, where nodes crawl together.
+    next_led: Instant,
 }
 
 impl Spending {
@@ -40,6 +44,7 @@ impl Spending {
             made: 0.0,
             shares: Shares::of(watch.policy),
             watch: watch.clone(),
+            next_led: Instant::now(),
         }
     }
 
@@ -95,8 +100,20 @@ impl Engine<'_> {
         Ok(())
     }
 
+    /// Where nodes crawl together, each looks again at what it leads.
+    fn look_at_what_is_led(&mut self) {
+        let (Some(sharing), Some(spending)) = (&self.sharing, &mut self.spending) else { return };
+        let now = Instant::now();
+        if now >= spending.next_led {
+            spending.next_led = now + Duration::from_millis(LED_LOOK_MS);
+            let (slices, bits) = (sharing.leading.slices().into_iter().collect(), sharing.leading.bits());
+            self.ledger.watch_led(Led { slices, bits });
+        }
+    }
+
     /// What is due comes to wait; the budget goes on; a price is found where it is time.
     pub(super) fn look_again(&mut self) -> Result<()> {
+        self.look_at_what_is_led();
         let Some(spending) = &mut self.spending else { return Ok(()) };
         spending.earn();
         let (left, now) = (spending.left(), now());

@@ -244,6 +244,11 @@ impl Revisits {
         }
     }
 
+    /// All memories are recalled once more: which pages there are is another question now. The price stays.
+    pub fn recall_anew(&mut self) {
+        (self.pages, self.all) = (0, Pool::default());
+    }
+
     /// A memory from later than now was made by a clock that was wrong: the page waits as if it had been seen now. Says whether it was.
     pub fn set_right(&self, memory: &mut Memory, now: Moment, chance: f32) -> bool {
         let latest = now.plus_days(limits::CLOCK_DAYS_AHEAD);

@@ -1,7 +1,7 @@
 //! The crawl that the network runs, at this node: begun when it is wanted, ended when it is not.
 
 use super::told::Crawl;
-use super::{Node, near};
+use super::{Consent, Node, near};
 use crate::crawl::{Fetch, Hands, Job};
 use crate::failure::{Failure, Result, say};
 use crate::job::{Exit, Tell};
@@ -41,11 +41,13 @@ pub fn supervise(owned: &Owned, node: &Arc<Node>, fetch: &Fetch, hands: Hands) {
             while !begun.is_finished() {
                 if goes_on {
                     match glue.wait(Some(&followed)) {
-                        Some(Some(wanted)) if wanted.name == followed.name => {
-                            if wanted != followed {
-                                change(owned, node, &wanted);
-                                followed = wanted;
-                            }
+                        // What was visited once is watched from now on, or no more: that is another run.
+                        Some(Some(wanted)) if wanted == followed => {}
+                        Some(Some(wanted))
+                            if wanted.name == followed.name && is_watch(&wanted) == is_watch(&followed) =>
+                        {
+                            change(owned, node, &wanted);
+                            followed = wanted;
                         }
                         _ => goes_on = false,
                     }
@@ -73,6 +75,11 @@ pub fn supervise(owned: &Owned, node: &Arc<Node>, fetch: &Fetch, hands: Hands) {
         }
         node.shell.want(false);
     }
+}
+
+/// Whether it goes on when everything was visited: pages are looked at again.
+fn is_watch(crawl: &Crawl) -> bool {
+    crawl.settings(&Consent::default()).is_ok_and(|settings| settings.watch.is_some())
 }
 
 /// More seeds, another pace: the crawl that runs reads them, and goes on.
@@ -103,22 +110,26 @@ fn run(owned: &Owned, node: &Node, crawl: &Crawl, fetch: &Fetch, hands: Hands) -
     if let Some(known) = skep_crawl::Settings::load(&folder, &crawl.name)? {
         (settings.number, settings.pass) = (known.number, known.pass);
     }
+    let watch = settings.watch.is_some();
     let job = Job { settings, fetch: fetch.clone(), each: false, text: false, hands, network: true };
     let judges = Some(Arc::new(Judged::new(owned.archive.clone())) as Arc<dyn skep_crawl::Judges>);
     // What this node leads it hands out; what comes back is kept here, where the slice is led.
     let contributors = hands.contributors.then(|| crate::contributors::others(owned, hands.only)).transpose()?;
-    let mut run = Run { judges, share: Some(node.glue.share()), ..job.run()? };
+    let mut run = Run { judges, watch, share: Some(node.glue.share()), ..job.run()? };
     run.fetch.own_addresses = owned.listening.clone();
     run.others = near::others(node, &run, contributors);
     let running = owned.crawls.begin(&crawl.name)?;
     crate::crawl::raise_open_files();
     node.glue.begins(&crawl.name, &running.control);
-    let ended = skep_crawl::run(&owned.archive, run, &running.control, &mut |event| match event {
-        Event::Began { .. } => node.glue.began(),
-        Event::Progress(progress) => node.glue.tell_progress(json!(progress)),
-        Event::Note { text } => say(&format!("note: {text}")),
-        _ => {}
-    });
+    let crawl = || {
+        skep_crawl::run(&owned.archive, run, &running.control, &mut |event| match event {
+            Event::Began { .. } => node.glue.began(),
+            Event::Progress(progress) => node.glue.tell_progress(json!(progress)),
+            Event::Note { text } => say(&format!("note: {text}")),
+            _ => {}
+        })
+    };
+    let ended = if watch { crate::watch::following(owned, crawl) } else { crawl() };
     node.glue.ended();
     node.glue.follows(None);
     drop(running);
@@ -134,10 +145,12 @@ pub fn network_crawl(owned: &Owned, job: &Job, tell: &mut dyn Tell) -> Result<Ex
             .because("what is fetched with secrets stays where it was fetched, and is copied to nobody")
             .hint("each node hands out what it leads if it is started so: `skep node --contributors`"));
     }
-    if job.settings.watch.is_some() {
-        return Err(Failure::new("a crawl of the network is no watch: it ends when everything was visited")
-            .because("its settings have a table [watch]")
-            .hint("`skep watch` in an archive of its own keeps sites up to date"));
+    if job.settings.watch.as_ref().is_some_and(|watch| watch.budget.is_some()) {
+        return Err(Failure::new("a watch of the network has no budget over all pages")
+            .because("each node plans visits to what it leads, and nobody counts those of all nodes")
+            .hint(
+                "--every 1d looks at each page once a day; without it they share out one visit a day for each page",
+            ));
     }
     if let Some(other) = node.glue.wanted().filter(|other| other.name != job.settings.name) {
         return Err(Failure::new(format!("the network crawls {} already", other.name)).hint(format!(

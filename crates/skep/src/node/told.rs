@@ -113,6 +113,10 @@ pub fn within(mut settings: Settings, consent: &Consent) -> Settings {
     settings.private_host.clear();
     settings.ignore_robots = false;
     settings.reserve_bytes = None;
+    // Each node would spend all of it.
+    if let Some(watch) = &mut settings.watch {
+        watch.budget = None;
+    }
     if settings.pace == Speed::None && settings.own.is_empty() {
         settings.pace = Speed::Polite;
     }
@@ -204,6 +208,11 @@ mod tests {
         let consent = Consent { own: vec!["mine.test".into()], allow_private: true };
         let here = crawl.settings(&consent).unwrap();
         assert_eq!((here.own, here.allow_private, here.ignore_robots), (vec!["mine.test".to_owned()], true, false));
+        // A budget of all nodes would be spent by each of them.
+        let watch = skep_crawl::Watch { budget: "5/s".parse().ok(), ..Default::default() };
+        let greedy = Settings { watch: Some(watch), ..plain() };
+        let here = crawls(&[begun(1, &greedy)])["bees"].settings(&Consent::default()).unwrap();
+        assert_eq!(here.watch, Some(skep_crawl::Watch::default()));
     }
 
     #[test]

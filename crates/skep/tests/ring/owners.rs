@@ -161,12 +161,12 @@ fn an_owner_stops_all_nodes_with_a_file_on_the_host_and_no_later_crawl_begins_ag
     assert_eq!(status, 200, "{said}");
     ring.until("all know", &ring.up(), |_| !ring.up().into_iter().any(slow));
 
-    // Nobody is promised that a network goes on watching.
+    // Nobody is promised a budget that nobody would keep.
     let watch = ring.archive(0).with_extension("toml");
-    std::fs::write(&watch, "[watch]\ntags = [\"ants\"]\n").expect("a file");
+    std::fs::write(&watch, "[watch]\nbudget = \"500/day\"\n").expect("a file");
     let config = watch.to_str().expect("a path");
     let typed = ["crawl", "--network", "--name", "ants", "--config", config, &seed(HOST)];
-    ring.skep(0, &typed).fails("is no watch").hints("`skep watch`");
+    ring.skep(0, &typed).fails("no budget over all pages").hints("--every 1d");
 
     // Nobody else's host is asked for anything.
     assert_eq!(ring.post(0, "/owner", "host=elsewhere.test&wish=stop").0, 404);
