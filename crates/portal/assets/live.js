@@ -6,6 +6,9 @@
   const state = document.getElementById("state");
   const rows = Number(list.dataset.rows);
   const held = [];
+  // A stream of all nodes tells some of what is shown once more, under the same keys.
+  const seen = new Set(list.dataset.seen ? list.dataset.seen.split(" ") : []);
+  const remembered = 5000;
   let paused = false;
   let passed = 0;
 
@@ -65,6 +68,12 @@
   stream.addEventListener("error", tell);
   stream.addEventListener("message", (message) => {
     const event = JSON.parse(message.data);
+    if (list.dataset.stream.includes("nodes=all")) {
+      const name = `${event.key}|${event.time}`;
+      if (seen.has(name)) return;
+      seen.add(name);
+      if (seen.size > remembered) seen.delete(seen.values().next().value);
+    }
     if (!paused) return show(event);
     held.push(event);
     // Who pauses for long sees the newest of what came meanwhile.

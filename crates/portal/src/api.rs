@@ -152,8 +152,8 @@ async fn answered(
 /// Answers what the portal of another node asks.
 pub fn answer_another(look: &Looking<'_>, target: &str) -> Result<Value, Trouble> {
     let (path, query) = target.split_once('?').unwrap_or((target, ""));
-    if path == "/changes" {
-        return crate::changes::everywhere::answer(look, query);
+    if let Some(what) = path.strip_prefix("/changes") {
+        return crate::changes::everywhere::answer(look, what, query);
     }
     let found = ENDPOINTS.iter().find_map(|endpoint| Some((endpoint, endpoint.matches(path)?)));
     let Some((endpoint, values)) = found else { return Err(Trouble::missing("There is no such question.")) };

@@ -5,7 +5,8 @@
 //!   archive ──▶ follow (one thread, while somebody stays) ──▶ recent events ──▶ each consumer, at its own pace
 //!                                                └───────────────▶ the log, for who is further behind
 //! ```
-//! Nothing is kept for a consumer but its place: a slow one slows nobody but itself.
+//! Nothing is kept for a consumer but its place: a slow one slows nobody but itself. What all nodes of a network tell goes the same way, only
+//! that it comes from their logs, and that who is too far behind is let go, to go on by time.
 
 pub mod everywhere;
 mod pull;
@@ -14,8 +15,8 @@ use crate::access::May;
 use crate::answer::{self, Answer};
 use crate::cdx::params::Params;
 use crate::limits::{
-    CHANGES_RECENT_BYTES, CHANGES_RECENT_MAX, CHANGES_STEP_BYTES, CHANGES_STEP_MAX, CHANGES_STILL_MS, CHANGES_TICK_MS,
-    PIECE_BYTES, PIECE_MS,
+    CHANGES_ASK_MS, CHANGES_OVERLAP_MS, CHANGES_RECENT_BYTES, CHANGES_RECENT_MAX, CHANGES_STEP_BYTES, CHANGES_STEP_MAX,
+    CHANGES_STILL_MS, CHANGES_TICK_MS, PIECE_BYTES, PIECE_MS,
 };
 use crate::metrics::Route;
 use crate::portal::{Portal, Scope};
@@ -32,7 +33,8 @@ use skep_archive::{Capture, CaptureKind, Key, Position};
 use skep_changes::{Changes, Cursor, Delta, Error, Filter, From, Kept, Settings};
 use skep_page::compare::{Class, Classes};
 use skep_warc::date;
-use std::collections::VecDeque;
+use std::collections::{HashSet, VecDeque};
+use std::fmt::Display;
 use std::ops::ControlFlow;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
@@ -47,6 +49,16 @@ const NAMES: &[&str] = &["since", "host", "prefix", "class", "min_change", "mime
 pub struct Hub {
     /// The view.
     pub changes: Arc<Changes>,
+    /// What is in the log of this archive.
+    here: Lately,
+    /// What all nodes of a network tell.
+    everywhere: Lately,
+    /// How far they were heard for that.
+    heard: Mutex<everywhere::Heard>,
+}
+
+/// What came lately, for those who stay.
+struct Lately {
     recent: Mutex<Recent>,
     newest: watch::Sender<u64>,
     following: AtomicBool,
@@ -81,25 +93,13 @@ struct Frame {
 }
 
 impl Frame {
-    fn of(cursor: &Cursor, kept: &Kept<'_>) -> Frame {
+    fn of(number: u64, id: &dyn Display, cursor: &Cursor, kept: &Kept<'_>) -> Frame {
         let host = skep_url::Url::parse(kept.url).map(|url| url.host_name().into()).unwrap_or_default();
         let mut text = String::with_capacity(kept.value.len() + 512);
-        frame(cursor, kept, None, &mut text);
+        frame(id, cursor, kept, None, &mut text);
         let Kept { key, classes, share, time_ms, mime, url, details, value } = *kept;
         let (mime, url, details) = (mime.into(), url.into(), details.into());
-        Frame {
-            number: cursor.number,
-            key,
-            classes,
-            share,
-            time_ms,
-            mime,
-            url,
-            details,
-            value: value.into(),
-            host,
-            text,
-        }
+        Frame { number, key, classes, share, time_ms, mime, url, details, value: value.into(), host, text }
     }
 
     /// About so many.
@@ -131,7 +131,10 @@ struct Part {
 impl Part {
     /// Another one. Says whether there is room for more.
     fn add(&mut self, cursor: &Cursor, kept: &Kept<'_>) -> ControlFlow<()> {
-        let frame = Frame::of(cursor, kept);
+        self.put(Frame::of(cursor.number, cursor, cursor, kept))
+    }
+
+    fn put(&mut self, frame: Frame) -> ControlFlow<()> {
         self.bytes += frame.bytes();
         self.frames.push(frame);
         if self.is_full() { ControlFlow::Break(()) } else { ControlFlow::Continue(()) }
@@ -143,9 +146,9 @@ impl Part {
 }
 
 /// Appends a server-sent event.
-fn frame(cursor: &Cursor, kept: &Kept<'_>, delta: Option<&Delta>, out: &mut String) {
+fn frame(id: &dyn Display, cursor: &Cursor, kept: &Kept<'_>, delta: Option<&Delta>, out: &mut String) {
     use std::fmt::Write;
-    let _in_memory = write!(out, "id: {cursor}\ndata: ");
+    let _in_memory = write!(out, "id: {id}\ndata: ");
     kept.json_with(cursor, delta, out);
     out.push_str("\n\n");
 }
@@ -153,27 +156,39 @@ fn frame(cursor: &Cursor, kept: &Kept<'_>, delta: Option<&Delta>, out: &mut Stri
 impl Hub {
     /// For a portal of the archive that this view is of.
     pub fn new(changes: Arc<Changes>) -> Hub {
-        Hub { changes, recent: Mutex::default(), newest: watch::channel(0).0, following: AtomicBool::new(false) }
+        let lately =
+            || Lately { recent: Mutex::default(), newest: watch::channel(0).0, following: AtomicBool::new(false) };
+        Hub { changes, here: lately(), everywhere: lately(), heard: Mutex::default() }
     }
 
-    /// Keeps the log up to date for as long as somebody stays.
-    fn join(&self, portal: &Arc<Portal>) -> watch::Receiver<u64> {
-        let heard = self.newest.subscribe();
-        if !self.following.swap(true, Ordering::AcqRel) {
+    fn lately(&self, everywhere: bool) -> &Lately {
+        if everywhere { &self.everywhere } else { &self.here }
+    }
+
+    /// Keeps up with the log, or with those of all nodes, for as long as somebody stays.
+    fn join(&self, portal: &Arc<Portal>, everywhere: bool) -> watch::Receiver<u64> {
+        let lately = self.lately(everywhere);
+        let heard = lately.newest.subscribe();
+        if !lately.following.swap(true, Ordering::AcqRel) {
             let portal = portal.clone();
             tokio::spawn(async move {
                 loop {
                     let shared = portal.clone();
-                    let done = tokio::task::spawn_blocking(move || shared.hub.step(&shared)).await;
-                    if let Ok(Err(trouble)) = done {
+                    let done = tokio::task::spawn_blocking(move || match everywhere {
+                        true => everywhere::hear(&shared),
+                        false => shared.hub.step(&shared),
+                    });
+                    if let Ok(Err(trouble)) = done.await {
                         portal.note(&trouble);
                     }
-                    tokio::time::sleep(Duration::from_millis(CHANGES_TICK_MS)).await;
-                    if portal.hub.newest.receiver_count() == 0 {
-                        portal.hub.following.store(false, Ordering::Release);
+                    let tick_ms = if everywhere { CHANGES_ASK_MS } else { CHANGES_TICK_MS };
+                    tokio::time::sleep(Duration::from_millis(tick_ms)).await;
+                    let lately = portal.hub.lately(everywhere);
+                    if lately.newest.receiver_count() == 0 {
+                        lately.following.store(false, Ordering::Release);
                         // Somebody may have come in between, and found it taken care of.
-                        let come = portal.hub.newest.receiver_count() > 0;
-                        if !come || portal.hub.following.swap(true, Ordering::AcqRel) {
+                        let come = lately.newest.receiver_count() > 0;
+                        if !come || lately.following.swap(true, Ordering::AcqRel) {
                             return;
                         }
                     }
@@ -186,7 +201,7 @@ impl Hub {
     fn step(&self, portal: &Portal) -> Result<(), Trouble> {
         self.changes.follow(&portal.archive, portal.now_ms(), &mut |_| ()).map_err(trouble)?;
         let newest = self.changes.newest(&portal.archive).map_err(trouble)?;
-        let mut recent = self.recent.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut recent = self.here.recent.lock().unwrap_or_else(PoisonError::into_inner);
         if recent.node != newest.node {
             *recent = Recent { node: newest.node.clone(), since: newest.number, ..Recent::default() };
         }
@@ -203,10 +218,17 @@ impl Hub {
             let reached = reached.map_err(trouble)?;
             let number = reached.number;
             from = From::After(reached);
-            self.remember(std::mem::take(&mut part));
-            self.newest.send_if_modified(|newest| std::mem::replace(newest, number) != number);
+            self.here.remember(std::mem::take(&mut part));
+            self.here.tell(number);
         }
         Ok(())
+    }
+}
+
+impl Lately {
+    /// Says up to which event it is there.
+    fn tell(&self, number: u64) {
+        self.newest.send_if_modified(|newest| std::mem::replace(newest, number) != number);
     }
 
     fn remember(&self, part: Part) {
@@ -362,8 +384,9 @@ pub async fn stream(State(portal): State<Arc<Portal>>, request: Request<Body>) -
         accepted.flat_map(|value| value.split(',')).any(|one| one.trim().starts_with(media_type))
     };
     let answer = match accepts(EVENTS) && !visit.head_only {
-        true if asked.all_nodes => {
-            refused(&Trouble::bad("nodes=all is asked for once more, not stayed for: a stream is that of one node"))
+        true if asked.all_nodes && portal.elsewhere.is_some() => {
+            let goes_on = parts.headers.contains_key("last-event-id");
+            stay_for_all(portal, asked, query, goes_on, visit.may)
         }
         true => stay(portal, asked, visit.may).await,
         false if asked.all_nodes && portal.elsewhere.is_some() && !visit.head_only => {
@@ -456,9 +479,27 @@ async fn stay(portal: Arc<Portal>, asked: Asked, may: May) -> Answer {
     };
     let (pieces, coming) = mpsc::channel(1);
     let (whole, body) = Pieces::of(coming);
-    let newest = portal.hub.join(&portal);
-    let left = asked.limit;
-    tokio::spawn(Consumer { portal, asked, may, texts, cursor, left, pieces, newest, whole }.run());
+    let newest = portal.hub.join(&portal, false);
+    let (left, told) = (asked.limit, None);
+    tokio::spawn(Consumer { portal, asked, may, texts, cursor, left, pieces, newest, whole, told }.run());
+    head(EVENTS).map(|_| Body::new(body))
+}
+
+/// The same of all nodes. Its places are times: who goes on hears some of it once more, under the same keys.
+fn stay_for_all(portal: Arc<Portal>, mut asked: Asked, query: String, goes_on: bool, may: May) -> Answer {
+    if asked.delta {
+        return refused(&Trouble::bad("delta=text goes with a stream of one node, or with nodes=all asked for once"));
+    }
+    if goes_on {
+        asked.filter.since_ms = asked.filter.since_ms.map(|since_ms| since_ms.saturating_sub(CHANGES_OVERLAP_MS));
+    }
+    let (pieces, coming) = mpsc::channel(1);
+    let (whole, body) = Pieces::of(coming);
+    let newest = portal.hub.join(&portal, true);
+    let cursor = Cursor { node: String::new(), number: *newest.borrow() };
+    let (left, told, texts) = (asked.limit, Some(HashSet::new()), None);
+    let consumer = Consumer { portal, asked, may, texts, cursor, left, pieces, newest, whole, told };
+    tokio::spawn(consumer.run_for_all(query));
     head(EVENTS).map(|_| Body::new(body))
 }
 
@@ -474,17 +515,70 @@ struct Consumer {
     pieces: mpsc::Sender<std::io::Result<Bytes>>,
     newest: watch::Receiver<u64>,
     whole: Whole,
+    /// Where all nodes are heard: what was told of what was there before.
+    told: Option<HashSet<everywhere::Name>>,
 }
 
 impl Consumer {
+    /// First what all nodes told since a time, then what comes.
+    async fn run_for_all(mut self, query: String) {
+        if self.catch_up(&query).await.is_some() {
+            self.run().await;
+        }
+    }
+
+    async fn catch_up(&mut self, query: &str) -> Option<()> {
+        let mut text = String::from(": changes of all nodes\n\n");
+        self.send(&mut text).await?;
+        let mut since_ms = self.asked.filter.since_ms.unwrap_or(0);
+        loop {
+            self.asked.filter.since_ms = Some(since_ms);
+            // What is told twice has the same key: who was away for long knows better than can be remembered here.
+            if let Some(known) = self.told.as_mut().filter(|known| known.len() > CHANGES_RECENT_MAX) {
+                known.clear();
+            }
+            let (portal, asked, query, may) = (self.portal.clone(), self.asked.clone(), query.to_owned(), self.may);
+            let read = tokio::task::spawn_blocking(move || {
+                everywhere::behind(&portal, &asked, &query, may).inspect_err(|trouble| portal.note(trouble)).ok()
+            });
+            let all = read.await.ok().flatten()?;
+            if all.silent > 0 {
+                text.push_str(": not all nodes answer\n\n");
+            }
+            for told in &all.events {
+                let Some(kept) = told.kept() else { continue };
+                since_ms = kept.time_ms;
+                let is_new = self.told.as_mut().is_none_or(|known| known.insert(everywhere::name(&kept)));
+                if self.left > 0 && is_new {
+                    self.left -= 1;
+                    frame(&date::rfc3339(kept.time_ms), &told.cursor, &kept, None, &mut text);
+                }
+                if text.len() >= PIECE_BYTES {
+                    self.send(&mut text).await?;
+                }
+            }
+            self.send(&mut text).await?;
+            if self.left == 0 {
+                self.whole.say();
+                return None;
+            }
+            // Where more happened in a moment than is told at once, nobody comes past it by time.
+            if !all.cut || self.asked.filter.since_ms == Some(since_ms) {
+                self.asked.filter.since_ms = None;
+                return Some(());
+            }
+        }
+    }
+
     async fn run(mut self) {
         let mut ending = self.portal.ending.clone();
         // The first bytes tell the client that it is heard.
         let mut text = String::from(": changes\n\n");
         loop {
             self.newest.borrow_and_update();
-            let some = match self.portal.hub.after(&self.cursor) {
+            let some = match self.portal.hub.lately(self.told.is_some()).after(&self.cursor) {
                 Some(some) => some,
+                None if self.told.is_some() => return,
                 None => match self.behind().await {
                     Some(some) => some,
                     None => return,
@@ -499,7 +593,9 @@ impl Consumer {
                 }
                 self.cursor.number = told.number;
                 let event = told.kept();
-                if self.asked.filter.admits_of(&event, Some(&told.host))
+                let known = self.told.as_ref().is_some_and(|known| known.contains(&everywhere::name(&event)));
+                if !known
+                    && self.asked.filter.admits_of(&event, Some(&told.host))
                     && (event.classes.is_empty() || !self.portal.archive.views().is_hidden(event.record()))
                     && may_see(&self.portal, self.may, now_ms, &event)
                 {
@@ -559,7 +655,7 @@ impl Consumer {
             let kept = Kept::decode(&value)?;
             let delta = Delta::of(&portal.archive, &texts, &kept).ok().flatten();
             let mut text = String::new();
-            frame(&cursor, &kept, delta.as_ref(), &mut text);
+            frame(&cursor, &cursor, &kept, delta.as_ref(), &mut text);
             Some(text)
         });
         read.await.ok().flatten()

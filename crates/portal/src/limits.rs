@@ -122,6 +122,16 @@ pub const CHANGES_STILL_MS: u64 = 15_000;
 pub const CHANGES_RECENT_MAX: usize = 16_384;
 /// Events that a node tells at once of what it holds, where all nodes are asked.
 pub const CHANGES_EVERYWHERE_MAX: usize = 10_000;
+/// All nodes are asked what is new so often, while somebody stays for what all of them tell.
+pub const CHANGES_ASK_MS: u64 = 1_000;
+/// When nobody wanted to know for so long, the next who does begins with what comes from then on.
+pub const CHANGES_ASKED_MS_MAX: u64 = 60_000;
+/// Bytes of the places in the logs of nodes that go with this question.
+pub const CHANGES_PLACES_BYTES_MAX: usize = 12 << 10;
+/// A node that answers for other sites than before tells so many events of its log once more.
+pub const CHANGES_AGAIN_MAX: u64 = 1_024;
+/// Who goes on by time with what all nodes tell goes on so long before it: their clocks may be ten minutes apart.
+pub const CHANGES_OVERLAP_MS: i64 = 660_000;
 /// Bytes of these; events of pages with many links are large.
 pub const CHANGES_RECENT_BYTES: usize = 64 << 20;
 /// Events handed to one client at a time.
@@ -137,6 +147,8 @@ pub const COMPARED_BYTES_MAX: u64 = 8 << 20;
 pub const COMPARED_CHOICES_MAX: usize = 500;
 /// Events on the page of the stream; what comes pushes out what is older.
 pub const LIVE_ROWS: usize = 100;
+/// The stream of all nodes begins so long before their page was made.
+pub const LIVE_OVERLAP_MS: i64 = 5_000;
 /// Entries of a feed.
 pub const FEED_ENTRIES: usize = 100;
 /// Events looked at for one page of the stream.
@@ -151,6 +163,8 @@ pub const DAY_EVENTS_TOLD: usize = 20;
 pub const FRESH_KEPT_MS: i64 = 2_000;
 /// Events on one page of a URL's history.
 pub const HISTORY_ROWS: usize = 20;
+/// Ways of writing a URL for each of which all nodes are asked what happened to it.
+pub const HISTORY_SPELLINGS_MAX: usize = 4;
 /// Of these, events whose texts are read and compared.
 pub const HISTORY_DIFFERENCES_MAX: usize = 10;
 /// Links told of one event in a URL's history, those that came and those that went each.

@@ -2,12 +2,26 @@
 //!
 //! A cursor is a place in the log of one node, so who asks all of them goes on by time. Where there is more than a node tells at once,
 //! only what is not newer than the last that it told is told at all: whoever asks again from there on misses nothing.
+//!
+//! ```text
+//!   /changes          the oldest since a time                    for who asks once, and for who stays: what was there before
+//!   /changes/news     what came to a log since the last time     for who stays: each node is told where in its log that was
+//!   /changes/newest   the newest                                 for the live page
+//! ```
+//! News go by places in logs, not by time: clocks of nodes differ, and what is copied late is news, too. Who answers for other sites than the
+//! last time tells some of its log once more; what was handed on already is known by its key.
 
-use super::{Asked, head, refused, texts, trouble};
+use super::{Asked, Frame, Part, head, refused, texts, trouble};
+use crate::access::May;
 use crate::cdx::params::Params;
 use crate::elsewhere::Elsewhere;
 use crate::find::Looking;
-use crate::limits::CHANGES_EVERYWHERE_MAX;
+use crate::limits::{
+    CHANGES_AGAIN_MAX, CHANGES_ASKED_MS_MAX, CHANGES_EVERYWHERE_MAX, CHANGES_PLACES_BYTES_MAX, CHANGES_RECENT_MAX,
+    CHANGES_STEP_MAX, LIVE_LOOKED_MAX, LIVE_ROWS,
+};
+use crate::pages::frame::encoded;
+use crate::portal::{Portal, Scope};
 use crate::reply::Reply;
 use crate::trouble::Trouble;
 use axum::http::{HeaderMap, HeaderValue};
@@ -15,9 +29,16 @@ use base64::Engine;
 use base64::engine::general_purpose::STANDARD_NO_PAD;
 use serde::{Deserialize, Serialize};
 use serde_json::{Value, json};
-use skep_archive::Key;
-use skep_changes::{Cursor, Delta, From, Kept};
+use skep_archive::{Key, Position};
+use skep_changes::{Cursor, Delta, Filter, From, Kept};
+use skep_page::compare::Classes;
+use skep_warc::date;
+use std::cmp::Reverse;
+use std::collections::{BTreeMap, HashSet, VecDeque};
+use std::hash::{DefaultHasher, Hash, Hasher};
 use std::ops::ControlFlow;
+use std::sync::PoisonError;
+use std::time::{Duration, Instant};
 
 /// An event of some node.
 pub struct Told {
@@ -42,6 +63,32 @@ pub struct All {
 struct Said {
     events: Vec<(String, String, Option<Value>)>,
     cut: bool,
+    /// The place in its log from where there is more to tell, and for which sites it answered.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    place: Option<String>,
+}
+
+impl Said {
+    fn of(events: &[Told], cut: bool, place: Option<String>) -> Said {
+        Said { events: events.iter().map(Told::said).collect(), cut, place }
+    }
+
+    /// Who says something else is of another version, and is done without.
+    fn heard(said: Value) -> Option<(Vec<Told>, bool, Option<String>)> {
+        let Said { events, cut, place } = serde_json::from_value(said).ok()?;
+        Some((events.into_iter().filter_map(Told::heard).collect(), cut, place))
+    }
+}
+
+/// By what an event is known again, whichever node tells it: what is told anew of a record is of other classes, and records of files that
+/// were added at two nodes may have the same key.
+pub type Name = (Position, u32, u64);
+
+/// The name of an event.
+pub fn name(kept: &Kept<'_>) -> Name {
+    let mut hash = DefaultHasher::new();
+    (kept.url, kept.time_ms).hash(&mut hash);
+    (kept.key, kept.classes.0, hash.finish())
 }
 
 impl Told {
@@ -111,21 +158,211 @@ fn of_all(look: &Looking<'_>, asked: &Asked, query: &str, others: &dyn Elsewhere
         all.events.extend(part);
     };
     join(here.0, here.1);
-    for said in everywhere.said {
-        // Who says something else is of another version, and is done without.
-        let Ok(Said { events, cut }) = serde_json::from_value(said) else { continue };
-        join(events.into_iter().filter_map(Told::heard).collect(), cut);
+    for (events, cut, _) in everywhere.said.into_iter().filter_map(Said::heard) {
+        join(events, cut);
     }
     all.events.retain(|told| told.time_ms() <= until_ms);
     all.events.sort_by_cached_key(|told| (told.time_ms(), told.cursor.node.clone(), told.cursor.number));
     Ok(all)
 }
 
+/// What happened to a URL, wherever it is held.
+pub fn of_url(look: &Looking<'_>, others: &dyn Elsewhere, url: &str) -> Result<All, Trouble> {
+    let query = format!("prefix={}", encoded(url));
+    let mut all = of_all(look, &Asked::of(&Params::of(&query), &HeaderMap::new())?, &query, others)?;
+    all.events.retain(|told| told.kept().is_some_and(|kept| kept.url == url));
+    Ok(all)
+}
+
+/// What there is since the time that is asked for, for who is about to hear of what comes: until then nothing is missed.
+pub(super) fn behind(portal: &Portal, asked: &Asked, query: &str, may: May) -> Result<All, Trouble> {
+    let Some(others) = portal.elsewhere.as_deref() else { return Ok(All::default()) };
+    hear(portal)?;
+    let is_where = |pair: &str| ["since", "limit", "nodes"].contains(&pair.split('=').next().unwrap_or_default());
+    let what = query.split('&').filter(|pair| !is_where(pair)).collect::<Vec<_>>().join("&");
+    let query = format!("since={}&{what}", date::rfc3339(asked.filter.since_ms.unwrap_or(0)));
+    let scope = Scope::Everything;
+    let look = Looking { portal, scope: &scope, may, now_ms: portal.now_ms(), sites: None };
+    of_all(&look, asked, &query, others)
+}
+
+/// How far all nodes were heard.
+#[derive(Default)]
+pub struct Heard {
+    /// The places in their logs, by the names of these.
+    places: BTreeMap<String, String>,
+    last: Option<Instant>,
+    /// What was handed on lately, also in its order.
+    known: HashSet<Name>,
+    order: VecDeque<Name>,
+    /// How many were, in all.
+    number: u64,
+}
+
+impl Heard {
+    /// The places, as they go with the question. None where they would lead back too far: then it begins anew.
+    fn places(&mut self) -> String {
+        if self.last.is_none_or(|last| last.elapsed() > Duration::from_millis(CHANGES_ASKED_MS_MAX)) {
+            self.places.clear();
+        }
+        while self.places.values().map(|place| place.len() + 1).sum::<usize>() > CHANGES_PLACES_BYTES_MAX {
+            self.places.pop_first();
+        }
+        self.places.values().cloned().collect::<Vec<_>>().join(",")
+    }
+
+    fn reached(&mut self, place: String) {
+        if let Some((cursor, _)) = place_of(&place) {
+            self.places.insert(cursor.node, place);
+        }
+    }
+
+    fn is_new(&mut self, name: Name) -> bool {
+        let is_new = self.known.insert(name);
+        if is_new {
+            self.order.push_back(name);
+        }
+        if self.order.len() > CHANGES_RECENT_MAX
+            && let Some(old) = self.order.pop_front()
+        {
+            self.known.remove(&old);
+        }
+        is_new
+    }
+}
+
+/// A place in the log of a node, and a name of the sites for which it answered.
+fn place_of(text: &str) -> Option<(Cursor, u64)> {
+    let (cursor, sites) = text.split_once('@')?;
+    Some((cursor.parse().ok()?, u64::from_str_radix(sites, 16).ok()?))
+}
+
+/// Hears what all nodes have to tell since they were asked last, and hands it to those who stay. Everybody gets it, so nobody hears of what
+/// only some may see.
+pub(super) fn hear(portal: &Portal) -> Result<(), Trouble> {
+    let Some(others) = portal.elsewhere.as_deref() else { return Ok(()) };
+    let mut heard = portal.hub.heard.lock().unwrap_or_else(PoisonError::into_inner);
+    let places = heard.places();
+    let everywhere = others.everywhere(&|_| format!("/changes/news?after={places}"));
+    let scope = Scope::Everything;
+    let sites = Some(everywhere.sites());
+    let look = Looking { portal, scope: &scope, may: May::Read, now_ms: portal.now_ms(), sites };
+    let (mut events, place) = news(&look, &places)?;
+    heard.reached(place);
+    for (told, _, place) in everywhere.said.into_iter().filter_map(Said::heard) {
+        events.extend(told);
+        if let Some(place) = place {
+            heard.reached(place);
+        }
+    }
+    heard.last = Some(Instant::now());
+    events.sort_by_cached_key(|told| (told.time_ms(), told.cursor.node.clone(), told.cursor.number));
+    let lately = &portal.hub.everywhere;
+    let mut part = Part::default();
+    for told in &events {
+        let Some(kept) = told.kept().filter(|kept| heard.is_new(name(kept))) else { continue };
+        heard.number += 1;
+        let frame = Frame::of(heard.number, &date::rfc3339(kept.time_ms), &told.cursor, &kept);
+        if part.put(frame).is_break() {
+            lately.remember(std::mem::take(&mut part));
+        }
+    }
+    lately.remember(part);
+    lately.tell(heard.number);
+    Ok(())
+}
+
+/// What came to the log here of some sites since it was asked last, and the place up to which that goes.
+fn news(look: &Looking<'_>, places: &str) -> Result<(Vec<Told>, String), Trouble> {
+    let (portal, changes) = (look.portal, &look.portal.hub.changes);
+    changes.follow(&portal.archive, look.now_ms, &mut |_| ()).map_err(trouble)?;
+    let newest = changes.newest(&portal.archive).map_err(trouble)?;
+    let sites = look.sites.map_or(0, |sites| sites.name);
+    let known = places.split(',').filter_map(place_of).find(|(cursor, _)| cursor.node == newest.node);
+    let number = match known {
+        _ if places.is_empty() => newest.number,
+        Some((cursor, before)) if before == sites => cursor.number,
+        Some((cursor, _)) => cursor.number.saturating_sub(CHANGES_AGAIN_MAX),
+        None => newest.number.saturating_sub(CHANGES_AGAIN_MAX),
+    };
+    let from = From::After(Cursor { number, ..newest });
+    // Retention may have taken what is wanted out of the log.
+    let from = if changes.check(&portal.archive, &from).is_ok() { from } else { From::End };
+    let every = Filter { classes: Some(Classes(u32::MAX)), ..Filter::default() };
+    let mut events = Vec::new();
+    let reached = changes.read(&portal.archive, &from, &every, |cursor, kept| {
+        if look.has_site(portal.archive.filed(kept.key, Key::of(kept.url)).site_hash())
+            && super::may_see(portal, look.may, look.now_ms, kept)
+        {
+            events.push(Told { cursor: cursor.clone(), value: kept.value.to_vec(), delta: None });
+        }
+        if events.len() < CHANGES_EVERYWHERE_MAX { ControlFlow::Continue(()) } else { ControlFlow::Break(()) }
+    });
+    Ok((events, format!("{}@{sites:x}", reached.map_err(trouble)?)))
+}
+
+/// The newest of what all nodes tell, the newest first; before a time, if one is given. `query` says which.
+pub fn newest(look: &Looking<'_>, others: &dyn Elsewhere, query: &str, until_ms: Option<i64>) -> Result<All, Trouble> {
+    let query = format!("until={}{query}", until_ms.unwrap_or(i64::MAX));
+    let everywhere = others.everywhere(&|_| format!("/changes/newest?{query}"));
+    let here = Looking { sites: Some(everywhere.sites()), ..*look };
+    let (events, cut) = newest_here(&here, &Params::of(&query))?;
+    let mut all = All { events, cut, silent: everywhere.silent };
+    for (events, cut, _) in everywhere.said.into_iter().filter_map(Said::heard) {
+        all.events.extend(events);
+        all.cut |= cut;
+    }
+    all.cut |= thin_to_newest(&mut all.events);
+    Ok(all)
+}
+
+/// The same of what is here. Where very many became known at once, those that became known last are looked at.
+fn newest_here(look: &Looking<'_>, params: &Params) -> Result<(Vec<Told>, bool), Trouble> {
+    let (portal, changes) = (look.portal, &look.portal.hub.changes);
+    changes.follow(&portal.archive, look.now_ms, &mut |_| ()).map_err(trouble)?;
+    let (filter, until_ms) = (super::filter(params)?, params.number("until")?.unwrap_or(i64::MAX));
+    let mut events = Vec::new();
+    let cut = changes.newest_first(&portal.archive, None, LIVE_LOOKED_MAX, &filter, |cursor, kept| {
+        if kept.time_ms < until_ms
+            && look.has_site(portal.archive.filed(kept.key, Key::of(kept.url)).site_hash())
+            && super::may_see(portal, look.may, look.now_ms, kept)
+        {
+            events.push(Told { cursor: cursor.clone(), value: kept.value.to_vec(), delta: None });
+        }
+        if events.len() < CHANGES_STEP_MAX { ControlFlow::Continue(()) } else { ControlFlow::Break(()) }
+    });
+    let cut = cut.map_err(trouble)? | thin_to_newest(&mut events);
+    Ok((events, cut))
+}
+
+/// As many as a page has rows, the newest first; what happened in one moment stays together. Says whether there were more.
+fn thin_to_newest(events: &mut Vec<Told>) -> bool {
+    events.sort_by_cached_key(|told| (Reverse(told.time_ms()), told.cursor.node.clone(), told.cursor.number));
+    let Some(last_ms) = events.get(LIVE_ROWS - 1).map(Told::time_ms) else { return false };
+    let before = events.len();
+    events.retain(|told| told.time_ms() >= last_ms);
+    events.len() < before
+}
+
 /// Answers another node.
-pub fn answer(look: &Looking<'_>, query: &str) -> Result<Value, Trouble> {
-    let asked = Asked::of(&Params::of(query), &HeaderMap::new())?;
-    let (events, cut) = part(look, &asked)?;
-    Ok(json!(Said { events: events.iter().map(Told::said).collect(), cut }))
+pub fn answer(look: &Looking<'_>, what: &str, query: &str) -> Result<Value, Trouble> {
+    let params = Params::of(query);
+    let said = match what {
+        "" => {
+            let (events, cut) = part(look, &Asked::of(&params, &HeaderMap::new())?)?;
+            Said::of(&events, cut, None)
+        }
+        "/news" => {
+            let (events, place) = news(look, params.get("after").unwrap_or_default())?;
+            Said::of(&events, false, Some(place))
+        }
+        "/newest" => {
+            let (events, cut) = newest_here(look, &params)?;
+            Said::of(&events, cut, None)
+        }
+        _ => return Err(Trouble::missing("Nodes do not ask each other this.")),
+    };
+    Ok(json!(said))
 }
 
 /// The oldest of what is here of some sites, and whether there is more.

@@ -6,9 +6,9 @@ use crate::answer::{Answer, escape};
 use crate::api::capture::address;
 use crate::api::url;
 use crate::cdx::params::Params;
-use crate::changes::trouble;
+use crate::changes::{everywhere, may_see, trouble};
 use crate::find::Looking;
-use crate::limits::{HISTORY_DIFFERENCES_MAX, HISTORY_LINKS_TOLD, HISTORY_ROWS};
+use crate::limits::{HISTORY_DIFFERENCES_MAX, HISTORY_LINKS_TOLD, HISTORY_ROWS, HISTORY_SPELLINGS_MAX};
 use crate::time;
 use crate::trouble::Trouble;
 use crate::visit::Visit;
@@ -17,7 +17,7 @@ use skep_changes::{Event, Kept, Settings, text_of};
 use skep_page::compare::show;
 use skep_page::version::{Nature, Version};
 use skep_warc::date;
-use std::collections::HashMap;
+use std::collections::{BTreeSet, HashMap};
 
 /// The page.
 pub fn page(look: &Looking<'_>, params: &Params, _: &Visit) -> Result<Answer, Trouble> {
@@ -30,10 +30,12 @@ pub fn page(look: &Looking<'_>, params: &Params, _: &Visit) -> Result<Answer, Tr
     if captures.is_empty() {
         return Err(Trouble::missing("There is no capture of this URL here."));
     }
+    let (elsewhere, unheard) = told_elsewhere(look, &captures)?;
     let mut events: Vec<(usize, Event)> = Vec::new();
     for (index, capture) in captures.iter().enumerate().rev() {
         let kept = changes.last_of(&portal.archive, capture.position).map_err(trouble)?;
         let event = kept.as_deref().and_then(Kept::decode).and_then(|kept| kept.event());
+        let event = event.or_else(|| elsewhere.get(&capture.position).cloned());
         events.extend(event.filter(|event| !event.classes.is_silent()).map(|event| (index, event)));
     }
     let mut body = format!("<p class=\"url\"><code>{}</code></p>\n{}", escape(url), in_scope(look));
@@ -47,7 +49,9 @@ pub fn page(look: &Looking<'_>, params: &Params, _: &Visit) -> Result<Answer, Tr
     if cut {
         body.push_str("<p class=\"soft\">There are more captures than were looked at.</p>\n");
     }
-    if events.is_empty() {
+    if unheard {
+        body.push_str("<p>Not all that changed is told here: nodes that hold this page do not answer just now.</p>\n");
+    } else if events.is_empty() {
         body.push_str("<p>Nothing changed that was noticed.</p>\n");
     }
     let settings = Settings::of(&portal.archive).map_err(trouble)?;
@@ -62,6 +66,23 @@ pub fn page(look: &Looking<'_>, params: &Params, _: &Visit) -> Result<Answer, Tr
     let next = (events.len() > skip.saturating_add(HISTORY_ROWS)).then_some(skip + HISTORY_ROWS);
     body.push_str(&more(next.map(|skip| format!("{}&skip={skip}", event::history(look, url)))));
     Ok(frame::asking(look, "History", url, &body, None))
+}
+
+/// What other nodes tell of captures that are with them, and whether some of it is not told.
+fn told_elsewhere(look: &Looking<'_>, captures: &[Capture]) -> Result<(HashMap<Position, Event>, bool), Trouble> {
+    let mut told = HashMap::new();
+    let Some(others) = look.others() else { return Ok((told, false)) };
+    let far = captures.iter().filter(|capture| others.is_elsewhere(capture.key.site_hash()));
+    let urls: BTreeSet<&str> = far.map(|capture| capture.url.as_str()).collect();
+    let mut unheard = urls.len() > HISTORY_SPELLINGS_MAX;
+    for url in urls.into_iter().take(HISTORY_SPELLINGS_MAX) {
+        let all = everywhere::of_url(look, others, url)?;
+        unheard |= all.cut || all.silent > 0;
+        let shown = |kept: &Kept<'_>| may_see(look.portal, look.may, look.now_ms, kept);
+        let kept = all.events.iter().filter_map(everywhere::Told::kept).filter(shown);
+        told.extend(kept.filter_map(|kept| Some((kept.key, kept.event()?))));
+    }
+    Ok((told, unheard))
 }
 
 /// Texts of captures. What an event was compared with is mostly what the event before it brought: it is read once.
@@ -86,7 +107,9 @@ impl Texts<'_> {
 
     /// Both texts beside each other, as long as there is still work to be spent on this page.
     fn differences(&mut self, before: &Capture, after: &Capture) -> Result<Option<String>, Trouble> {
-        if self.left == 0 {
+        // What is with other nodes is read where somebody asks for it: on the page that compares the two.
+        let far = self.look.others().is_some_and(|others| others.is_elsewhere(after.key.site_hash()));
+        if self.left == 0 || far {
             return Ok(None);
         }
         self.left -= 1;

@@ -1,17 +1,19 @@
 //! The stream of changes as it runs. Without a script the page shows what happened last; with ours the rest comes by itself.
 
 use super::event;
-use super::frame::{self, and_scope, encoded, in_scope, link};
+use super::frame::{self, and_scope, count, encoded, in_scope, link};
 use crate::answer::{Answer, escape};
 use crate::cdx::params::Params;
-use crate::changes::{filter, may_see, trouble};
+use crate::changes::{everywhere, filter, may_see, trouble};
+use crate::elsewhere::Elsewhere;
 use crate::find::Looking;
-use crate::limits::{LIVE_LOOKED_MAX, LIVE_ROWS, QUERY_CHARS_MAX};
+use crate::limits::{LIVE_LOOKED_MAX, LIVE_OVERLAP_MS, LIVE_ROWS, QUERY_CHARS_MAX};
 use crate::portal::Scope;
 use crate::trouble::Trouble;
 use crate::visit::Visit;
 use axum::http::StatusCode;
 use skep_changes::Filter;
+use skep_warc::date;
 use std::ops::ControlFlow;
 
 /// What can be chosen: the value of the parameter, and what it is called.
@@ -81,14 +83,18 @@ pub fn page(look: &Looking<'_>, params: &Params, _: &Visit) -> Result<Answer, Tr
         Ok(filter) => filter,
         Err(trouble) => return wrong(&trouble.told, body),
     };
-    let before = params.number("before")?.and_then(|number| u64::try_from(number).ok());
-    let (portal, changes) = (look.portal, &look.portal.hub.changes);
-    changes.follow(&portal.archive, look.now_ms, &mut |_| ()).map_err(trouble)?;
-    let newest = changes.newest(&portal.archive).map_err(trouble)?;
-    let told = told(look, before, &filter)?;
-    // Only the newest page goes on by itself, and only a stream of everything is that of a collection.
-    let is_live = before.is_none() && *look.scope == Scope::Everything;
     let query = wanted.query();
+    let told = match look.others() {
+        Some(others) => told_by_all(look, others, &query, params.number("until")?)?,
+        None => {
+            let before = params.number("before")?.and_then(|number| u64::try_from(number).ok());
+            let changes = &look.portal.hub.changes;
+            changes.follow(&look.portal.archive, look.now_ms, &mut |_| ()).map_err(trouble)?;
+            told(look, before, &filter)?
+        }
+    };
+    // Only the newest page goes on by itself, and only a stream of everything is that of a collection.
+    let is_live = params.get("before").or(params.get("until")).is_none() && *look.scope == Scope::Everything;
     let again = format!("/changes/live?{}", query.trim_start_matches('&'));
     body.push_str(&format!(
         "<p id=\"state\" class=\"soft\" role=\"status\">{}</p>\n",
@@ -98,14 +104,19 @@ pub fn page(look: &Looking<'_>, params: &Params, _: &Visit) -> Result<Answer, Tr
         }
     ));
     body.push_str(&format!(
-        "<ol id=\"changes\" class=\"changes\" data-stream=\"/changes?since={newest}{}\" data-rows=\"{LIVE_ROWS}\">{}</ol>\n",
+        "<ol id=\"changes\" class=\"changes\" data-stream=\"/changes?{}{}\" data-seen=\"{}\" data-rows=\"{LIVE_ROWS}\">{}</ol>\n",
+        told.stream,
         escape(&query),
+        told.seen.trim_start(),
         told.rows
     ));
     if told.rows.is_empty() {
         body.push_str("<p id=\"none\">Nothing of that kind happened so far.</p>\n");
     }
-    let older = told.next.map(|number| format!("/changes/live?before={number}{}{query}", and_scope(look)));
+    if told.silent > 0 {
+        body.push_str(&format!("<p>No node answered for {} parts of the archive.</p>\n", count(told.silent as u64)));
+    }
+    let older = told.next.map(|place| format!("/changes/live?{place}{}{query}", and_scope(look)));
     body.push_str(&older.map_or(String::new(), |older| format!("<p>{}</p>\n", link(&older, "Older"))));
     match is_live {
         true => Ok(frame::scripted(look, "Changes, live", &body, "/-/live.js")),
@@ -113,20 +124,51 @@ pub fn page(look: &Looking<'_>, params: &Params, _: &Visit) -> Result<Answer, Tr
     }
 }
 
+#[derive(Default)]
 struct Told {
     rows: String,
-    next: Option<u64>,
+    /// Where the page of those before them begins.
+    next: Option<String>,
+    /// Where the stream of what comes begins.
+    stream: String,
+    /// Their keys, where the stream may tell of them once more.
+    seen: String,
+    /// Parts of a network for which nobody answered.
+    silent: usize,
+}
+
+/// The newest of what all nodes of a network tell.
+fn told_by_all(
+    look: &Looking<'_>,
+    others: &dyn Elsewhere,
+    query: &str,
+    until_ms: Option<i64>,
+) -> Result<Told, Trouble> {
+    let all = everywhere::newest(look, others, query, until_ms)?;
+    let since = date::rfc3339(look.now_ms.saturating_sub(LIVE_OVERLAP_MS));
+    let stream = format!("nodes=all&amp;since={since}");
+    let mut told = Told { stream, silent: all.silent, ..Told::default() };
+    let mut last_ms = None;
+    for kept in all.events.iter().filter_map(everywhere::Told::kept) {
+        told.rows.push_str(&event::item(look, &kept));
+        told.seen.push_str(&format!(" {}|{}", kept.key, date::rfc3339(kept.time_ms)));
+        last_ms = Some(kept.time_ms);
+    }
+    told.next = last_ms.filter(|_| all.cut).map(|last_ms| format!("until={last_ms}"));
+    Ok(told)
 }
 
 fn told(look: &Looking<'_>, before: Option<u64>, filter: &Filter) -> Result<Told, Trouble> {
     let portal = look.portal;
-    let (mut told, mut count, mut last) = (Told { rows: String::new(), next: None }, 0, 0);
+    let newest = portal.hub.changes.newest(&portal.archive).map_err(trouble)?;
+    let (mut told, mut count, mut last) = (Told { stream: format!("since={newest}"), ..Told::default() }, 0, 0);
+    let mut next = None;
     let cut = portal.hub.changes.newest_first(&portal.archive, before, LIVE_LOOKED_MAX, filter, |cursor, kept| {
         if !look.scope.holds_position(kept.record(), portal) || !may_see(portal, look.may, look.now_ms, kept) {
             return ControlFlow::Continue(());
         }
         if count == LIVE_ROWS {
-            told.next = Some(last);
+            next = Some(last);
             return ControlFlow::Break(());
         }
         (count, last) = (count + 1, cursor.number);
@@ -134,10 +176,10 @@ fn told(look: &Looking<'_>, before: Option<u64>, filter: &Filter) -> Result<Told
         ControlFlow::Continue(())
     });
     // Those who look for something rare go on from where looking stopped.
-    if cut.map_err(trouble)? && told.next.is_none() {
-        let newest = portal.hub.changes.newest(&portal.archive).map_err(trouble)?.number;
-        told.next = before.unwrap_or(newest + 1).checked_sub(LIVE_LOOKED_MAX as u64);
+    if cut.map_err(trouble)? && next.is_none() {
+        next = before.unwrap_or(newest.number + 1).checked_sub(LIVE_LOOKED_MAX as u64);
     }
+    told.next = next.map(|number| format!("before={number}"));
     Ok(told)
 }
 
