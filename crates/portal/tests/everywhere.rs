@@ -173,13 +173,13 @@ fn who_stays_hears_of_all_nodes_each_event_once_and_goes_on_by_time() {
     assert_eq!(told[4].2, "http://near.test/late");
     // Who was silent for a while is heard when it is back, from where it was.
     other.is_silent.store(true, Ordering::Relaxed);
-    comes(&far, FAR, "2024-03-01T00:00:00Z", "four");
+    comes(&far, "http://far.test/later", "2024-03-01T00:00:00Z", "later");
     comes(&near, NEAR, "2024-03-02T00:00:00Z", "four");
     told.push(staying.next());
     assert_eq!(told[5].2, NEAR);
     other.is_silent.store(false, Ordering::Relaxed);
     told.push(staying.next());
-    assert_eq!(told[6].2, FAR);
+    assert_eq!(told[6].2, "http://far.test/later");
     let each: BTreeSet<_> = told.iter().collect();
     assert_eq!(each.len(), told.len(), "{told:?}");
 
