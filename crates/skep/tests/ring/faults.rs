@@ -26,13 +26,15 @@ fn nodes_that_are_killed_restarted_lost_or_come_and_go_during_a_crawl_lose_nothi
     ring.crawl(0);
     under_way(&ring, 10);
 
-    // One is killed, and comes back. What was safe on most of its holders before is there while it is not.
-    let mut noted = ring.noted(2);
-    ring.kill(1);
+    // The one that leads most is killed, and comes back. What was safe on most of its holders before is there while it is not, and every
+    // other portal answers for what all holders had.
+    let (mut noted, safe, leader) = (ring.noted(2), ring.kept_on(3), ring.leads_most());
+    ring.kill(leader);
     ring.nothing_is_lost(&noted);
+    ring.portals_answer(&safe);
     under_way(&ring, 15);
     noted.extend(ring.noted(2));
-    ring.start(1, &[]);
+    ring.start(leader, &[]);
     // A sixth comes in meanwhile, and one that was there leaves.
     let sixth = ring.join();
     ring.skep(2, &["ring", "leave"]).exits(0);
@@ -122,6 +124,7 @@ fn a_ring_that_is_split_under_a_crawl_hurries_nobody_and_heals() {
     });
     ring.until("the many fetch", &many, |_| ring.asked_by(&many) > by_many);
     assert_eq!(ring.asked_by(&few), by_few, "the few fetched while they were few");
+    ring.portals_answer_for_their_own();
     ring.net.heal(&few, &many);
     ring.crawled(&expected);
     assert_eq!(ring.union(), expected);

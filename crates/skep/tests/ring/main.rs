@@ -14,6 +14,9 @@ mod split;
 
 use ring::{Ring, alone};
 use std::collections::{BTreeMap, BTreeSet};
+use std::io::{BufRead, BufReader, Write};
+use std::net::TcpStream;
+use std::sync::{Arc, Mutex};
 use std::time::{Duration, Instant};
 
 #[test]
@@ -70,6 +73,21 @@ fn five_nodes_crawl_as_one_and_keep_everything_three_times() {
     }
     let (status, body) = ring.get(0, "/changes?nodes=all&since=abcdefgh:1");
     assert!(status == 400 && body.contains("goes by time"), "{status} {body}");
+    // So do the page of what happens, the stream, and the history of a page that is with others.
+    let keys: BTreeSet<String> = all.keys().cloned().collect();
+    for (node, own) in own.iter().enumerate() {
+        let (status, page) = ring.get(node, "/changes/live");
+        let rows = unchunked(&page).matches("<li>").count();
+        assert!(status == 200 && rows >= all.len().min(100), "node {node}: {rows} of {}: {page}", all.len());
+        let heard = Listening::to(&ring, node, "2020-01-01T00:00:00Z");
+        until("all is heard", || heard.keys() == keys);
+        let Some((_, url)) = all.iter().find(|(key, _)| !own.contains_key(*key)) else { continue };
+        let asked = url.replace('%', "%25").replace('&', "%26").replace('+', "%2B");
+        let (status, page) = ring.get(node, &format!("/history?url={asked}"));
+        let page = unchunked(&page);
+        assert!(status == 200 && page.contains("<section class=\"change\">"), "node {node}: {status} {page}");
+        assert!(!page.contains("Nothing changed") && !page.contains("do not answer"), "node {node}: {page}");
+    }
 
     // A node carries changes elsewhere as any archive does; it watches nothing beside what the network crawls.
     ring.skep(0, &["sink", "add", "webhook", "http://127.0.0.1:9/"]).exits(0);
@@ -77,7 +95,7 @@ fn five_nodes_crawl_as_one_and_keep_everything_three_times() {
     assert_eq!(sinks[0]["at_work"], true, "{sinks:?}");
     ring.skep(0, &["sink", "remove", "webhook"]).exits(0);
     let watch = ring.skep(0, &["watch", "http://elsewhere.test/"]).exits(2);
-    assert!(watch.talk.contains("that of a node"), "{}", watch.talk);
+    assert!(watch.talk.contains("that of a node") && watch.talk.contains("watch --network"), "{}", watch.talk);
 
     // When there is nothing to do, next to nothing is said and done, and nothing ever to anybody else.
     ring.skep(1, &["ring", "stop", ring::CRAWL]).exits(0);
@@ -117,6 +135,87 @@ fn three_nodes_that_keep_everything_three_times_lead_side_by_side() {
     ring.crawled(&expected);
     assert_eq!(ring.union(), expected, "what one node alone would have");
     ring.is_polite();
+}
+
+#[test]
+fn a_network_that_watches_looks_at_everything_again_also_when_one_is_gone() {
+    let expected = alone(3);
+    let mut ring = Ring::of(3, 3);
+    let heard = Listening::to(&ring, 2, &skep_warc::date::rfc3339(skep_archive::system_clock()));
+    let seed = ring.web.map().hosts[0].url.clone();
+    let typed = ["watch", "--network", &seed, "--scope", "all", "--name", ring::CRAWL, "--every", "10s"];
+    ring.skep(0, &[&typed[..], &["--patience", "1"]].concat()).exits(0);
+    let fetched = |times: usize| ring.fetches().values().filter(|count| **count >= times).count();
+    ring.until("looked at again", &ring.up(), |_| fetched(2) >= expected.len());
+    let writers = ring.up().into_iter().filter(|node| ring.asked_by(&[*node]) > 5).count();
+    assert!(writers >= 2, "{writers} nodes look again at what they lead");
+    // What happened meanwhile was heard as it did, wherever that was; a page that is the same as before is no news.
+    let told = || -> BTreeSet<String> {
+        changes(&ring, 0, "/changes?nodes=all&since=2020-01-01T00:00:00Z").into_keys().collect()
+    };
+    until("all is heard", || heard.keys() == told());
+    assert!(heard.keys().len() > expected.len() / 2, "{:?}", heard.keys());
+
+    // What the one led that leads most is looked at again by the others.
+    ring.kill(ring.leads_most());
+    let before = ring.fetches();
+    let pages: Vec<&String> = expected.iter().map(|(url, _)| url).filter(|url| before.contains_key(*url)).collect();
+    assert!(pages.len() * 2 > expected.len(), "{before:?}");
+    ring.until("looked at by others", &ring.up(), |_| {
+        let now = ring.fetches();
+        pages.iter().all(|url| now[*url] >= before[*url] + 2)
+    });
+    ring.is_polite();
+    assert!(expected.is_subset(&ring.union()));
+}
+
+/// Waits until something is so.
+fn until(what: &str, so: impl Fn() -> bool) {
+    let since = Instant::now();
+    while !so() {
+        assert!(since.elapsed() < ring::PATIENCE, "never: {what}");
+        std::thread::sleep(Duration::from_millis(200));
+    }
+}
+
+/// Somebody who stays at a node's portal for what all nodes tell, until it is dropped.
+struct Listening {
+    keys: Arc<Mutex<Vec<String>>>,
+    stream: TcpStream,
+}
+
+impl Drop for Listening {
+    fn drop(&mut self) {
+        let _gone_already = self.stream.shutdown(std::net::Shutdown::Both);
+    }
+}
+
+impl Listening {
+    fn to(ring: &Ring, node: usize, since: &str) -> Listening {
+        let at = format!("{}:7070", ring.net.of(node));
+        let mut stream = TcpStream::connect(&at).expect("a portal listens");
+        // Answers to the older version of the protocol do not come in pieces.
+        let asked = format!("GET /changes?nodes=all&since={since} HTTP/1.0");
+        write!(stream, "{asked}\r\nHost: {at}\r\nAccept: text/event-stream\r\n\r\n").expect("it is sent");
+        let keys: Arc<Mutex<Vec<String>>> = Arc::default();
+        let (heard, coming) = (keys.clone(), stream.try_clone().expect("a stream"));
+        std::thread::spawn(move || {
+            for line in BufReader::new(coming).lines().map_while(Result::ok) {
+                let Some(event) = line.strip_prefix("data: ") else { continue };
+                let event: serde_json::Value = serde_json::from_str(event).expect("an event");
+                heard.lock().expect("keys").push(event["key"].as_str().expect("a key").to_owned());
+            }
+        });
+        Listening { keys, stream }
+    }
+
+    /// What was heard so far, each once.
+    fn keys(&self) -> BTreeSet<String> {
+        let keys = self.keys.lock().expect("keys").clone();
+        let each: BTreeSet<String> = keys.iter().cloned().collect();
+        assert_eq!(each.len(), keys.len(), "told twice: {keys:?}");
+        each
+    }
 }
 
 /// The URLs of all captures in the order of the index, so many lines at a time.

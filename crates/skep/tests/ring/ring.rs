@@ -200,6 +200,12 @@ impl Ring {
         (0..self.nodes.len()).filter(|node| self.nodes[*node].is_some()).collect()
     }
 
+    /// Of those that run, the one that leads most.
+    pub fn leads_most(&self) -> usize {
+        let led = |node: &usize| self.status(*node)["leads"].as_u64().unwrap_or(0);
+        self.up().into_iter().max_by_key(led).expect("a node")
+    }
+
     /// `kill -9`.
     pub fn kill(&mut self, node: usize) {
         let mut child = self.nodes[node].take().expect("it runs");
@@ -320,6 +326,13 @@ impl Ring {
         self.each().into_values().flatten().collect()
     }
 
+    /// What is on so many of the nodes that run.
+    pub fn kept_on(&self, copies: usize) -> BTreeSet<(String, String)> {
+        let mut on: BTreeMap<(String, String), usize> = BTreeMap::new();
+        self.each().into_values().flatten().for_each(|page| *on.entry(page).or_default() += 1);
+        on.into_iter().filter(|(_, nodes)| *nodes >= copies).map(|(page, _)| page).collect()
+    }
+
     /// URLs and positions that are on so many of the nodes that run: a capture that is fetched anew has another position.
     pub fn noted(&self, copies: usize) -> BTreeSet<(String, String)> {
         let mut on: BTreeMap<(String, String), usize> = BTreeMap::new();
@@ -413,16 +426,27 @@ impl Ring {
     /// Every node's portal replays and lists any page.
     pub fn portals_answer(&self, expected: &BTreeSet<(String, String)>) {
         for node in self.up() {
-            for (url, digest) in expected.iter().step_by(5) {
-                let asked = url.replace('%', "%25").replace('&', "%26").replace('+', "%2B");
-                let (status, body) = self.get(node, &format!("/cdx?url={asked}&output=json"));
-                assert!(status == 200 && body.contains(url.as_str()), "node {node}: {url}: {status} {body}");
-                let (status, body) = self.replayed(node, url);
-                let came = Digest::of(Algorithm::Sha1, &body).to_string();
-                // The status is that of the capture: some pages led elsewhere, some were missing. No page of the portal has these bytes.
-                let known = status == 200 || url.contains("/moved/") || url.contains("/missing/");
-                assert!(known && came == *digest, "node {node}: {url}: {status} {came} {digest}");
-            }
+            self.portal_answers(node, expected.iter().step_by(5));
+        }
+    }
+
+    /// Every node's portal replays and lists what it holds itself, whomever it reaches.
+    pub fn portals_answer_for_their_own(&self) {
+        for (node, held) in self.each() {
+            self.portal_answers(node, held.iter().step_by(5));
+        }
+    }
+
+    fn portal_answers<'p>(&self, node: usize, pages: impl Iterator<Item = &'p (String, String)>) {
+        for (url, digest) in pages {
+            let asked = url.replace('%', "%25").replace('&', "%26").replace('+', "%2B");
+            let (status, body) = self.get(node, &format!("/cdx?url={asked}&output=json"));
+            assert!(status == 200 && body.contains(url.as_str()), "node {node}: {url}: {status} {body}");
+            let (status, body) = self.replayed(node, url);
+            let came = Digest::of(Algorithm::Sha1, &body).to_string();
+            // The status is that of the capture: some pages led elsewhere, some were missing. No page of the portal has these bytes.
+            let known = status == 200 || url.contains("/moved/") || url.contains("/missing/");
+            assert!(known && came == *digest, "node {node}: {url}: {status} {came} {digest}");
         }
     }
 
