@@ -4,8 +4,10 @@
 use serde::{Deserialize, Serialize};
 use skep_url::Url;
 
-use super::Shell;
 use super::question::Question;
+use super::{Shell, lock};
+use crate::genesis::Slice;
+use crate::key::Key;
 use crate::limits::PROOF_BYTES_MAX;
 
 /// What came of the look for such a file.
@@ -20,30 +22,61 @@ pub enum Proof {
 }
 
 impl Shell {
-    /// Has the node that leads a site look.
+    /// Has the node that leads a site look. Who is believed to lead may have ceased to: then the other holders are asked. While nobody leads,
+    /// because nothing is crawled, the one that would lead first looks.
     pub fn proof(&self, host: &str) -> Proof {
         let Some(slice) = self.slice_of_host(host) else { return Proof::No(format!("{host} is no host.")) };
-        match self.leader(slice) {
-            Some(leader) if leader == self.key => self.work.prove(host),
-            Some(leader) => {
-                let asked = self.ask(leader, &Question::Proof { host: host.to_owned() }, PROOF_BYTES_MAX);
-                asked.unwrap_or_else(|why| Proof::Later(format!("The node that visits {host} cannot say: {why}.")))
+        let mut asked = Vec::new();
+        for node in self.leader(slice).into_iter().chain(self.in_order(slice)) {
+            if asked.contains(&node) {
+                continue;
             }
-            None => Proof::Later(format!("No node visits {host} at the moment.")),
+            asked.push(node);
+            let proof = match node == self.key {
+                true => self.prove_here(host),
+                false => self
+                    .ask(node, &Question::Proof { host: host.to_owned() }, PROOF_BYTES_MAX)
+                    .unwrap_or_else(|why| Proof::Later(format!("The node that visits {host} cannot say: {why}."))),
+            };
+            if proof != elsewhere(host) {
+                return proof;
+            }
         }
+        Proof::Later(format!("No node visits {host} at the moment."))
     }
 
     /// Looks for another node, where this one leads.
     pub(super) fn prove_here(&self, host: &str) -> Proof {
         match self.slice_of_host(host) {
-            Some(slice) if self.leads(slice) => self.work.prove(host),
-            Some(_) => Proof::Later(format!("Another node visits {host} since a moment ago.")),
+            Some(slice) if self.leads(slice) || self.would_lead(slice) => self.work.prove(host),
+            Some(_) => elsewhere(host),
             None => Proof::No(format!("{host} is no host.")),
         }
     }
 
-    fn slice_of_host(&self, host: &str) -> Option<crate::genesis::Slice> {
+    /// Nobody leads, as far as this node has granted, and of the holders that are there it comes first.
+    fn would_lead(&self, slice: Slice) -> bool {
+        let granted = self.granted(&lock(&self.machine), slice);
+        granted.is_none() && self.in_order(slice).first() == Some(&self.key)
+    }
+
+    /// Holders of a slice that are there, this node among them, in the order in which they should lead.
+    fn in_order(&self, slice: Slice) -> Vec<Key> {
+        let machine = lock(&self.machine);
+        let view = &machine.node.view;
+        let mut holders = view.in_order(slice, &view.holders(slice));
+        let there = |node: &Key| view.roster.index(node).is_some_and(|index| view.roster.is_present(index));
+        holders.retain(|node| *node == self.key || there(node));
+        holders
+    }
+
+    fn slice_of_host(&self, host: &str) -> Option<Slice> {
         let url = Url::parse(&format!("http://{host}/")).ok().filter(|url| url.host_name() == host)?;
         Some(self.slice_of(url.key().site_hash()))
     }
+}
+
+/// What a node says that does not lead a site.
+fn elsewhere(host: &str) -> Proof {
+    Proof::Later(format!("Another node visits {host} since a moment ago."))
 }
