@@ -308,7 +308,8 @@ fn who_refers_to_a_body_gets_one_of_its_own_with_its_own_head() {
         let pin = pinned(&from, REFERRER);
         assert!(!to.views().refers(&pin).unwrap());
         // The first of its revisits has no head, by which the others are no worse.
-        let revisits = [("", 4_000), (head.as_str(), 5_000)].map(|(head, after)| refer(&to, &pin, head, START_MS + after));
+        let revisits =
+            [("", 4_000), (head.as_str(), 5_000)].map(|(head, after)| refer(&to, &pin, head, START_MS + after));
         let revisit = &revisits[1];
         assert!(to.views().refers(&pin).unwrap());
         assert!(!to.views().refers(&Pin { sha256: [0; 32], ..pin.clone() }).unwrap());
