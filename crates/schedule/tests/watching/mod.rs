@@ -24,8 +24,12 @@ pub struct Watch {
     pub judged: f64,
 }
 
+/// Whoever is told of each visit: of which page, when, and what it found.
+pub type Told<'t> = dyn FnMut(u32, f64, Seen) + 't;
+
 struct World<'w> {
     judge: Judge<'w>,
+    told: &'w mut Told<'w>,
     revisits: Revisits,
     memories: Vec<Memory>,
     sites: Vec<Pool>,
@@ -35,14 +39,26 @@ struct World<'w> {
     chance: u64,
 }
 
+impl Watch {
+    /// The days from which to which is judged.
+    pub fn judged_days(&self) -> (f64, f64) {
+        (self.learning / self.visits_per_page, (self.learning + self.judged) / self.visits_per_page)
+    }
+}
+
 /// Watches the web and says how fresh the copies were.
 pub fn run(web: &Changing, watch: Watch) -> Freshness {
+    run_told(web, watch, &mut |_, _, _| ())
+}
+
+/// The same, and tells of each visit, in their order.
+pub fn run_told<'w>(web: &'w Changing, watch: Watch, told: &'w mut Told<'w>) -> Freshness {
     let pages = web.pages();
-    let (learning, days) =
-        (watch.learning / watch.visits_per_page, (watch.learning + watch.judged) / watch.visits_per_page);
+    let (learning, days) = watch.judged_days();
     let per_day = watch.visits_per_page * f64::from(pages);
     let mut world = World {
         judge: Judge::new(web, watch.equal, learning, days),
+        told,
         revisits: Revisits::new(watch.policy, Budget::PerDay(per_day), Moment(0)),
         memories: Vec::new(),
         sites: vec![Pool::default(); web.hosts() as usize],
@@ -109,7 +125,8 @@ fn audits(watch: Watch) -> bool {
 
 impl World<'_> {
     fn capture(&mut self, page: u32, t: f64, now: Moment) {
-        self.judge.visit(page, t);
+        let seen = self.judge.visit(page, t);
+        (self.told)(page, t, seen);
         let law = self.judge.page(page);
         let chance = self.bundle_chance(page);
         let mut memory = self.revisits.first(self.judge.weight(page), &self.sites[law.host as usize], now, chance);
@@ -122,6 +139,7 @@ impl World<'_> {
     fn visit(&mut self, page: u32, t: f64, now: Moment) {
         let place = page as usize;
         let seen = self.judge.visit(page, t);
+        (self.told)(page, t, seen);
         let chance = self.bundle_chance(page);
         let memory = &mut self.memories[place];
         match seen {

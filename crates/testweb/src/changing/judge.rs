@@ -82,15 +82,21 @@ impl<'w> Judge<'w> {
 
     /// A visit to a page at a moment, not before the last one.
     pub fn visit(&mut self, page: u32, t: f64) -> Seen {
-        if t >= self.from && t < self.to {
-            self.visits += 1;
-            if let Some(hour) = self.by_hour.get_mut(((t - self.from) * 24.0) as usize) {
-                *hour += 1;
-            }
-        }
         if self.web.fails(page, t) {
+            self.failed(t);
             return Seen::Failed;
         }
+        self.captured(page, t)
+    }
+
+    /// A visit that brought nothing.
+    pub fn failed(&mut self, t: f64) {
+        self.count(t);
+    }
+
+    /// A visit that brought the page as it was then, not before the last one.
+    pub fn captured(&mut self, page: u32, t: f64) -> Seen {
+        self.count(t);
         let then = self.close(page, t, true);
         let changed = self.copies[page as usize].1 <= t;
         // A copy of what has not changed since is good for as long as the old one.
@@ -114,6 +120,16 @@ impl<'w> Judge<'w> {
             visits: self.visits,
             hourly_least: self.by_hour.iter().copied().min().unwrap_or(0),
             hourly_used: self.by_hour.iter().map(used).sum::<f64>() / self.by_hour.len().max(1) as f64,
+        }
+    }
+
+    /// A visit counts, whatever it brought.
+    fn count(&mut self, t: f64) {
+        if t >= self.from && t < self.to {
+            self.visits += 1;
+            if let Some(hour) = self.by_hour.get_mut(((t - self.from) * 24.0) as usize) {
+                *hour += 1;
+            }
         }
     }
 
