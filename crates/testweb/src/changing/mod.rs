@@ -4,6 +4,9 @@
 //! host's pages begin, so the truth about any page at any moment is exact and costs nothing to keep, and time runs as fast as
 //! somebody asks. [`Judge`] turns the moments at which pages were captured into the freshness of the copies.
 //!
+//! It says when pages change, and nothing else: pages are neither born nor do they die, no host is out as a whole (a visit fails by
+//! itself), a change has no size, and no site has a clock. How much changes, templates and noise are where bytes are made.
+//!
 //! The figures of [`Model::open_web`] are fitted to published studies of page change (1999 to 2024) where these speak, and
 //! assumed where they do not; `the_web_changes_as_it_was_measured` says what they come to.
 
