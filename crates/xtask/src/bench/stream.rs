@@ -12,7 +12,7 @@ use std::process::Command;
 
 fn say(what: &str, found: f64, least: f64, unit: &str) {
     let held = if found >= least { "reached" } else { "SHORT" };
-    println!("{what:<66} {} {unit}: {held} (asked {})", count(found as u64), count(least as u64));
+    println!("{what:<74} {} {unit}: {held} (asked {})", count(found as u64), count(least as u64));
 }
 
 /// `cargo xtask bench stream`.
@@ -29,9 +29,26 @@ pub fn run(workspace: &Workspace, options: &Options) -> Result<()> {
         Ok(number(&format!("/{part}/{unit}"))? / number(&format!("/{part}/seconds"))?)
     };
     println!("wall clock on all cores; pages of about 6 kB, each with one paragraph of forty changed\n");
-    say("events from captures, pages that are new", rate("new", "events")?, 10_000.0, "a second");
-    say("events from captures, pages whose text changed", rate("changed", "events")?, 10_000.0, "a second");
-    for part in ["new", "changed"] {
+    println!(
+        "appended: from the first append until the last event can be read; followed: everything is appended before the clock starts"
+    );
+    for (part, what, unit, asked) in [
+        ("new", "events from captures, pages that are new", "events", 10_000.0),
+        ("changed", "events from captures, pages whose text changed", "events", 10_000.0),
+        ("checks", "check lines of pages that are as before", "lines", 50_000.0),
+    ] {
+        let appended = rate(part, unit)?;
+        let followed = rate(&format!("{part}_followed"), unit)?;
+        println!(
+            "{what}: {} a second appended ({:.2} of {:.2} s until all was acknowledged), {} a second followed",
+            count(appended as u64),
+            number(&format!("/{part}/append_seconds"))?,
+            number(&format!("/{part}/seconds"))?,
+            count(followed as u64)
+        );
+        say(&format!("{what}, the slower of both"), appended.min(followed), asked, "a second");
+    }
+    for part in ["new", "changed", "new_followed", "changed_followed"] {
         let cpu = number(&format!("/{part}/cpu_seconds"))?;
         let threads = cpu / number(&format!("/{part}/seconds"))?;
         println!(
@@ -39,7 +56,6 @@ pub fn run(workspace: &Workspace, options: &Options) -> Result<()> {
             cpu * 1e6 / number(&format!("/{part}/events"))?
         );
     }
-    say("check lines of pages that are as before", rate("checks", "lines")?, 50_000.0, "a second");
     say("replayed to one consumer, as lines of JSON", rate("replay", "events")?, 500_000.0, "a second");
     say("the same over HTTP", rate("replay_http", "events")?, 500_000.0, "a second");
     say("live: captures appended", rate("live", "appended")?, 0.995 * 2_000.0, "a second");
