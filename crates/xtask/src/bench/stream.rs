@@ -90,6 +90,7 @@ pub fn indexer(workspace: &Workspace, options: &Options) -> Result<()> {
         count(number("applied")? as u64),
         number("wrong")?
     );
+    println!("{} pages were born meanwhile, {} died", count(number("born")? as u64), count(number("died")? as u64));
     let (daily, stream, first) = (number("daily")?, number("stream")?, number("first_load")?);
     println!(
         "no side is compressed: every page every day {} bytes, the stream {} bytes",
@@ -101,6 +102,16 @@ pub fn indexer(workspace: &Workspace, options: &Options) -> Result<()> {
         count(first as u64),
         daily / (stream + first)
     );
+    for kind in told["kinds"].as_array().into_iter().flatten() {
+        let number = |name: &str| kind[name].as_u64().unwrap_or_default();
+        println!(
+            "  {:<14} {} events, {} bytes, {} of them text deltas",
+            kind["class"].as_str().unwrap_or_default(),
+            count(number("events")),
+            count(number("bytes")),
+            count(number("deltas"))
+        );
+    }
     say("times fewer bytes for who follows, once it has the texts", daily / stream, 100.0, "times");
     Ok(())
 }
