@@ -1,7 +1,8 @@
 //! Pages with the noise of the real web: what is told of them while nothing happens, and what is missed when something does.
 //!
 //! The model: 40 % of the pages carry nonces, tokens, stamps, counters and cache busters that differ in every answer; 10 % show
-//! one of two to five teasers in turn; one answer in a hundred is a test for robots, an outage or an empty shell.
+//! one of two to five teasers in turn; one answer in a hundred is a test for robots, an outage or an empty shell; each host gets another
+//! header and footer every ninety days. What differs by the place from which one looks is not here: an archive looks from one.
 
 mod support;
 
@@ -18,9 +19,16 @@ const LEARNING_VISITS: i64 = 16;
 /// False `text.*` events in a thousand fetches of unchanged pages.
 const FALSE_MAX: f64 = 5.0;
 
+/// From this number of a record on, a key is that of an event of its host.
+const OF_HOST: u32 = 1 << 30;
+const HOSTS: usize = 12;
+/// A host's pages share their header and footer for so many days.
+const TEMPLATE_DAYS: usize = 90;
+
 /// A page and its noise.
 struct Page {
     url: String,
+    host: usize,
     paragraphs: Vec<String>,
     noisy: bool,
     teasers: usize,
@@ -41,7 +49,8 @@ impl Page {
             }
         }
         Page {
-            url: format!("http://host-{}.example/page/{number}", number % 12),
+            url: format!("http://host-{}.example/page/{number}", number % HOSTS),
+            host: number % HOSTS,
             paragraphs: (0..length).map(|n| words((number * 1000 + n) as u64, 10 + n % 20)).collect(),
             noisy: chance.percent(40),
             teasers: if chance.percent(10) { 2 + chance.below(4) } else { 0 },
@@ -108,11 +117,15 @@ impl Page {
                 format!("<aside><a href=\"/offer/{shown}\">{}</a></aside>", words(9_000_000 + shown as u64, 12))
             }
         };
+        // Hosts take turns: a third of them does it within the visits.
+        let edition = (visit + self.host * 37 % TEMPLATE_DAYS) / TEMPLATE_DAYS;
+        let shared = |part: usize| words((8_000_000 + (self.host * 10 + edition) * 2 + part) as u64, 8);
+        let (header, footer) = (shared(0), shared(1));
         let half = self.paragraphs.len() / 2;
         let text = |some: &[String]| some.iter().map(|text| format!("<p>{text}</p>")).collect::<String>();
         let (before, after) = (text(&self.paragraphs[..half]), text(&self.paragraphs[half..]));
         let body = format!(
-            "<!doctype html><html><head><title>Title of {}</title>{head}</head><body><h1>{}</h1>{top}{before}{teaser}{after}{bottom}</body></html>",
+            "<!doctype html><html><head><title>Title of {}</title>{head}</head><body><header><p>{header}</p></header><h1>{}</h1>{top}{before}{teaser}{after}{bottom}<footer><p>{footer}</p></footer></body></html>",
             self.url, self.url
         );
         (200, body)
@@ -129,6 +142,8 @@ struct Told {
     wrong_learned: u32,
     small: (u32, u32),
     large: (u32, u32),
+    /// Changes of what a host's pages share, told once for the host.
+    templates: u32,
 }
 
 /// Draws that nothing was tuned on.
@@ -141,17 +156,19 @@ fn noise_is_told_rarely_and_changes_are_missed_hardly_ever() {
         all.wrong += told.wrong;
         all.quiet_learned += told.quiet_learned;
         all.wrong_learned += told.wrong_learned;
+        all.templates += told.templates;
         for (sum, some) in [(&mut all.small, told.small), (&mut all.large, told.large)] {
             *sum = (sum.0 + some.0, sum.1 + some.1);
         }
     }
-    let Told { quiet, wrong, quiet_learned, wrong_learned, small, large } = all;
+    let Told { quiet, wrong, quiet_learned, wrong_learned, small, large, templates } = all;
     let per_thousand = |wrong: u32, quiet: u32| f64::from(wrong) * 1000.0 / f64::from(quiet);
     let (from_the_first, learned) = (per_thousand(wrong, quiet), per_thousand(wrong_learned, quiet_learned));
     println!(
         "all draws: {wrong} false text events in {quiet} fetches of unchanged pages, {from_the_first:.2} in a thousand; {learned:.2} after {LEARNING_VISITS} visits"
     );
     assert!(quiet_learned > 5_000 && small.0 > 200 && large.0 > 200, "{quiet_learned} {small:?} {large:?}");
+    assert!(templates >= 3, "{templates} changes of templates");
     assert!(from_the_first <= FALSE_MAX, "{from_the_first}");
     assert!(f64::from(small.1) <= f64::from(small.0) * 0.02 && f64::from(large.1) <= f64::from(large.0) * 0.001);
 }
@@ -184,7 +201,13 @@ fn noise(seed: u64) -> Told {
         follow(&changes, &archive);
     }
     let mut told: HashMap<(String, i64), Event> = HashMap::new();
+    let mut templates = 0;
     for (_, event) in events(&changes, &archive, &From::Start) {
+        templates += u32::from(event.classes.contains(Class::HostTemplate));
+        // Events of hosts are told of the record of a page, beside its own.
+        if event.key.record >= OF_HOST {
+            continue;
+        }
         told.insert((event.url.clone(), event.time_ms), event);
     }
     let is_text =
@@ -221,5 +244,7 @@ fn noise(seed: u64) -> Told {
     println!(
         "changes of less than 5 % of the words: {small}, missed {small_missed}; of more: {large}, missed {large_missed}"
     );
-    Told { quiet, wrong, quiet_learned, wrong_learned, small: (small, small_missed), large: (large, large_missed) }
+    println!("{templates} changes of templates were told of hosts");
+    let (small, large) = ((small, small_missed), (large, large_missed));
+    Told { quiet, wrong, quiet_learned, wrong_learned, small, large, templates }
 }
