@@ -33,8 +33,8 @@ fn learned_against_oracle(period: f64, least: f64) {
     println!("by the loop {by_the_loop:?}, by the archive {by_the_archive:?}, oracle {oracle:?}");
     assert!((by_the_archive.fresh - by_the_loop.fresh).abs() < ROUNDED_AWAY);
     assert!((by_the_archive.within_a_day - by_the_loop.within_a_day).abs() < ROUNDED_AWAY);
-    // A visit at the very beginning or end may fall to the other side.
-    assert!(by_the_archive.visits.abs_diff(by_the_loop.visits) <= 1);
+    // A visit at the very beginning, and one at the end, may fall to the other side.
+    assert!(by_the_archive.visits.abs_diff(by_the_loop.visits) <= 2);
     let share = by_the_archive.fresh / oracle.fresh;
     assert!(share >= least, "{share} of the oracle's freshness");
 }

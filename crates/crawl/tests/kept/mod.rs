@@ -202,7 +202,7 @@ impl Kept {
             (0..pages).map(|page| (self.key.fingerprint(CRAWL_NUMBER, &self.url(page)), page as usize)).collect();
         for segment in self.archive.segments() {
             let (path, name) = self.archive.sidecar(segment.name.id).unwrap();
-            let mut sidecar = SidecarReader::open(&path, name).unwrap().unwrap();
+            let Some(mut sidecar) = SidecarReader::open(&path, name).unwrap() else { continue };
             while let Some(entries) = sidecar.next_frame().unwrap() {
                 for entry in entries {
                     let Note::Checks(block) = entry.note else { continue };
