@@ -784,6 +784,39 @@ fn whoever_does_not_look_does_not_know_a_known_page() {
 }
 
 #[test]
+fn a_known_page_that_is_out_of_order_makes_nobody_a_liar() {
+    let secret = "correct-horse-battery";
+    let table = format!("{} {secret}\n", url("known.txt"));
+    let hour = NOW_MS / 3_600_000;
+    // Not made anew for five hours; another line end; what stands there instead while the site is mended.
+    let out_of_order = [
+        known_pages::token(secret, hour - 5),
+        format!("{}\r\n", known_pages::token(secret, hour)),
+        "<p>We are back soon".to_owned(),
+    ];
+    for stands in out_of_order {
+        let mut world = World::new(&[("known-pages.txt", &table)]);
+        world.truth.insert(url("known.txt"), stands.clone());
+        let honest = world.proven(1, "198.51.100.1");
+        let (mut given, mut asked) = (0, 0);
+        while given < ALONE_MAX {
+            let came = world.offer(&["0"], true);
+            let bundle = honest.ask().expect("a bundle");
+            let has_it = bundle.urls.len() == 2;
+            honest.bring(&bundle, &world.truth);
+            let (believed, looked) = world.judged(brought(&came));
+            assert!(!has_it || looked.contains(&url("known.txt")), "{stands}: the node looks");
+            assert_eq!(believed.exchanges.len(), 1, "{stands}: what else it brought is believed");
+            given += u32::from(has_it);
+            asked += 1;
+            assert!(asked < 1_000, "it is never given");
+        }
+        let standing = |name: &str| world.standing(&honest, name);
+        assert_eq!((standing("lies"), standing("trust")), (0.into(), "vouched".into()), "{stands}");
+    }
+}
+
+#[test]
 fn a_digest_of_another_kind_than_was_asked_for_is_refused() {
     let world = World::new(&[]);
     let one = world.proven(1, "198.51.100.1");
