@@ -9,8 +9,8 @@
 use std::collections::{BTreeMap, HashMap, HashSet, VecDeque};
 
 use crate::limits::{
-    BATCH_BYTES_MAX, DECLINED_MAX, FAIR_MS, HOLDS_MAX, IDLE_ASKS, LEASE_MS_MIN, OFFER_MS, OUT_AT_FIRST, THERE_MS,
-    TURN_MS, WAITING_MAX, WAITING_PER_HAND,
+    BATCH_BYTES_MAX, DECLINED_MAX, DECLINED_MS, FAIR_MS, HOLDS_MAX, IDLE_ASKS, LEASE_MS_MIN, OFFER_MS, OUT_AT_FIRST,
+    THERE_MS, TURN_MS, WAITING_MAX, WAITING_PER_HAND,
 };
 use crate::trust::{Key, Origin, Place};
 
@@ -64,8 +64,8 @@ struct Hand {
     in_vain: u32,
     /// Bundles that it may have at once: more with each that comes back, half as many with each that does not.
     may_have: usize,
-    /// Hosts that it did not want, the latest last.
-    declined: VecDeque<String>,
+    /// Hosts that it did not want, and until when it is not asked again; the latest last.
+    declined: VecDeque<(String, u64)>,
 }
 
 /// Why a bundle is over without results.
@@ -165,8 +165,9 @@ impl Dispatch {
     ) -> Vec<(u64, u64)> {
         let known = self.hands.remove(&who);
         let since_ms = known.as_ref().filter(|hand| hand.there_ms > now_ms).map_or(now_ms, |hand| hand.since_ms);
-        let (in_vain, may_have, declined) =
+        let (in_vain, may_have, mut declined) =
             known.map_or((0, OUT_AT_FIRST, VecDeque::new()), |hand| (hand.in_vain, hand.may_have, hand.declined));
+        declined.retain(|(_, until_ms)| now_ms < *until_ms);
         let there_ms = now_ms + THERE_MS;
         let hand = Hand { since_ms, there_ms, origin: origin.into(), place, in_vain, may_have, declined };
         self.hands.insert(who, hand);
@@ -185,7 +186,8 @@ impl Dispatch {
             let for_others = !offered.among.is_empty() && !offered.among.contains(&who);
             let is_shared = offered.among.is_empty() && now_ms < waiting.since_ms + FAIR_MS;
             let is_out = self.hosts.contains(&offered.host);
-            let is_declined = self.hands.get(&who).is_some_and(|hand| hand.declined.contains(&offered.host));
+            let declined = |hand: &Hand| hand.declined.iter().any(|(host, _)| *host == offered.host);
+            let is_declined = self.hands.get(&who).is_some_and(declined);
             if for_others || is_shared && share == 0 || offered.ready_ms > now_ms || is_out || is_declined {
                 kept.push_back(waiting);
                 continue;
@@ -257,20 +259,27 @@ impl Dispatch {
     }
 
     /// It is not wanted by whom it is with, who is not offered that host again for now. True if it was with him.
-    pub fn decline(&mut self, who: &Key, id: u64) -> bool {
+    pub fn decline(&mut self, who: &Key, id: u64, now_ms: u64) -> bool {
         if !self.is_with(who, id) {
             return false;
         }
         if let Some(out) = self.out.remove(&id) {
             self.hosts.remove(&out.host);
             if let Some(hand) = self.hands.get_mut(who) {
-                hand.declined.push_back(out.host);
+                hand.declined.push_back((out.host, now_ms + DECLINED_MS));
                 if hand.declined.len() > DECLINED_MAX {
                     hand.declined.pop_front();
                 }
             }
         }
         true
+    }
+
+    /// It greets anew: its owner's wishes may be others, and what it still does not want it declines again.
+    pub fn greeted(&mut self, who: &Key) {
+        if let Some(hand) = self.hands.get_mut(who) {
+            hand.declined.clear();
+        }
     }
 
     /// It came back as something else than was announced.
@@ -369,8 +378,8 @@ mod tests {
         let mut dispatch = Dispatch::default();
         (1..=2).for_each(|id| assert!(dispatch.offer(offered(id, "a"), 0)));
         assert_eq!(ids(dispatch.ask(A, 1, HERE, 10, 0)), [1]);
-        assert!(!dispatch.decline(&B, 1), "it is not his");
-        assert!(dispatch.decline(&A, 1) && !dispatch.decline(&A, 1));
+        assert!(!dispatch.decline(&B, 1, 0), "it is not his");
+        assert!(dispatch.decline(&A, 1, 0) && !dispatch.decline(&A, 1, 0));
         assert!(ids(dispatch.ask(A, 1, HERE, 10, 0)).is_empty(), "nor is the next one of that host");
         assert_eq!(ids(dispatch.ask(B, 2, HERE, 10, 0)), [2]);
         dispatch.over(2);
@@ -378,10 +387,27 @@ mod tests {
         for n in 0..DECLINED_MAX as u64 {
             assert!(dispatch.offer(offered(10 + n, &n.to_string()), 0));
             assert_eq!(ids(dispatch.ask(A, 1, HERE, 1, 0)), [10 + n]);
-            assert!(dispatch.decline(&A, 10 + n));
+            assert!(dispatch.decline(&A, 10 + n, 0));
         }
         assert!(dispatch.offer(offered(3, "a"), 0));
         assert_eq!(ids(dispatch.ask(A, 1, HERE, 1, 0)), [3]);
+    }
+
+    #[test]
+    fn what_was_declined_is_offered_again_after_a_while_and_after_a_greeting() {
+        let mut dispatch = Dispatch::default();
+        (1..=3).for_each(|id| assert!(dispatch.offer(offered(id, "a"), 0)));
+        let ask = |dispatch: &mut Dispatch, now_ms| ids(dispatch.ask(A, 1, HERE, 1, now_ms));
+        assert_eq!(ask(&mut dispatch, 0), [1]);
+        assert!(dispatch.decline(&A, 1, 1_000));
+        assert!(ask(&mut dispatch, 1_000 + DECLINED_MS - 1).is_empty());
+        assert_eq!(ask(&mut dispatch, 1_000 + DECLINED_MS), [2], "another day may have begun");
+        assert!(dispatch.decline(&A, 2, 1_000 + DECLINED_MS));
+        assert!(ask(&mut dispatch, 1_000 + DECLINED_MS).is_empty());
+        dispatch.greeted(&B);
+        assert!(ask(&mut dispatch, 1_000 + DECLINED_MS).is_empty(), "that was another one");
+        dispatch.greeted(&A);
+        assert_eq!(ask(&mut dispatch, 1_000 + DECLINED_MS), [3], "its owner may have other wishes");
     }
 
     #[test]

@@ -419,7 +419,7 @@ impl Node {
                 Answer::Later { seconds: LATER_SECONDS, why: "good bye".into() }
             }
             Request::Decline { bundle } => {
-                if state.dispatch.decline(key, bundle) {
+                if state.dispatch.decline(key, bundle, self.elapsed_ms()) {
                     over(state, &[bundle]);
                 }
                 Answer::Later { seconds: 0, why: "others are asked".into() }
@@ -454,6 +454,7 @@ impl Node {
             (known.address, known.team) = (address.to_string(), team);
         }
         state.book.touch();
+        state.dispatch.greeted(key);
         let lost = state.dispatch.lost(key, holds);
         over(state, &lost);
         answer
