@@ -2,7 +2,8 @@
 //!
 //! ```text
 //!  offered ──▶ waiting ──ask──▶ out ──results──▶ back: judged, and over
-//!                │               └──lease over──▶ lapsed: its URLs wait again, and its host goes out first
+//!                │               ├──lease over──▶ lapsed: its URLs wait again, and its host goes out first
+//!                │               └──withdrawn──▶ nobody waits for it; whoever has it does not know, and its host is his until the lease is over
 //!                └── nobody took it in time ────▶ lapsed: the node fetches it itself
 //! ```
 
@@ -21,6 +22,8 @@ pub struct Offered {
     pub id: u64,
     /// Its host: with one contributor at a time.
     pub host: String,
+    /// Its site, which others leave alone meanwhile.
+    pub site: String,
     /// Bytes of its URLs and their validators.
     pub bytes: usize,
     /// How long it may be out.
@@ -47,9 +50,12 @@ struct Waiting {
 struct Out {
     with: Key,
     host: String,
+    site: String,
     until_ms: u64,
     /// Whatever comes, it is over then.
     last_ms: u64,
+    /// Whoever offered it waits for it.
+    is_wanted: bool,
 }
 
 /// A contributor that asks.
@@ -150,8 +156,18 @@ impl Dispatch {
     /// How many of those that have just come one may have: everybody who is there gets a share of them.
     fn share(&self, who: &Key, now_ms: u64) -> usize {
         let all = self.waiting.len() + self.out.len();
-        let mine = self.out.values().filter(|out| out.with == *who).count();
-        all.div_ceil(self.there(now_ms).max(1)).saturating_sub(mine)
+        all.div_ceil(self.there(now_ms).max(1)).saturating_sub(self.has(who))
+    }
+
+    /// How many it has that somebody waits for.
+    fn has(&self, who: &Key) -> usize {
+        self.out.values().filter(|out| out.with == *who && out.is_wanted).count()
+    }
+
+    /// For how long a site is with somebody.
+    pub fn has_for(&self, site: &str, now_ms: u64) -> Option<u64> {
+        let of_site = self.out.values().filter(|out| out.site == site && now_ms < out.until_ms);
+        of_site.map(|out| out.until_ms - now_ms).max()
     }
 
     /// A contributor asks for up to so many: their numbers and leases.
@@ -176,7 +192,7 @@ impl Dispatch {
         }
         let (mut given, mut kept) = (Vec::new(), VecDeque::with_capacity(self.waiting.len()));
         let (mut share, mut bytes) = (self.share(&who, now_ms), 0);
-        let max = max.min(may_have.saturating_sub(self.out.values().filter(|out| out.with == who).count()));
+        let max = max.min(may_have.saturating_sub(self.has(&who)));
         while let Some(waiting) = self.waiting.pop_front() {
             let offered = &waiting.offered;
             if given.len() >= max || bytes + offered.bytes > BATCH_BYTES_MAX && !given.is_empty() {
@@ -196,9 +212,9 @@ impl Dispatch {
             bytes += offered.bytes;
             let lease_ms = offered.lease_ms.max(LEASE_MS_MIN);
             self.hosts.insert(offered.host.clone());
-            let (host, until_ms) = (offered.host.clone(), now_ms + lease_ms);
+            let (host, site, until_ms) = (offered.host.clone(), offered.site.clone(), now_ms + lease_ms);
             let last_ms = until_ms.max(now_ms + offered.out_ms);
-            self.out.insert(offered.id, Out { with: who, host, until_ms, last_ms });
+            self.out.insert(offered.id, Out { with: who, host, site, until_ms, last_ms, is_wanted: true });
             given.push((offered.id, lease_ms));
         }
         while let Some(waiting) = kept.pop_back() {
@@ -212,7 +228,7 @@ impl Dispatch {
 
     /// Has it nothing that it has to bring back?
     pub fn is_free(&self, who: &Key) -> bool {
-        !self.out.values().any(|out| out.with == *who)
+        self.has(who) == 0
     }
 
     /// Has it nothing to do, and has asked in vain for a while?
@@ -287,11 +303,18 @@ impl Dispatch {
         self.overdue_again(id);
     }
 
-    /// Whoever offered it does not want it any more.
+    /// Whoever offered it does not want it any more. Whoever has it is told nothing of that and fetches on: nobody else gets its host meanwhile.
     pub fn withdraw(&mut self, id: u64) {
         self.waiting.retain(|waiting| waiting.offered.id != id);
-        if let Some(out) = self.out.remove(&id) {
-            self.hosts.remove(&out.host);
+        if let Some(out) = self.out.get_mut(&id) {
+            out.is_wanted = false;
+        }
+    }
+
+    /// Its results are here, and nobody wants them any more: it is not fetched any more either, and its host rests for a moment.
+    pub fn came_in_vain(&mut self, who: &Key, id: u64, now_ms: u64) {
+        if let Some(out) = self.out.get_mut(&id).filter(|out| out.with == *who && !out.is_wanted) {
+            out.until_ms = out.until_ms.min(now_ms + LEASE_MS_MIN);
         }
     }
 
@@ -308,6 +331,10 @@ impl Dispatch {
     fn overdue_again(&mut self, id: u64) {
         if let Some(out) = self.out.remove(&id) {
             self.hosts.remove(&out.host);
+            // What nobody wanted any more is not offered again, and counts against nobody.
+            if !out.is_wanted {
+                return;
+            }
             // What is not offered again for long need not go first for ever.
             if self.overdue.len() >= WAITING_MAX {
                 self.overdue.clear();
@@ -350,7 +377,18 @@ mod tests {
     fn offered(id: u64, host: &str) -> Offered {
         let (among, ready_ms, wait_ms) = (Vec::new(), 0, 600_000);
         let (lease_ms, out_ms) = (60_000, 120_000);
-        Offered { id, host: host.into(), bytes: 100, lease_ms, out_ms, only: true, wait_ms, among, ready_ms }
+        Offered {
+            id,
+            host: host.into(),
+            site: host.into(),
+            bytes: 100,
+            lease_ms,
+            out_ms,
+            only: true,
+            wait_ms,
+            among,
+            ready_ms,
+        }
     }
 
     const HERE: Place = Place([0, 0]);
@@ -482,6 +520,34 @@ mod tests {
         assert!(!dispatch.is_with(&A, 1), "too late");
         dispatch.offer(offered(3, "a"), 60_001);
         assert_eq!(ids(dispatch.ask(B, 2, HERE, 10, 60_001)), [3, 2]);
+    }
+
+    #[test]
+    fn what_is_not_wanted_any_more_stays_with_whoever_has_it_until_its_lease_is_over() {
+        let mut dispatch = Dispatch::default();
+        assert!((1..=2).all(|id| dispatch.offer(offered(id, &id.to_string()), 0)));
+        assert!(dispatch.offer(offered(3, "3"), 0));
+        assert_eq!(ids(dispatch.ask(A, 1, HERE, 2, 0)), [1, 2]);
+        (1..=3).for_each(|id| dispatch.withdraw(id));
+        assert_eq!(dispatch.counts(), (0, 2), "what only waited is gone");
+        // A crawl that is begun again offers the same hosts.
+        (11..=12).for_each(|id| assert!(dispatch.offer(offered(id, &(id - 10).to_string()), 1_000)));
+        assert!(ids(dispatch.ask(B, 2, HERE, 10, 1_000)).is_empty(), "no two visit a host at once");
+        assert_eq!((dispatch.has_for("1", 1_000), dispatch.has_for("3", 1_000)), (Some(59_000), None));
+        assert!(dispatch.is_free(&A), "nobody waits for what it has");
+        // It brings one of them back: nobody takes that, but the host is free when it has rested.
+        dispatch.came_in_vain(&B, 1, 2_000);
+        assert_eq!(dispatch.has_for("1", 2_000), Some(58_000), "it is not his");
+        dispatch.came_in_vain(&A, 1, 2_000);
+        dispatch.lapse(2_000 + LEASE_MS_MIN);
+        assert_eq!(ids(dispatch.ask(B, 2, HERE, 10, 2_000 + LEASE_MS_MIN)), [11]);
+        dispatch.lapse(59_999);
+        assert!(ids(dispatch.ask(B, 2, HERE, 10, 59_999)).is_empty());
+        dispatch.lapse(60_000);
+        assert_eq!(ids(dispatch.ask(B, 2, HERE, 10, 60_000)), [12], "its lease is over");
+        // Nothing is held against whoever had them.
+        assert!((20..20 + OUT_AT_FIRST as u64).all(|id| dispatch.offer(offered(id, &id.to_string()), 60_000)));
+        assert_eq!(dispatch.ask(A, 1, HERE, 100, 60_000 + FAIR_MS).len(), OUT_AT_FIRST);
     }
 
     #[test]

@@ -208,12 +208,13 @@ impl Node {
             return Err(offer);
         }
         state.next += 1;
-        let (id, host) = (state.next, offer.bundle.host.clone());
+        let (id, host, site) = (state.next, offer.bundle.host.clone(), offer.bundle.site.clone());
         let (only, wait_ms) = (offer.only, most_ms / 4);
         let bytes = bytes_of(&offer.bundle.urls);
         // Bodies may take as long as fetching may: then the bundle is over, whatever comes.
         let out_ms = most_ms / 2;
-        let offered = Offered { id, host, bytes, lease_ms, out_ms, only, wait_ms, among: Vec::new(), ready_ms: 0 };
+        let offered =
+            Offered { id, host, site, bytes, lease_ms, out_ms, only, wait_ms, among: Vec::new(), ready_ms: 0 };
         if !state.dispatch.offer(offered, now_ms) {
             return Err(offer);
         }
@@ -285,11 +286,12 @@ impl Node {
             return Err(held);
         }
         state.next += 1;
-        let (id, host) = (state.next, held.bundle.host.clone());
+        let (id, host, site) = (state.next, held.bundle.host.clone(), held.bundle.site.clone());
         let lease_ms = needed_ms(held.bundle.urls.len(), rest_ms).min(most_ms);
         let (ready_ms, wait_ms) = (now_ms + rest_ms, CHECK_TAKEN_MS.min(case_ms / 8));
         let bytes = bytes_of(&held.bundle.urls);
-        let offered = Offered { id, host, bytes, lease_ms, out_ms: lease_ms, only: false, wait_ms, among, ready_ms };
+        let offered =
+            Offered { id, host, site, bytes, lease_ms, out_ms: lease_ms, only: false, wait_ms, among, ready_ms };
         if !state.dispatch.offer(offered, now_ms) {
             return Err(held);
         }
@@ -368,13 +370,14 @@ impl Node {
             Request::Hello { .. } => Answer::Refused { why: Refusal::Nonsense },
             Request::Ask { bundles } => self.ask(state, key, (origin, place), bundles.into()),
             Request::Results { bundle, results } => {
+                let elapsed_ms = self.elapsed_ms();
                 let Some(held) = mine(&mut state, key, bundle) else {
+                    state.dispatch.came_in_vain(key, bundle, elapsed_ms);
                     return Answer::Refused { why: Refusal::NotYours };
                 };
                 if !held.results(results) {
                     return Answer::Refused { why: Refusal::Nonsense };
                 }
-                let elapsed_ms = self.elapsed_ms();
                 state.dispatch.came(key, bundle, elapsed_ms);
                 let wanted = state.held.get(&bundle).map(Held::wanted).unwrap_or_default();
                 if !wanted.is_empty() {
@@ -638,6 +641,10 @@ impl Hands<Offer<Exchange>> for Node {
     /// comes of them is told to it, wherever it is.
     fn give(&self, offer: Offer<Exchange>) -> Result<(), Offer<Exchange>> {
         self.offer(offer)
+    }
+
+    fn has_for(&self, site: &str) -> Option<Duration> {
+        self.lock().dispatch.has_for(site, self.elapsed_ms()).map(Duration::from_millis)
     }
 }
 
