@@ -58,6 +58,21 @@ struct Out {
     is_wanted: bool,
 }
 
+/// A bundle that is out, as it is remembered.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Taken {
+    /// Its number.
+    pub id: u64,
+    /// Who has it.
+    pub with: Key,
+    /// Its host.
+    pub host: String,
+    /// Its site.
+    pub site: String,
+    /// Until when.
+    pub until_ms: u64,
+}
+
 /// A contributor that asks.
 #[derive(Clone, Debug)]
 struct Hand {
@@ -311,6 +326,22 @@ impl Dispatch {
         }
     }
 
+    /// What is out.
+    pub fn taken(&self) -> Vec<Taken> {
+        let taken = |(id, out): (&u64, &Out)| {
+            let (host, site) = (out.host.clone(), out.site.clone());
+            Taken { id: *id, with: out.with, host, site, until_ms: out.until_ms }
+        };
+        self.out.iter().map(taken).collect()
+    }
+
+    /// This was given out before the node began again, and nobody waits for it any more.
+    pub fn remember(&mut self, taken: Taken) {
+        let Taken { id, with, host, site, until_ms } = taken;
+        self.hosts.insert(host.clone());
+        self.out.insert(id, Out { with, host, site, until_ms, last_ms: until_ms, is_wanted: false });
+    }
+
     /// Its results are here, and nobody wants them any more: it is not fetched any more either, and its host rests for a moment.
     pub fn came_in_vain(&mut self, who: &Key, id: u64, now_ms: u64) {
         if let Some(out) = self.out.get_mut(&id).filter(|out| out.with == *who && !out.is_wanted) {
@@ -548,6 +579,21 @@ mod tests {
         // Nothing is held against whoever had them.
         assert!((20..20 + OUT_AT_FIRST as u64).all(|id| dispatch.offer(offered(id, &id.to_string()), 60_000)));
         assert_eq!(dispatch.ask(A, 1, HERE, 100, 60_000 + FAIR_MS).len(), OUT_AT_FIRST);
+    }
+
+    #[test]
+    fn what_was_out_before_the_node_began_again_is_out() {
+        let mut before = Dispatch::default();
+        assert!(before.offer(offered(1, "a"), 0));
+        assert_eq!(ids(before.ask(A, 1, HERE, 1, 0)), [1]);
+        let mut dispatch = Dispatch::default();
+        before.taken().into_iter().for_each(|taken| dispatch.remember(taken));
+        assert_eq!(dispatch.taken(), before.taken());
+        assert!(dispatch.offer(offered(9, "a"), 1_000));
+        assert!(ids(dispatch.ask(B, 2, HERE, 1, 1_000)).is_empty());
+        assert_eq!(dispatch.has_for("a", 1_000), Some(59_000));
+        dispatch.lapse(60_000);
+        assert_eq!(ids(dispatch.ask(B, 2, HERE, 1, 60_000)), [9]);
     }
 
     #[test]

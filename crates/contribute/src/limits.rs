@@ -57,6 +57,8 @@ pub const WAITING_PER_HAND: usize = 16;
 pub const WAITING_MAX: usize = 100_000;
 /// What has just come is shared by those who are there; after so long it is for whoever asks.
 pub const FAIR_MS: u64 = 5_000;
+/// Bundles that are out and of which a node still knows when it begins again.
+pub const TAKEN_MAX: usize = 100_000;
 /// The shortest lease.
 pub const LEASE_MS_MIN: u64 = 15_000;
 /// Time for one URL of a bundle, beside its gap.

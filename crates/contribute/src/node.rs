@@ -29,6 +29,7 @@ use crate::message::{self, Answer, Bundle, Refusal, Request, Task, VERSION};
 use crate::neighbours::Neighbours;
 use crate::networks;
 use crate::tables::Tables;
+use crate::taken::TakenFile;
 use crate::trust::{Class, Greeting, Key, Origin, Place, Trust};
 use crate::unconfirmed::Unconfirmed;
 
@@ -55,6 +56,7 @@ pub(crate) struct State {
     pub dispatch: Dispatch,
     pub trust: Trust,
     pub book: Book,
+    taken: TakenFile,
     pub held: HashMap<u64, Held>,
     /// URLs that contributors could not take: too large.
     pub ours: HashSet<u64>,
@@ -122,8 +124,12 @@ impl Node {
         let secret = crate::key::fresh().map_err(|error| format!("no random bytes: {error}"))?;
         let mut seed = [0; 16];
         seed.copy_from_slice(&secret[..16]);
+        let (zero, mut dispatch) = (Instant::now(), Dispatch::default());
+        let (taken, out) = TakenFile::open(folder, clock());
+        out.into_iter().for_each(|out| dispatch.remember(out));
         let state = State {
-            dispatch: Dispatch::default(),
+            dispatch,
+            taken,
             trust: Trust::with(book.load()?),
             book,
             held: HashMap::new(),
@@ -138,7 +144,6 @@ impl Node {
         };
         let open = std::sync::atomic::AtomicBool::new(false);
         let (tables, state) = (Mutex::new(Tables::open(folder)), Mutex::new(state));
-        let zero = Instant::now();
         let neighbours = OnceLock::new();
         let node =
             Arc::new_cyclic(|me| Node { identity, clock, zero, tables, me: me.clone(), open, neighbours, state });
@@ -579,8 +584,9 @@ impl Node {
             })
             .chain(gone)
             .collect();
-        let State { book, trust, unconfirmed, .. } = &mut *state;
+        let State { book, trust, unconfirmed, dispatch, taken, .. } = &mut *state;
         book.keep(trust.standings());
+        taken.keep(|| dispatch.taken(), self.now_ms().saturating_sub_unsigned(now_ms));
         unconfirmed.flush();
         over(state, &ids);
         self.tables.lock().unwrap_or_else(PoisonError::into_inner).look();

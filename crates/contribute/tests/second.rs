@@ -624,6 +624,31 @@ fn what_a_suspended_one_has_in_hand_goes_to_nobody_else_while_he_may_be_fetching
 }
 
 #[test]
+fn a_node_that_begins_again_knows_what_was_out() {
+    let mut world = World::new(&[]);
+    let one = world.volunteer(1, "198.51.100.1");
+    let _came = world.offer(&["0"], false);
+    let bundle = one.ask().expect("a bundle");
+    let since = Instant::now();
+    let file = world.folder.path().join("taken.json");
+    while !std::fs::read_to_string(&file).is_ok_and(|text| text.contains("a.test")) {
+        assert!(since.elapsed() < PATIENCE, "it is never written");
+        std::thread::sleep(Duration::from_millis(20));
+    }
+    // As after a kill: nothing was said to anybody.
+    let again = Node::start(world.folder.path(), Identity::from_secret([9; 32]), Arc::new(|| NOW_MS)).expect("a node");
+    world.node = again;
+    assert!(world.node.has_for("a.test").is_some() && world.node.has_for("b.test").is_none());
+    let one = Volunteer { node: world.node.clone(), ..one };
+    assert_eq!(world.node.out(&hex(&one.identity.public())).len(), 1);
+    let _came = world.offer(&["0"], false);
+    let other = world.volunteer(2, "192.0.2.1");
+    assert!(other.ask().is_none(), "it may be fetched just now");
+    let brings = Request::Results { bundle: bundle.id, results: Vec::new() };
+    assert_eq!(one.say(&brings), Answer::Refused { why: message::Refusal::NotYours });
+}
+
+#[test]
 fn bodies_that_are_begun_anew_or_forged_leave_nothing_behind() {
     let world = World::new(&[]);
     let one = world.volunteer(1, "198.51.100.1");
