@@ -58,8 +58,8 @@ pub struct Said {
     pub known: Option<[u8; 20]>,
     /// When, by our clock.
     pub time_ms: i64,
-    /// It is a known page: whoever is alone with it has not looked.
-    pub is_known_page: bool,
+    /// It is a known page with this secret: whoever says something else than what stands there has not looked.
+    pub secret: Option<String>,
     /// How it is asked for a second time: conditionally, where the first one was told that nothing changed.
     pub ask: BundleUrl,
 }
@@ -72,6 +72,13 @@ impl Said {
             Digest::Keyed(digest) if self.keyed == Some(digest) => View { digest: self.view.digest, ..view },
             _ => view,
         }
+    }
+
+    /// Is it a known page, and what somebody saw there not what must stand there? Then the page is out of order, and nobody is judged by it.
+    pub fn is_out_of_order(&self, seen: &View, nonce: &[u8; 16], now_ms: i64) -> bool {
+        let is_right =
+            |secret: &String| seen.status == 200 && known_pages::is_right(secret, &seen.digest, nonce, now_ms);
+        self.secret.as_ref().is_some_and(|secret| !is_right(secret))
     }
 
     /// What another one saw; a keyed digest stays one.
@@ -218,7 +225,7 @@ impl Opened {
             ..BundleUrl::default()
         };
         let known = known.map(|known| known.digest);
-        let said = Said { view, keyed, unchanged, known, time_ms, is_known_page: false, ask };
+        let said = Said { view, keyed, unchanged, known, time_ms, secret: None, ask };
         self.case.said.insert(name, said);
         exchange.brought =
             Some(Source { time_ms, by: by.to_owned(), confirmed: false, seen_elsewhere: false, by_holder: false });
@@ -234,8 +241,8 @@ impl Opened {
         let view = View { status: 200, digest: Digest::Plain([0xff; 20]), ..View::of(fetched) };
         let ask = BundleUrl { url: ask.url.clone(), ..BundleUrl::default() };
         self.odd.push(ask.url.clone());
-        let (time_ms, is_known_page) = (now_ms, true);
-        let said = Said { view, keyed: None, unchanged: false, known: None, time_ms, is_known_page, ask };
+        let (time_ms, secret) = (now_ms, Some(secret.to_owned()));
+        let said = Said { view, keyed: None, unchanged: false, known: None, time_ms, secret, ask };
         self.case.said.insert(said.ask.url.clone(), said);
     }
 

@@ -2,15 +2,16 @@
 //!
 //! ```text
 //!  offered ──▶ waiting ──ask──▶ out ──results──▶ back: judged, and over
-//!                │               └──lease over──▶ lapsed: its URLs wait again, and its host goes out first
+//!                │               ├──lease over──▶ lapsed: its URLs wait again, and its host goes out first
+//!                │               └──withdrawn──▶ nobody waits for it; whoever has it does not know, and its host is his until the lease is over
 //!                └── nobody took it in time ────▶ lapsed: the node fetches it itself
 //! ```
 
 use std::collections::{BTreeMap, HashMap, HashSet, VecDeque};
 
 use crate::limits::{
-    BATCH_BYTES_MAX, DECLINED_MAX, FAIR_MS, HOLDS_MAX, IDLE_ASKS, LEASE_MS_MIN, OFFER_MS, OUT_AT_FIRST, THERE_MS,
-    TURN_MS, WAITING_MAX, WAITING_PER_HAND,
+    BATCH_BYTES_MAX, DECLINED_MAX, DECLINED_MS, FAIR_MS, HOLDS_MAX, IDLE_ASKS, LEASE_MS_MIN, OFFER_MS, OUT_AT_FIRST,
+    THERE_MS, TURN_MS, WAITING_MAX, WAITING_PER_HAND,
 };
 use crate::trust::{Key, Origin, Place};
 
@@ -21,6 +22,8 @@ pub struct Offered {
     pub id: u64,
     /// Its host: with one contributor at a time.
     pub host: String,
+    /// Its site, which others leave alone meanwhile.
+    pub site: String,
     /// Bytes of its URLs and their validators.
     pub bytes: usize,
     /// How long it may be out.
@@ -47,9 +50,27 @@ struct Waiting {
 struct Out {
     with: Key,
     host: String,
+    site: String,
     until_ms: u64,
     /// Whatever comes, it is over then.
     last_ms: u64,
+    /// Whoever offered it waits for it.
+    is_wanted: bool,
+}
+
+/// A bundle that is out, as it is remembered.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Taken {
+    /// Its number.
+    pub id: u64,
+    /// Who has it.
+    pub with: Key,
+    /// Its host.
+    pub host: String,
+    /// Its site.
+    pub site: String,
+    /// Until when.
+    pub until_ms: u64,
 }
 
 /// A contributor that asks.
@@ -64,8 +85,8 @@ struct Hand {
     in_vain: u32,
     /// Bundles that it may have at once: more with each that comes back, half as many with each that does not.
     may_have: usize,
-    /// Hosts that it did not want, the latest last.
-    declined: VecDeque<String>,
+    /// Hosts that it did not want, and until when it is not asked again; the latest last.
+    declined: VecDeque<(String, u64)>,
 }
 
 /// Why a bundle is over without results.
@@ -150,8 +171,18 @@ impl Dispatch {
     /// How many of those that have just come one may have: everybody who is there gets a share of them.
     fn share(&self, who: &Key, now_ms: u64) -> usize {
         let all = self.waiting.len() + self.out.len();
-        let mine = self.out.values().filter(|out| out.with == *who).count();
-        all.div_ceil(self.there(now_ms).max(1)).saturating_sub(mine)
+        all.div_ceil(self.there(now_ms).max(1)).saturating_sub(self.has(who))
+    }
+
+    /// How many it has that somebody waits for.
+    fn has(&self, who: &Key) -> usize {
+        self.out.values().filter(|out| out.with == *who && out.is_wanted).count()
+    }
+
+    /// For how long a site is with somebody.
+    pub fn has_for(&self, site: &str, now_ms: u64) -> Option<u64> {
+        let of_site = self.out.values().filter(|out| out.site == site && now_ms < out.until_ms);
+        of_site.map(|out| out.until_ms - now_ms).max()
     }
 
     /// A contributor asks for up to so many: their numbers and leases.
@@ -165,8 +196,9 @@ impl Dispatch {
     ) -> Vec<(u64, u64)> {
         let known = self.hands.remove(&who);
         let since_ms = known.as_ref().filter(|hand| hand.there_ms > now_ms).map_or(now_ms, |hand| hand.since_ms);
-        let (in_vain, may_have, declined) =
+        let (in_vain, may_have, mut declined) =
             known.map_or((0, OUT_AT_FIRST, VecDeque::new()), |hand| (hand.in_vain, hand.may_have, hand.declined));
+        declined.retain(|(_, until_ms)| now_ms < *until_ms);
         let there_ms = now_ms + THERE_MS;
         let hand = Hand { since_ms, there_ms, origin: origin.into(), place, in_vain, may_have, declined };
         self.hands.insert(who, hand);
@@ -175,7 +207,7 @@ impl Dispatch {
         }
         let (mut given, mut kept) = (Vec::new(), VecDeque::with_capacity(self.waiting.len()));
         let (mut share, mut bytes) = (self.share(&who, now_ms), 0);
-        let max = max.min(may_have.saturating_sub(self.out.values().filter(|out| out.with == who).count()));
+        let max = max.min(may_have.saturating_sub(self.has(&who)));
         while let Some(waiting) = self.waiting.pop_front() {
             let offered = &waiting.offered;
             if given.len() >= max || bytes + offered.bytes > BATCH_BYTES_MAX && !given.is_empty() {
@@ -185,7 +217,8 @@ impl Dispatch {
             let for_others = !offered.among.is_empty() && !offered.among.contains(&who);
             let is_shared = offered.among.is_empty() && now_ms < waiting.since_ms + FAIR_MS;
             let is_out = self.hosts.contains(&offered.host);
-            let is_declined = self.hands.get(&who).is_some_and(|hand| hand.declined.contains(&offered.host));
+            let declined = |hand: &Hand| hand.declined.iter().any(|(host, _)| *host == offered.host);
+            let is_declined = self.hands.get(&who).is_some_and(declined);
             if for_others || is_shared && share == 0 || offered.ready_ms > now_ms || is_out || is_declined {
                 kept.push_back(waiting);
                 continue;
@@ -194,9 +227,9 @@ impl Dispatch {
             bytes += offered.bytes;
             let lease_ms = offered.lease_ms.max(LEASE_MS_MIN);
             self.hosts.insert(offered.host.clone());
-            let (host, until_ms) = (offered.host.clone(), now_ms + lease_ms);
+            let (host, site, until_ms) = (offered.host.clone(), offered.site.clone(), now_ms + lease_ms);
             let last_ms = until_ms.max(now_ms + offered.out_ms);
-            self.out.insert(offered.id, Out { with: who, host, until_ms, last_ms });
+            self.out.insert(offered.id, Out { with: who, host, site, until_ms, last_ms, is_wanted: true });
             given.push((offered.id, lease_ms));
         }
         while let Some(waiting) = kept.pop_back() {
@@ -210,7 +243,7 @@ impl Dispatch {
 
     /// Has it nothing that it has to bring back?
     pub fn is_free(&self, who: &Key) -> bool {
-        !self.out.values().any(|out| out.with == *who)
+        self.has(who) == 0
     }
 
     /// Has it nothing to do, and has asked in vain for a while?
@@ -257,14 +290,14 @@ impl Dispatch {
     }
 
     /// It is not wanted by whom it is with, who is not offered that host again for now. True if it was with him.
-    pub fn decline(&mut self, who: &Key, id: u64) -> bool {
+    pub fn decline(&mut self, who: &Key, id: u64, now_ms: u64) -> bool {
         if !self.is_with(who, id) {
             return false;
         }
         if let Some(out) = self.out.remove(&id) {
             self.hosts.remove(&out.host);
             if let Some(hand) = self.hands.get_mut(who) {
-                hand.declined.push_back(out.host);
+                hand.declined.push_back((out.host, now_ms + DECLINED_MS));
                 if hand.declined.len() > DECLINED_MAX {
                     hand.declined.pop_front();
                 }
@@ -273,16 +306,46 @@ impl Dispatch {
         true
     }
 
+    /// It greets anew: its owner's wishes may be others, and what it still does not want it declines again.
+    pub fn greeted(&mut self, who: &Key) {
+        if let Some(hand) = self.hands.get_mut(who) {
+            hand.declined.clear();
+        }
+    }
+
     /// It came back as something else than was announced.
     pub fn forged(&mut self, id: u64) {
         self.overdue_again(id);
     }
 
-    /// Whoever offered it does not want it any more.
+    /// Whoever offered it does not want it any more. Whoever has it is told nothing of that and fetches on: nobody else gets its host meanwhile.
     pub fn withdraw(&mut self, id: u64) {
         self.waiting.retain(|waiting| waiting.offered.id != id);
-        if let Some(out) = self.out.remove(&id) {
-            self.hosts.remove(&out.host);
+        if let Some(out) = self.out.get_mut(&id) {
+            out.is_wanted = false;
+        }
+    }
+
+    /// What is out.
+    pub fn taken(&self) -> Vec<Taken> {
+        let taken = |(id, out): (&u64, &Out)| {
+            let (host, site) = (out.host.clone(), out.site.clone());
+            Taken { id: *id, with: out.with, host, site, until_ms: out.until_ms }
+        };
+        self.out.iter().map(taken).collect()
+    }
+
+    /// This was given out before the node began again, and nobody waits for it any more.
+    pub fn remember(&mut self, taken: Taken) {
+        let Taken { id, with, host, site, until_ms } = taken;
+        self.hosts.insert(host.clone());
+        self.out.insert(id, Out { with, host, site, until_ms, last_ms: until_ms, is_wanted: false });
+    }
+
+    /// Its results are here, and nobody wants them any more: it is not fetched any more either, and its host rests for a moment.
+    pub fn came_in_vain(&mut self, who: &Key, id: u64, now_ms: u64) {
+        if let Some(out) = self.out.get_mut(&id).filter(|out| out.with == *who && !out.is_wanted) {
+            out.until_ms = out.until_ms.min(now_ms + LEASE_MS_MIN);
         }
     }
 
@@ -299,6 +362,10 @@ impl Dispatch {
     fn overdue_again(&mut self, id: u64) {
         if let Some(out) = self.out.remove(&id) {
             self.hosts.remove(&out.host);
+            // What nobody wanted any more is not offered again, and counts against nobody.
+            if !out.is_wanted {
+                return;
+            }
             // What is not offered again for long need not go first for ever.
             if self.overdue.len() >= WAITING_MAX {
                 self.overdue.clear();
@@ -341,7 +408,18 @@ mod tests {
     fn offered(id: u64, host: &str) -> Offered {
         let (among, ready_ms, wait_ms) = (Vec::new(), 0, 600_000);
         let (lease_ms, out_ms) = (60_000, 120_000);
-        Offered { id, host: host.into(), bytes: 100, lease_ms, out_ms, only: true, wait_ms, among, ready_ms }
+        Offered {
+            id,
+            host: host.into(),
+            site: host.into(),
+            bytes: 100,
+            lease_ms,
+            out_ms,
+            only: true,
+            wait_ms,
+            among,
+            ready_ms,
+        }
     }
 
     const HERE: Place = Place([0, 0]);
@@ -369,8 +447,8 @@ mod tests {
         let mut dispatch = Dispatch::default();
         (1..=2).for_each(|id| assert!(dispatch.offer(offered(id, "a"), 0)));
         assert_eq!(ids(dispatch.ask(A, 1, HERE, 10, 0)), [1]);
-        assert!(!dispatch.decline(&B, 1), "it is not his");
-        assert!(dispatch.decline(&A, 1) && !dispatch.decline(&A, 1));
+        assert!(!dispatch.decline(&B, 1, 0), "it is not his");
+        assert!(dispatch.decline(&A, 1, 0) && !dispatch.decline(&A, 1, 0));
         assert!(ids(dispatch.ask(A, 1, HERE, 10, 0)).is_empty(), "nor is the next one of that host");
         assert_eq!(ids(dispatch.ask(B, 2, HERE, 10, 0)), [2]);
         dispatch.over(2);
@@ -378,10 +456,27 @@ mod tests {
         for n in 0..DECLINED_MAX as u64 {
             assert!(dispatch.offer(offered(10 + n, &n.to_string()), 0));
             assert_eq!(ids(dispatch.ask(A, 1, HERE, 1, 0)), [10 + n]);
-            assert!(dispatch.decline(&A, 10 + n));
+            assert!(dispatch.decline(&A, 10 + n, 0));
         }
         assert!(dispatch.offer(offered(3, "a"), 0));
         assert_eq!(ids(dispatch.ask(A, 1, HERE, 1, 0)), [3]);
+    }
+
+    #[test]
+    fn what_was_declined_is_offered_again_after_a_while_and_after_a_greeting() {
+        let mut dispatch = Dispatch::default();
+        (1..=3).for_each(|id| assert!(dispatch.offer(offered(id, "a"), 0)));
+        let ask = |dispatch: &mut Dispatch, now_ms| ids(dispatch.ask(A, 1, HERE, 1, now_ms));
+        assert_eq!(ask(&mut dispatch, 0), [1]);
+        assert!(dispatch.decline(&A, 1, 1_000));
+        assert!(ask(&mut dispatch, 1_000 + DECLINED_MS - 1).is_empty());
+        assert_eq!(ask(&mut dispatch, 1_000 + DECLINED_MS), [2], "another day may have begun");
+        assert!(dispatch.decline(&A, 2, 1_000 + DECLINED_MS));
+        assert!(ask(&mut dispatch, 1_000 + DECLINED_MS).is_empty());
+        dispatch.greeted(&B);
+        assert!(ask(&mut dispatch, 1_000 + DECLINED_MS).is_empty(), "that was another one");
+        dispatch.greeted(&A);
+        assert_eq!(ask(&mut dispatch, 1_000 + DECLINED_MS), [3], "its owner may have other wishes");
     }
 
     #[test]
@@ -456,6 +551,49 @@ mod tests {
         assert!(!dispatch.is_with(&A, 1), "too late");
         dispatch.offer(offered(3, "a"), 60_001);
         assert_eq!(ids(dispatch.ask(B, 2, HERE, 10, 60_001)), [3, 2]);
+    }
+
+    #[test]
+    fn what_is_not_wanted_any_more_stays_with_whoever_has_it_until_its_lease_is_over() {
+        let mut dispatch = Dispatch::default();
+        assert!((1..=2).all(|id| dispatch.offer(offered(id, &id.to_string()), 0)));
+        assert!(dispatch.offer(offered(3, "3"), 0));
+        assert_eq!(ids(dispatch.ask(A, 1, HERE, 2, 0)), [1, 2]);
+        (1..=3).for_each(|id| dispatch.withdraw(id));
+        assert_eq!(dispatch.counts(), (0, 2), "what only waited is gone");
+        // A crawl that is begun again offers the same hosts.
+        (11..=12).for_each(|id| assert!(dispatch.offer(offered(id, &(id - 10).to_string()), 1_000)));
+        assert!(ids(dispatch.ask(B, 2, HERE, 10, 1_000)).is_empty(), "no two visit a host at once");
+        assert_eq!((dispatch.has_for("1", 1_000), dispatch.has_for("3", 1_000)), (Some(59_000), None));
+        assert!(dispatch.is_free(&A), "nobody waits for what it has");
+        // It brings one of them back: nobody takes that, but the host is free when it has rested.
+        dispatch.came_in_vain(&B, 1, 2_000);
+        assert_eq!(dispatch.has_for("1", 2_000), Some(58_000), "it is not his");
+        dispatch.came_in_vain(&A, 1, 2_000);
+        dispatch.lapse(2_000 + LEASE_MS_MIN);
+        assert_eq!(ids(dispatch.ask(B, 2, HERE, 10, 2_000 + LEASE_MS_MIN)), [11]);
+        dispatch.lapse(59_999);
+        assert!(ids(dispatch.ask(B, 2, HERE, 10, 59_999)).is_empty());
+        dispatch.lapse(60_000);
+        assert_eq!(ids(dispatch.ask(B, 2, HERE, 10, 60_000)), [12], "its lease is over");
+        // Nothing is held against whoever had them.
+        assert!((20..20 + OUT_AT_FIRST as u64).all(|id| dispatch.offer(offered(id, &id.to_string()), 60_000)));
+        assert_eq!(dispatch.ask(A, 1, HERE, 100, 60_000 + FAIR_MS).len(), OUT_AT_FIRST);
+    }
+
+    #[test]
+    fn what_was_out_before_the_node_began_again_is_out() {
+        let mut before = Dispatch::default();
+        assert!(before.offer(offered(1, "a"), 0));
+        assert_eq!(ids(before.ask(A, 1, HERE, 1, 0)), [1]);
+        let mut dispatch = Dispatch::default();
+        before.taken().into_iter().for_each(|taken| dispatch.remember(taken));
+        assert_eq!(dispatch.taken(), before.taken());
+        assert!(dispatch.offer(offered(9, "a"), 1_000));
+        assert!(ids(dispatch.ask(B, 2, HERE, 1, 1_000)).is_empty());
+        assert_eq!(dispatch.has_for("a", 1_000), Some(59_000));
+        dispatch.lapse(60_000);
+        assert_eq!(ids(dispatch.ask(B, 2, HERE, 1, 60_000)), [9]);
     }
 
     #[test]

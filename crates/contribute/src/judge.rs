@@ -204,6 +204,9 @@ impl Case {
         for (url, seen, exchange) in ours {
             let Some(said) = self.said.get(&url) else { continue };
             looked.insert(url.clone());
+            if said.is_out_of_order(&seen, &self.nonce, now_ms) {
+                continue;
+            }
             let compared = state.trust.compare(hash(&url), &said.view, &seen);
             let second = self.seconds.get(&url);
             let second_differs =
@@ -301,7 +304,7 @@ impl Case {
         if alone.is_empty() {
             return Round::Over(self.over(state, theirs, again));
         }
-        if alone.iter().any(|url| self.said.get(url).is_some_and(|said| said.is_known_page)) {
+        if alone.iter().any(|url| self.said.get(url).is_some_and(|said| said.secret.is_some())) {
             return Round::Over(self.alone(state, theirs, again, 0));
         }
         if !self.first.place.is_known() {

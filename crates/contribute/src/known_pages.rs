@@ -5,7 +5,8 @@
 //! what stands there               the SHA-256 of `SECRET:HOUR` in lower-case hexadecimal digits, HOUR being the hours since 1970
 //! ```
 //! Now and then such a page is put among the URLs of a bundle of its host. Whoever says something else than what must stand there has
-//! not looked, or the page is out of order: the node looks, as for every difference.
+//! not looked, or the page is out of order: the node looks, as for every difference. Where the node does not see either what must stand there,
+//! nobody is judged by it.
 
 use std::collections::HashMap;
 

@@ -48,6 +48,7 @@ pub mod sandbox;
 pub mod seen;
 mod standings;
 mod tables;
+mod taken;
 mod tasks;
 pub mod trust;
 mod turns;

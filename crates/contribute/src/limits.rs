@@ -40,6 +40,8 @@ pub const ROBOTS_BYTES_MAX: u64 = 512 << 10;
 pub const CLOCK_MS_MAX: u64 = 600_000;
 /// Hosts that a contributor did not want, as far as they are remembered.
 pub const DECLINED_MAX: usize = 256;
+/// For so long a contributor is not offered a host that it did not want: its owner's day has room again, or his wishes are others.
+pub const DECLINED_MS: u64 = 3_600_000;
 /// Bundles that one contributor has, in hand or on its disk: what a greeting can name.
 pub const HOLDS_MAX: usize = 400;
 
@@ -55,6 +57,8 @@ pub const WAITING_PER_HAND: usize = 16;
 pub const WAITING_MAX: usize = 100_000;
 /// What has just come is shared by those who are there; after so long it is for whoever asks.
 pub const FAIR_MS: u64 = 5_000;
+/// Bundles that are out and of which a node still knows when it begins again.
+pub const TAKEN_MAX: usize = 100_000;
 /// The shortest lease.
 pub const LEASE_MS_MIN: u64 = 15_000;
 /// Time for one URL of a bundle, beside its gap.

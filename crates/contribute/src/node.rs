@@ -29,6 +29,7 @@ use crate::message::{self, Answer, Bundle, Refusal, Request, Task, VERSION};
 use crate::neighbours::Neighbours;
 use crate::networks;
 use crate::tables::Tables;
+use crate::taken::TakenFile;
 use crate::trust::{Class, Greeting, Key, Origin, Place, Trust};
 use crate::unconfirmed::Unconfirmed;
 
@@ -55,6 +56,7 @@ pub(crate) struct State {
     pub dispatch: Dispatch,
     pub trust: Trust,
     pub book: Book,
+    taken: TakenFile,
     pub held: HashMap<u64, Held>,
     /// URLs that contributors could not take: too large.
     pub ours: HashSet<u64>,
@@ -122,8 +124,12 @@ impl Node {
         let secret = crate::key::fresh().map_err(|error| format!("no random bytes: {error}"))?;
         let mut seed = [0; 16];
         seed.copy_from_slice(&secret[..16]);
+        let (zero, mut dispatch) = (Instant::now(), Dispatch::default());
+        let (taken, out) = TakenFile::open(folder, clock());
+        out.into_iter().for_each(|out| dispatch.remember(out));
         let state = State {
-            dispatch: Dispatch::default(),
+            dispatch,
+            taken,
             trust: Trust::with(book.load()?),
             book,
             held: HashMap::new(),
@@ -138,7 +144,6 @@ impl Node {
         };
         let open = std::sync::atomic::AtomicBool::new(false);
         let (tables, state) = (Mutex::new(Tables::open(folder)), Mutex::new(state));
-        let zero = Instant::now();
         let neighbours = OnceLock::new();
         let node =
             Arc::new_cyclic(|me| Node { identity, clock, zero, tables, me: me.clone(), open, neighbours, state });
@@ -208,12 +213,13 @@ impl Node {
             return Err(offer);
         }
         state.next += 1;
-        let (id, host) = (state.next, offer.bundle.host.clone());
+        let (id, host, site) = (state.next, offer.bundle.host.clone(), offer.bundle.site.clone());
         let (only, wait_ms) = (offer.only, most_ms / 4);
         let bytes = bytes_of(&offer.bundle.urls);
         // Bodies may take as long as fetching may: then the bundle is over, whatever comes.
         let out_ms = most_ms / 2;
-        let offered = Offered { id, host, bytes, lease_ms, out_ms, only, wait_ms, among: Vec::new(), ready_ms: 0 };
+        let offered =
+            Offered { id, host, site, bytes, lease_ms, out_ms, only, wait_ms, among: Vec::new(), ready_ms: 0 };
         if !state.dispatch.offer(offered, now_ms) {
             return Err(offer);
         }
@@ -285,11 +291,12 @@ impl Node {
             return Err(held);
         }
         state.next += 1;
-        let (id, host) = (state.next, held.bundle.host.clone());
+        let (id, host, site) = (state.next, held.bundle.host.clone(), held.bundle.site.clone());
         let lease_ms = needed_ms(held.bundle.urls.len(), rest_ms).min(most_ms);
         let (ready_ms, wait_ms) = (now_ms + rest_ms, CHECK_TAKEN_MS.min(case_ms / 8));
         let bytes = bytes_of(&held.bundle.urls);
-        let offered = Offered { id, host, bytes, lease_ms, out_ms: lease_ms, only: false, wait_ms, among, ready_ms };
+        let offered =
+            Offered { id, host, site, bytes, lease_ms, out_ms: lease_ms, only: false, wait_ms, among, ready_ms };
         if !state.dispatch.offer(offered, now_ms) {
             return Err(held);
         }
@@ -368,13 +375,14 @@ impl Node {
             Request::Hello { .. } => Answer::Refused { why: Refusal::Nonsense },
             Request::Ask { bundles } => self.ask(state, key, (origin, place), bundles.into()),
             Request::Results { bundle, results } => {
+                let elapsed_ms = self.elapsed_ms();
                 let Some(held) = mine(&mut state, key, bundle) else {
+                    state.dispatch.came_in_vain(key, bundle, elapsed_ms);
                     return Answer::Refused { why: Refusal::NotYours };
                 };
                 if !held.results(results) {
                     return Answer::Refused { why: Refusal::Nonsense };
                 }
-                let elapsed_ms = self.elapsed_ms();
                 state.dispatch.came(key, bundle, elapsed_ms);
                 let wanted = state.held.get(&bundle).map(Held::wanted).unwrap_or_default();
                 if !wanted.is_empty() {
@@ -419,7 +427,7 @@ impl Node {
                 Answer::Later { seconds: LATER_SECONDS, why: "good bye".into() }
             }
             Request::Decline { bundle } => {
-                if state.dispatch.decline(key, bundle) {
+                if state.dispatch.decline(key, bundle, self.elapsed_ms()) {
                     over(state, &[bundle]);
                 }
                 Answer::Later { seconds: 0, why: "others are asked".into() }
@@ -454,6 +462,7 @@ impl Node {
             (known.address, known.team) = (address.to_string(), team);
         }
         state.book.touch();
+        state.dispatch.greeted(key);
         let lost = state.dispatch.lost(key, holds);
         over(state, &lost);
         answer
@@ -575,8 +584,9 @@ impl Node {
             })
             .chain(gone)
             .collect();
-        let State { book, trust, unconfirmed, .. } = &mut *state;
+        let State { book, trust, unconfirmed, dispatch, taken, .. } = &mut *state;
         book.keep(trust.standings());
+        taken.keep(|| dispatch.taken(), self.now_ms().saturating_sub_unsigned(now_ms));
         unconfirmed.flush();
         over(state, &ids);
         self.tables.lock().unwrap_or_else(PoisonError::into_inner).look();
@@ -637,6 +647,10 @@ impl Hands<Offer<Exchange>> for Node {
     /// comes of them is told to it, wherever it is.
     fn give(&self, offer: Offer<Exchange>) -> Result<(), Offer<Exchange>> {
         self.offer(offer)
+    }
+
+    fn has_for(&self, site: &str) -> Option<Duration> {
+        self.lock().dispatch.has_for(site, self.elapsed_ms()).map(Duration::from_millis)
     }
 }
 

@@ -360,11 +360,14 @@ impl Trust {
         }
         let history = self.classes.get(&url).copied().unwrap_or_default();
         // The same bytes under another `Location` or `Content-Type` are another page.
-        if one.head != 0 && two.head != 0 && one.head != two.head {
-            return if history.other_head > 0 { Likeness::Nothing } else { Likeness::Differ };
+        let heads_differ = one.head != 0 && two.head != 0 && one.head != two.head;
+        if heads_differ && history.other_head == 0 {
+            return Likeness::Differ;
         }
+        // Where the headers are never twice the same, the bytes speak still: they may prove a difference, and confirm nobody.
+        let same = if heads_differ { Likeness::Nothing } else { Likeness::Same };
         if one.digest == two.digest {
-            return Likeness::Same;
+            return same;
         }
         match self.class(url) {
             Some(Class::Volatile) => Likeness::Nothing,
@@ -373,7 +376,7 @@ impl Trust {
             Some(Class::Noisy) => {
                 let text = (one.text ^ two.text).count_ones() <= NOISE_BITS;
                 let links = one.links == two.links || history.other_links > 0;
-                if text && links { Likeness::Same } else { Likeness::Differ }
+                if text && links { same } else { Likeness::Differ }
             }
             Some(Class::Stable) | None => Likeness::Differ,
         }
@@ -662,6 +665,25 @@ mod tests {
         let ours = [View { head: 11, ..truth }, View { head: 12, ..truth }];
         assert_eq!(trust.decide(2, &forged, &truth, &ours), Wrong::Nobody);
         assert_eq!(trust.compare(2, &forged, &truth), Likeness::Nothing);
+    }
+
+    #[test]
+    fn whoever_sends_other_headers_where_they_vary_may_not_alter_the_bytes() {
+        let mut trust = Trust::default();
+        let head = |head, view: View| View { head, ..view };
+        let truth = view(1, 5);
+        trust.learn(1, &head(11, truth), &head(12, truth));
+        assert_eq!(trust.class(1), Some(Class::Stable));
+        let altered = head(13, view(2, 77));
+        assert_eq!(trust.compare(1, &altered, &head(14, truth)), Likeness::Differ);
+        assert_eq!(trust.decide(1, &altered, &head(14, truth), &[head(15, truth), head(16, truth)]), Wrong::First);
+        assert_eq!(trust.compare(1, &head(11, altered), &head(11, truth)), Likeness::Differ, "nor under the same ones");
+        // Where the bytes vary as well, but not the text.
+        trust.learn(2, &head(11, view(3, 5)), &head(12, view(4, 5)));
+        assert_eq!(trust.class(2), Some(Class::Noisy));
+        assert_eq!(trust.compare(2, &head(13, view(5, 5)), &head(14, view(6, 5))), Likeness::Nothing);
+        assert_eq!(trust.compare(2, &head(13, view(5, 0xffff_ffff)), &head(14, view(6, 5))), Likeness::Differ);
+        assert_eq!(trust.compare(2, &head(14, view(5, 5)), &head(14, view(6, 5))), Likeness::Same);
     }
 
     #[test]

@@ -21,14 +21,24 @@ enum Kind {
     Bodies,
     /// The body as it is, under headers that lead elsewhere.
     Headers,
+    /// Another body under other headers: where those are never twice the same, they excuse nothing.
+    Both,
     /// What it saw itself some time ago; where a digest is keyed and an old one is worthless, it looks.
     Replays,
     /// Two of them, who tell the same tale.
     Pair(u64),
 }
 
-const LIARS: [Kind; 7] =
-    [Kind::NeverFetches, Kind::Unchanged, Kind::Links, Kind::Bodies, Kind::Headers, Kind::Replays, Kind::Pair(77)];
+const LIARS: [Kind; 8] = [
+    Kind::NeverFetches,
+    Kind::Unchanged,
+    Kind::Links,
+    Kind::Bodies,
+    Kind::Headers,
+    Kind::Both,
+    Kind::Replays,
+    Kind::Pair(77),
+];
 
 /// Of the volunteers a quarter is of each; the table of networks does not know the last.
 const PLACES: [Place; 4] = [Place(*b"FR"), Place(*b"DE"), Place(*b"US"), Place([0, 0])];
@@ -38,7 +48,7 @@ const WALLED: Place = Place(*b"DE");
 impl Kind {
     /// Does what it makes up differ from what the archive has? Who has not looked, or says that nothing changed, says what stands there.
     fn alters(self) -> bool {
-        matches!(self, Kind::Links | Kind::Bodies | Kind::Headers | Kind::Pair(_))
+        matches!(self, Kind::Links | Kind::Bodies | Kind::Headers | Kind::Both | Kind::Pair(_))
     }
 
     fn name(self) -> String {
@@ -125,9 +135,10 @@ impl World {
             by_place: 0,
             alone: 0,
         };
-        // Fourteen liars: two of each kind.
-        for number in 0..140 {
-            let kind = if number < 14 { LIARS[number % 7] } else { Kind::Honest };
+        // One in ten is a liar: two of each kind.
+        let liars = 2 * LIARS.len();
+        for number in 0..10 * liars {
+            let kind = if number < liars { LIARS[number % LIARS.len()] } else { Kind::Honest };
             world.join(kind, 1_000 + number as u64);
         }
         world
@@ -144,7 +155,7 @@ impl World {
         self.volunteers.push(volunteer);
     }
 
-    /// What is there; some pages have other bytes each time, a few have nothing in common with themselves.
+    /// What is there; some pages have other bytes each time, some nothing in common with themselves, and a few other headers each time.
     fn truth(&mut self, url: u64, from: Place) -> View {
         let walled = u64::from(url % 40 == 13 && from == WALLED) << 40;
         let version = self.versions[url as usize] + walled;
@@ -153,7 +164,8 @@ impl World {
             1 | 2 => (self.chance.next(), url.wrapping_mul(31) ^ version.wrapping_mul(0x5bd1_e995_7b17_0a3d)),
             _ => (0, url.wrapping_mul(31) ^ version.wrapping_mul(0x5bd1_e995_7b17_0a3d)),
         };
-        let head = 1 + (url.wrapping_mul(7) ^ version);
+        let varies = if url % 100 == 4 { self.chance.next() << 8 } else { 0 };
+        let head = 1 + (url.wrapping_mul(7) ^ version ^ varies);
         View { status: 200, digest: digest(url, version, noise), text, links: url ^ version, head }
     }
 
@@ -174,6 +186,9 @@ impl World {
             }
             Kind::Links => View { digest: digest(url, version, 9), links: truth.links ^ 1, ..truth },
             Kind::Headers => View { head: truth.head ^ 0xff00, ..truth },
+            Kind::Both => {
+                View { digest: digest(url, version, 11), text: !truth.text, head: truth.head ^ 0xff00, ..truth }
+            }
             Kind::Bodies => View { digest: digest(url, version, 10), text: !truth.text, ..truth },
             Kind::Replays if url % 10 == 3 => truth,
             Kind::Replays => {
@@ -390,7 +405,7 @@ fn liars_are_caught_honest_work_is_confirmed_and_nothing_altered_is() {
          honest one was alone, {} called liars; {:?}",
         came.confirmed, came.altered, came.by_place, came.alone, came.wronged, came.caught
     );
-    assert!(liars >= 14 * seeds as usize, "{liars}");
+    assert!(liars >= 2 * LIARS.len() * seeds as usize, "{liars}");
     assert!(came.alone > 0, "pages that change between two looks");
     assert!(came.by_place > 0, "pages that look otherwise from one place");
     let is_enough = |(caught, liars): (usize, usize)| caught as f64 > 0.85 * liars as f64;

@@ -624,6 +624,31 @@ fn what_a_suspended_one_has_in_hand_goes_to_nobody_else_while_he_may_be_fetching
 }
 
 #[test]
+fn a_node_that_begins_again_knows_what_was_out() {
+    let mut world = World::new(&[]);
+    let one = world.volunteer(1, "198.51.100.1");
+    let _came = world.offer(&["0"], false);
+    let bundle = one.ask().expect("a bundle");
+    let since = Instant::now();
+    let file = world.folder.path().join("taken.json");
+    while !std::fs::read_to_string(&file).is_ok_and(|text| text.contains("a.test")) {
+        assert!(since.elapsed() < PATIENCE, "it is never written");
+        std::thread::sleep(Duration::from_millis(20));
+    }
+    // As after a kill: nothing was said to anybody.
+    let again = Node::start(world.folder.path(), Identity::from_secret([9; 32]), Arc::new(|| NOW_MS)).expect("a node");
+    world.node = again;
+    assert!(world.node.has_for("a.test").is_some() && world.node.has_for("b.test").is_none());
+    let one = Volunteer { node: world.node.clone(), ..one };
+    assert_eq!(world.node.out(&hex(&one.identity.public())).len(), 1);
+    let _came = world.offer(&["0"], false);
+    let other = world.volunteer(2, "192.0.2.1");
+    assert!(other.ask().is_none(), "it may be fetched just now");
+    let brings = Request::Results { bundle: bundle.id, results: Vec::new() };
+    assert_eq!(one.say(&brings), Answer::Refused { why: message::Refusal::NotYours });
+}
+
+#[test]
 fn bodies_that_are_begun_anew_or_forged_leave_nothing_behind() {
     let world = World::new(&[]);
     let one = world.volunteer(1, "198.51.100.1");
@@ -781,6 +806,39 @@ fn whoever_does_not_look_does_not_know_a_known_page() {
     }
     assert!(given > 0);
     assert_eq!(world.standing(&honest, "lies"), 0);
+}
+
+#[test]
+fn a_known_page_that_is_out_of_order_makes_nobody_a_liar() {
+    let secret = "correct-horse-battery";
+    let table = format!("{} {secret}\n", url("known.txt"));
+    let hour = NOW_MS / 3_600_000;
+    // Not made anew for five hours; another line end; what stands there instead while the site is mended.
+    let out_of_order = [
+        known_pages::token(secret, hour - 5),
+        format!("{}\r\n", known_pages::token(secret, hour)),
+        "<p>We are back soon".to_owned(),
+    ];
+    for stands in out_of_order {
+        let mut world = World::new(&[("known-pages.txt", &table)]);
+        world.truth.insert(url("known.txt"), stands.clone());
+        let honest = world.proven(1, "198.51.100.1");
+        let (mut given, mut asked) = (0, 0);
+        while given < ALONE_MAX {
+            let came = world.offer(&["0"], true);
+            let bundle = honest.ask().expect("a bundle");
+            let has_it = bundle.urls.len() == 2;
+            honest.bring(&bundle, &world.truth);
+            let (believed, looked) = world.judged(brought(&came));
+            assert!(!has_it || looked.contains(&url("known.txt")), "{stands}: the node looks");
+            assert_eq!(believed.exchanges.len(), 1, "{stands}: what else it brought is believed");
+            given += u32::from(has_it);
+            asked += 1;
+            assert!(asked < 1_000, "it is never given");
+        }
+        let standing = |name: &str| world.standing(&honest, name);
+        assert_eq!((standing("lies"), standing("trust")), (0.into(), "vouched".into()), "{stands}");
+    }
 }
 
 #[test]

@@ -14,10 +14,11 @@ use std::time::Duration;
 
 use skep_fetch::{Ask, Exchange};
 use skep_schedule::hands::{Back, Believed, Brought, Known, Offer, Round, Rules};
-use skep_schedule::{Bundle, BundleUrl, Hands};
+use skep_schedule::{Bundle, BundleUrl, Hands, Pace};
 use skep_url::Url;
 use skep_url::robots::Policy;
 use tokio::sync::oneshot;
+use tokio::time::Instant;
 
 use crate::clocks::NotNow;
 use crate::limits::HANDS_DELAY_MS_MAX;
@@ -56,6 +57,11 @@ pub(crate) async fn offer(bundle: &Bundle, first: &Url, parts: &Parts) -> Result
         let only_others = parts.others.as_ref().is_some_and(|others| others.only);
         return Ok(if only_others { Who::Nobody } else { Who::We });
     }
+    // Somebody may be there yet for a crawl that has ended: whoever asks the site next waits for the end of that.
+    let theirs = |others: &Others| others.hands.has_for(&bundle.site).filter(|_| bundle.pace != Pace::None);
+    if let Some(left) = parts.others.as_ref().and_then(theirs) {
+        parts.clocks.hold(&bundle.site, Instant::now() + left);
+    }
     let wanted = |others: &&Others| others.only || others.hands.would_take(first, bundle.urls.len());
     let Some(others) = parts.others.as_ref().filter(wanted).cloned() else { return Ok(Who::We) };
     parts.rested(first, bundle.pace, None);
@@ -69,7 +75,7 @@ pub(crate) async fn offer(bundle: &Bundle, first: &Url, parts: &Parts) -> Result
     let given = others.hands.give(offer);
     let ourselves = if others.only { Who::Nobody } else { Who::We };
     let deadline = parts.zero + Duration::from_millis(bundle.deadline_ms);
-    let (mut asked, mut answer_ms) = (true, 0);
+    let (mut asked, mut answer_ms, mut left) = (true, 0, None);
     let who = match given {
         Err(_refused) => {
             asked = false;
@@ -97,13 +103,18 @@ pub(crate) async fn offer(bundle: &Bundle, first: &Url, parts: &Parts) -> Result
             },
             // Whatever others do, the lease ends.
             () = tokio::time::sleep_until(deadline) => Who::Nobody,
-            () = parts.clocks.ended() => Who::Nobody,
+            () = parts.clocks.ended() => {
+                left = theirs(&others);
+                Who::Nobody
+            }
         },
     };
-    match asked {
-        true => parts.brought(first, bundle.pace, answer_ms.into(), delay_ms),
+    match (asked, left) {
+        // Whoever has it hears nothing of the end.
+        (true, Some(left)) => parts.clocks.left(parts.site(first), left),
+        (true, None) => parts.brought(first, bundle.pace, answer_ms.into(), delay_ms),
         // Nobody asked it anything: the turn is free again at once.
-        false => parts.clocks.left(parts.site(first), Duration::ZERO),
+        (false, _) => parts.clocks.left(parts.site(first), Duration::ZERO),
     }
     Ok(who)
 }

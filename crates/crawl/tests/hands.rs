@@ -326,6 +326,31 @@ fn a_site_that_was_asked_for_a_bundle_that_is_lost_rests_before_we_ask_it() {
     assert_eq!(report.count(Offence::SiteRest), 0, "{}", report.table());
 }
 
+/// Has no room, and somebody out there for a crawl that has ended.
+struct Having(Instant);
+
+impl Hands<Offer<Exchange>> for Having {
+    fn give(&self, offer: Offer<Exchange>) -> Result<(), Offer<Exchange>> {
+        Err(offer)
+    }
+
+    fn has_for(&self, site: &str) -> Option<Duration> {
+        assert_eq!(site, "bees.test");
+        self.0.checked_duration_since(Instant::now()).filter(|left| !left.is_zero())
+    }
+}
+
+#[test]
+fn a_site_that_somebody_has_for_a_crawl_that_has_ended_is_not_asked_by_us() {
+    let theirs = started(3);
+    let until = Instant::now() + Duration::from_secs(3);
+    let (_folder, _archive, visits) =
+        crawled_by(&theirs, web::polite(&theirs), Others { hands: Arc::new(Having(until)), only: false });
+    assert!(visits.len() >= 3, "{visits:?}");
+    let first_us = theirs.requests().iter().map(|request| request.start_us).min().expect("it was asked then");
+    assert!(first_us >= theirs.us(until), "{first_us}");
+}
+
 /// Says of the first bundle that its site wants a day between two requests and took weeks to answer, and brings nothing that is believed; then
 /// has no room any more.
 struct Slowing(AtomicBool);

@@ -26,6 +26,11 @@ pub trait Hands<T = Bundle> {
         true
     }
 
+    /// For how long somebody may ask this site yet who was told to, whether that is still wanted or not.
+    fn has_for(&self, _site: &str) -> Option<Duration> {
+        None
+    }
+
     /// We connected to the server of this URL, which took so long.
     fn connected(&self, _url: &Url, _took_ms: u32) {}
 }
@@ -45,6 +50,10 @@ impl<T> Hands<T> for Vec<Arc<dyn Hands<T> + Send + Sync>> {
 
     fn would_take(&self, first: &Url, urls: usize) -> bool {
         self.iter().any(|hands| hands.would_take(first, urls))
+    }
+
+    fn has_for(&self, site: &str) -> Option<Duration> {
+        self.iter().filter_map(|hands| hands.has_for(site)).max()
     }
 
     fn connected(&self, url: &Url, took_ms: u32) {

@@ -56,35 +56,38 @@ fn six_contributors_make_the_archive_that_we_would_have_made_and_killing_them_lo
     // After some visits, again and again, one is killed in the middle of whatever it does, and begins anew where it was killed: what it
     // had finished is still there. Two others stay dead, with bundles in their hands.
     let keys: Vec<String> = contributors.iter().map(|one| Delays::key(&one.folder).expect("a key")).collect();
-    let out = |number: usize| Delays::out(&site.skep(&["contributors", "show", &keys[number], "--json"]).exits(0));
+    let out = &|number: usize| Delays::out(&site.skep(&["contributors", "show", &keys[number], "--json"]).exits(0));
     let (mut delays, mut dead) = (Delays::default(), Vec::new());
     let (mut visited, mut killed, mut longest, mut last) = (0u64, 0u32, Duration::ZERO, Instant::now());
-    for line in events {
-        let event: Value = serde_json::from_str(&line.expect("its output can be read")).expect("an event");
-        if event["event"] == "visited" {
-            visited += 1;
-            (longest, last) = (longest.max(last.elapsed()), Instant::now());
-            if visited % 9 == 0 && visited <= u64::from(9 * (count - 2)) {
-                let number = killed.wrapping_mul(2_654_435_761) % count;
-                killed += 1;
-                if !dead.contains(&(number as usize)) {
-                    contributors[number as usize].kill_now();
-                    contributors[number as usize] = begin(number);
-                }
-            } else if visited > 6 && dead.len() < DEAD {
-                let busy = (0..count as usize).find(|number| !dead.contains(number) && !out(*number).is_empty());
-                if let Some(number) = busy {
-                    contributors[number].kill_now();
-                    let killed = Instant::now();
-                    dead.push(number);
-                    delays.expect(killed, out(number));
+    std::thread::scope(|scope| {
+        for line in events {
+            let event: Value = serde_json::from_str(&line.expect("its output can be read")).expect("an event");
+            if event["event"] == "visited" {
+                visited += 1;
+                (longest, last) = (longest.max(last.elapsed()), Instant::now());
+                if visited % 9 == 0 && visited <= u64::from(9 * (count - 2)) {
+                    let number = killed.wrapping_mul(2_654_435_761) % count;
+                    killed += 1;
+                    if !dead.contains(&(number as usize)) {
+                        contributors[number as usize].kill_now();
+                        contributors[number as usize] = begin(number);
+                    }
+                } else if visited > 6 && dead.len() < DEAD {
+                    let busy = (0..count as usize).find(|number| !dead.contains(number) && !out(*number).is_empty());
+                    if let Some(number) = busy {
+                        contributors[number].kill_now();
+                        let killed = Instant::now();
+                        dead.push(number);
+                        delays.expect(killed, out(number));
+                        scope.spawn(move || Delays::go_back(|| out(number)));
+                    }
                 }
             }
+            if event["event"] == "ended" {
+                assert_eq!(event["ending"], "finished", "{event}");
+            }
         }
-        if event["event"] == "ended" {
-            assert_eq!(event["ending"], "finished", "{event}");
-        }
-    }
+    });
     assert!(running.wait().expect("it ends").success());
     let where_they_stood = if matches!(ground, Ground::Namespaces(_)) { "namespaces" } else { "loopback addresses" };
     println!(

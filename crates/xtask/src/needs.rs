@@ -324,6 +324,11 @@ fn is_program(path: &Path) -> bool {
     std::fs::metadata(path).is_ok_and(|found| found.is_file() && found.permissions().mode() & 0o111 != 0)
 }
 
+/// May this make network namespaces?
+pub fn has_namespaces() -> bool {
+    is_root() && quiet(Command::new("ip").args(["netns", "list"]))
+}
+
 fn is_root() -> bool {
     nix::unistd::geteuid().is_root()
 }

@@ -81,6 +81,8 @@ pub fn run(workspace: &Workspace, options: &Options) -> Result<()> {
         };
         tests.args(&scope).env("SKEP_PYTHON", absolute(workspace.python())?).env("SKEP_CHROMEDRIVER", "chromedriver");
         tests.env("SKEP_REPLAYWEBPAGE", &replaywebpage);
+        // What needs namespaces fails then where it cannot have them, and does not pass without having run.
+        tests.envs(needs::has_namespaces().then_some(("SKEP_NAMESPACES", "1")));
         tests.envs(documentation.iter().flat_map(needs::Documentation::variables));
         match &corpora {
             Corpora::At(folder) => {

@@ -153,6 +153,8 @@ fn contributors_of_three_nodes_make_the_archive_that_one_would_have_made_and_kil
                     let killed = Instant::now();
                     dead.push(number);
                     delays.expect(killed, out(&ring, number));
+                    let ring = &ring;
+                    scope.spawn(move || Delays::go_back(|| out(ring, number)));
                 }
             }
             std::thread::sleep(Duration::from_millis(50));

@@ -6,11 +6,14 @@ use skep_archive::Identity;
 use skep_contribute::limits::{LATER_SECONDS_BUSY, LEASE_MS_MAX};
 use skep_contribute::node::hex;
 use skep_testweb::Web;
+use std::collections::HashMap;
 use std::path::Path;
 use std::time::{Duration, Instant};
 
 /// The node looks so often for what is overdue.
 const SCAN: Duration = Duration::from_millis(200);
+/// The node is asked by a command of which nobody knows when in its course it is answered; and it has more to do than to look.
+const HEARD: Duration = Duration::from_secs(2);
 /// Then it is the first to be given out: to whoever asks next, when its site has rested. A busy machine takes a while for that. Whoever
 /// comes next may have taken another bundle a moment ago, and asks when that is done: at the latest when its own lease ends.
 const TAKEN: Duration = Duration::from_secs(LATER_SECONDS_BUSY as u64 + 8);
@@ -42,6 +45,31 @@ impl Delays {
     pub fn expect(&mut self, killed: Instant, out: Vec<(String, Duration)>) {
         let now = Instant::now();
         self.0.extend(out.into_iter().map(|(host, left)| (killed, now + left, host)));
+    }
+
+    /// Watches what somebody has who was killed and stays dead: a scan after its time is over nothing is his any more, however long it takes until
+    /// somebody else takes it.
+    pub fn go_back(out: impl Fn() -> Vec<(String, Duration)>) {
+        // Hosts whose time is over, by what the node says, and since when that is known.
+        let mut over: HashMap<String, Instant> = HashMap::new();
+        loop {
+            let asked = Instant::now();
+            let left = out();
+            if left.is_empty() {
+                return;
+            }
+            let next = left.iter().map(|(_, left)| *left).min().unwrap_or_default();
+            for (host, left) in left {
+                if !left.is_zero() {
+                    over.remove(&host);
+                    continue;
+                }
+                let since = *over.entry(host.clone()).or_insert_with(Instant::now);
+                let late = asked.saturating_duration_since(since);
+                assert!(late <= SCAN + HEARD, "{host} is still a dead one's, {late:?} after its time was over");
+            }
+            std::thread::sleep(next.max(SCAN));
+        }
     }
 
     pub fn count(&self) -> usize {
