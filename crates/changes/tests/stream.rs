@@ -299,15 +299,31 @@ fn what_many_pages_share_is_one_event_of_their_host() {
     let last: BTreeMap<Position, Event> = all.iter().map(|(_, event)| (event.key, event.clone())).collect();
     let of = |wanted: &str| last.values().filter(|event| event.details.classes == [wanted]).count();
     assert_eq!((of("template"), of("host.template"), of("text.minor")), (7, 1, 1), "{:?}", told(&all));
-    // Those who do not ask for noise hear of the first pages, then that it is the whole host, then of the one edit.
-    let mut heard = Vec::new();
-    let listen = |_: &Cursor, kept: &skep_changes::Kept<'_>| {
-        heard.push(kept.kind());
-        ControlFlow::Continue(())
+    // Those who do not ask for noise hear of the first pages, then that it is the whole host and these are no news, then of the one edit.
+    let heard = |filter: &Filter| {
+        let mut heard: Vec<(Position, &str, bool)> = Vec::new();
+        let listen = |_: &Cursor, kept: &skep_changes::Kept<'_>| {
+            heard.push((kept.record(), kept.kind(), kept.was.is_empty()));
+            ControlFlow::Continue(())
+        };
+        changes.read(&archive, &start, filter, listen).unwrap();
+        heard
     };
-    changes.read(&archive, &start, &Filter::default(), listen).unwrap();
-    assert_eq!(heard.iter().filter(|kind| **kind == "host.template").count(), 1);
-    assert!(heard.len() <= 6, "{heard:?}");
+    let by_default = heard(&Filter::default());
+    assert_eq!(by_default.iter().filter(|(_, kind, _)| *kind == "host.template").count(), 1);
+    let told_so = |news: bool| by_default.iter().filter(move |(.., is_news)| *is_news == news).collect::<Vec<_>>();
+    let (news, mended) = (told_so(true), told_so(false));
+    assert!(news.len() <= 6 && mended.len() == 4, "{by_default:?}");
+    for (key, ..) in &mended {
+        assert!(news.iter().any(|(known, ..)| known == key), "only what was told: {by_default:?}");
+        assert_eq!(last[key].details.classes, ["template"]);
+    }
+    // Who asks for text only hears the same of them; who asks for links hears nothing.
+    let of =
+        |class: &str| heard(&Filter { classes: skep_page::compare::Classes::from_name(class), ..Filter::default() });
+    assert_eq!((of("text").iter().filter(|(.., is_news)| !is_news).count(), of("links").len()), (4, 0));
+    // Judged once more, nothing is told once more.
+    assert_eq!(follow(&changes, &archive), 0);
 }
 
 #[test]
@@ -505,6 +521,30 @@ fn what_is_removed_or_private_is_not_told() {
     assert_eq!((taken_back.url.as_str(), taken_back.classes.is_empty()), ("http://example.org/a", true));
     assert_eq!(taken_back.details, Default::default());
     assert_eq!(follow(&changes, &archive), 0, "once");
+    // So does who asked for some of it only, if that was among it.
+    let of = |class: &str| Filter { classes: skep_page::compare::Classes::from_name(class), ..Filter::default() };
+    for (filter, hears) in [
+        (Filter::default(), true),
+        (Filter::default().with_text(), true),
+        (Filter { since_ms: Some(START_MS + DAY_MS), share_min: 9_999, ..of("new") }, true),
+        (of("links"), false),
+    ] {
+        let mut heard = Vec::new();
+        let listen = |_: &Cursor, kept: &skep_changes::Kept<'_>| {
+            heard.extend((kept.kind() == "page.withdrawn").then_some(kept.key));
+            ControlFlow::Continue(())
+        };
+        changes.read(&archive, &From::Start, &filter, listen).unwrap();
+        assert_eq!(heard, if hears { vec![taken_back.key] } else { Vec::new() }, "{filter:?}");
+    }
+    // Lists from the newest back have neither what is taken back nor that it is.
+    let mut shown = Vec::new();
+    let list = |_: &Cursor, kept: &skep_changes::Kept<'_>| {
+        shown.push(kept.url.to_owned());
+        ControlFlow::Continue(())
+    };
+    changes.newest_first(&archive, None, 100, &all(), list).unwrap();
+    assert_eq!(shown, ["http://example.org/b"]);
 }
 
 #[test]
