@@ -103,8 +103,13 @@ impl Judge<'_> {
             }
             _ => {
                 (event.details.why, event.details.est, event.details.by) = (why, est, by);
-                // A death rests on the visits that confirmed it.
-                event.details.confidence = event.details.confidence.take().or(confidence);
+                // A death rests on the visits that confirmed it, from wherever the last of them was made.
+                event.details.confidence = match (event.details.confidence.take(), confidence) {
+                    (Some(visits), Some(last)) => {
+                        Some(Confidence { obs: visits.obs.max(last.obs), vantages: visits.vantages.max(last.vantages) })
+                    }
+                    (visits, last) => visits.or(last),
+                };
             }
         }
         Ok(told)

@@ -681,6 +681,23 @@ fn an_outage_between_failures_brings_nothing_back() {
 }
 
 #[test]
+fn a_death_that_two_networks_saw_says_so() {
+    let (_folder, archive, changes) = fresh(Changes::default());
+    let url = "http://example.org/";
+    let day = |n: i64| START_MS + n * DAY_MS;
+    page(&archive, url, day(0), &text(&["a page"]));
+    for n in [1, 3] {
+        append(&archive, url, vec![answer(url, day(n), 404, "", "no")]);
+    }
+    append(&archive, url, vec![answer(url, day(9), 404, "", "no"), noted(url, day(9), "sources: two\r\n")]);
+    follow(&changes, &archive);
+    let events = events(&changes, &archive, &From::Start);
+    assert_eq!(told(&events), ["new", "gone"]);
+    let confidence = events[1].1.details.confidence.as_ref().unwrap();
+    assert_eq!((confidence.obs, confidence.vantages), (3, 2), "three visits, the last of them from two networks");
+}
+
+#[test]
 fn a_page_that_moved_and_fails_now_and_then_has_moved_once_and_returns() {
     let (_folder, archive, changes) = fresh(Changes::new(TestChecks));
     let url = "http://example.org/a";
