@@ -233,6 +233,12 @@ pub struct Http {
     /// Where it leads now.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub redirect: Option<String>,
+    /// By what the server knows this version.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub etag: Option<String>,
+    /// Since when it has been so, if the server is believed.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub last_modified: Option<String>,
 }
 
 /// What changed of the text.
