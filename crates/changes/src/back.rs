@@ -12,7 +12,7 @@ use crate::log::{Changes, EVENTS, KEYS, damaged, node, position_key};
 
 impl Changes {
     /// Shows events from the newest back, or from those before the number `before`. Looks at `looked_max` of them at most, and says
-    /// whether it left older ones out for that reason.
+    /// whether it left older ones out for that reason. What takes another event back is not shown, nor what it takes back.
     pub fn newest_first(
         &self,
         archive: &Archive,
@@ -31,7 +31,7 @@ impl Changes {
             let (key, value) = item.into_inner().map_err(skep_archive::Error::from)?;
             cursor.number = key.as_ref().try_into().map(u64::from_be_bytes).map_err(|_| damaged("a key"))?;
             let event = Kept::decode(&value).ok_or_else(|| damaged("an event"))?;
-            if !filter.admits(&event) || views.is_hidden(event.record()) {
+            if !filter.shows(&event) || views.is_hidden(event.record()) {
                 continue;
             }
             let last = views.get(KEYS, &position_key(event.key))?;

@@ -3,6 +3,7 @@
 //! ```text
 //!   value | 2 | classes 4 | share 2 | time 8 | writer 4 | segment 4 | record 4 | URL length 2 | media type length 1 |
 //!         | URL … | media type … | details as JSON … |
+//!   told as something else before: 3, with | classes it had 4 | before the URL
 //!   before: 1, without length and media type
 //! ```
 //! Numbers are little-endian. The head is what filters look at; the details are the `data` of the event as told, byte for byte,
@@ -17,6 +18,8 @@ pub const SCHEMA: &str = "urn:skep:change:1";
 
 const VERSION: u8 = 2;
 const HEAD_BYTES: usize = 29;
+/// An event that says what it is no longer.
+const VERSION_WAS: u8 = 3;
 
 /// In the record number of a key: the event is not about the page of that record but about its host, which is out of reach or
 /// back. No segment has so many records.
@@ -230,6 +233,12 @@ pub struct Http {
     /// Where it leads now.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub redirect: Option<String>,
+    /// By what the server knows this version.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub etag: Option<String>,
+    /// Since when it has been so, if the server is believed.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub last_modified: Option<String>,
 }
 
 /// What changed of the text.
@@ -316,6 +325,8 @@ pub struct Kept<'v> {
     pub key: Position,
     /// What it is.
     pub classes: Classes,
+    /// What it was told as before and is not; noise only where that is taken back.
+    pub was: Classes,
     /// The share of the words that changed.
     pub share: u16,
     /// When it was seen.
@@ -338,8 +349,15 @@ pub(crate) fn names(classes: Classes) -> Vec<String> {
 impl Event {
     /// As kept.
     pub fn encode(&self) -> Vec<u8> {
+        self.encode_after(Classes::default())
+    }
+
+    /// As kept where the same key was told before, as these classes.
+    pub(crate) fn encode_after(&self, before: Classes) -> Vec<u8> {
+        let is_over = |class: &Class| !class.is_silent() && !self.classes.contains(*class);
+        let was: Classes = before.iter().filter(|class| self.classes.is_empty() || is_over(class)).collect();
         let mut out = Vec::with_capacity(512);
-        out.push(VERSION);
+        out.push(if was.is_empty() { VERSION } else { VERSION_WAS });
         out.extend_from_slice(&self.classes.0.to_le_bytes());
         out.extend_from_slice(&self.share.to_le_bytes());
         out.extend_from_slice(&self.time_ms.to_le_bytes());
@@ -349,6 +367,9 @@ impl Event {
         let mime = &self.mime[..self.mime.floor_char_boundary(u8::MAX.into())];
         out.extend_from_slice(&(self.url.len() as u16).to_le_bytes());
         out.push(mime.len() as u8);
+        if !was.is_empty() {
+            out.extend_from_slice(&was.0.to_le_bytes());
+        }
         out.extend_from_slice(self.url.as_bytes());
         out.extend_from_slice(mime.as_bytes());
         // Texts and numbers alone: writing them into memory cannot fail.
@@ -362,15 +383,20 @@ impl<'v> Kept<'v> {
     pub fn decode(value: &'v [u8]) -> Option<Kept<'v>> {
         let (head, rest) = value.split_first_chunk::<HEAD_BYTES>()?;
         let (mime_bytes, rest) = match head[0] {
-            VERSION => rest.split_first().map(|(length, rest)| (usize::from(*length), rest))?,
+            VERSION | VERSION_WAS => rest.split_first().map(|(length, rest)| (usize::from(*length), rest))?,
             1 => (0, rest),
             _ => return None,
+        };
+        let (was, rest) = match head[0] {
+            VERSION_WAS => rest.split_first_chunk().map(|(was, rest)| (Classes(u32::from_le_bytes(*was)), rest))?,
+            _ => (Classes::default(), rest),
         };
         let four = |at: usize| u32::from_le_bytes([head[at], head[at + 1], head[at + 2], head[at + 3]]);
         let (url, rest) = rest.split_at_checked(usize::from(u16::from_le_bytes([head[27], head[28]])))?;
         let (mime, details) = rest.split_at_checked(mime_bytes)?;
         Some(Kept {
             classes: Classes(four(1)),
+            was,
             share: u16::from_le_bytes([head[5], head[6]]),
             time_ms: (u64::from(four(7)) | u64::from(four(11)) << 32) as i64,
             key: Position { writer: WriterKey(four(15)), segment: four(19), record: four(23) },
@@ -458,6 +484,29 @@ mod tests {
         assert!(!line.contains('\n'));
         for cut in 0..HEAD_BYTES + 1 + event.url.len() + event.mime.len() {
             assert_eq!(Kept::decode(&bytes[..cut]), None);
+        }
+        // What was told as more says so, what was told as less does not; what is taken back is known as whatever it was, and tells nothing.
+        let louder: Classes = [Class::TextMajor, Class::TextMinor, Class::Bytes].into_iter().collect();
+        let corrected = event.encode_after(louder);
+        let again = Kept::decode(&corrected).unwrap();
+        assert_eq!((again.was, again.event()), (Classes::of(Class::TextMajor), Some(event.clone())));
+        let mut line = String::new();
+        again.json(&cursor, &mut line);
+        let told: serde_json::Value = serde_json::from_str(&line).unwrap();
+        assert_eq!(
+            (&told["data"]["was"], &told["data"]["magnitude"]),
+            (&serde_json::json!(["text.major"]), &0.0123.into())
+        );
+        assert_eq!(event.encode_after(Classes::of(Class::Bytes)), bytes);
+        let back = Event { classes: Classes::default(), details: Details::default(), ..event.clone() };
+        let back = back.encode_after(louder);
+        let back = Kept::decode(&back).unwrap();
+        assert_eq!((back.was, back.kind()), (louder, "page.withdrawn"));
+        line.clear();
+        back.json(&cursor, &mut line);
+        assert!(!line.contains("was"), "{line}");
+        for cut in 0..HEAD_BYTES + 5 + event.url.len() + event.mime.len() {
+            assert_eq!(Kept::decode(&corrected[..cut]), None);
         }
         // As it was kept before media types were.
         let mut old = bytes.clone();

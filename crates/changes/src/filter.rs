@@ -27,10 +27,15 @@ pub struct Filter {
 impl Filter {
     /// The same for who wants to have the text of pages: what only the host is told of changes their text too.
     pub fn with_text(self) -> Filter {
-        let loud = || Class::ALL.iter().copied().filter(|class| !class.is_silent()).collect();
-        let mut classes: Classes = self.classes.unwrap_or_else(loud);
+        let mut classes = self.wanted();
         classes.insert(Class::Template);
         Filter { classes: Some(classes), ..self }
+    }
+
+    /// The classes of which one is enough.
+    pub fn wanted(&self) -> Classes {
+        let loud = || Class::ALL.iter().copied().filter(|class| !class.is_silent()).collect();
+        self.classes.unwrap_or_else(loud)
     }
 
     /// Is it wanted?
@@ -40,24 +45,42 @@ impl Filter {
 
     /// The same for an event whose host somebody found out already.
     pub fn admits_of(&self, event: &Kept<'_>, host: Option<&str>) -> bool {
-        let classes = match self.classes {
-            // What takes another event back has no class: it is for those who want all of them.
-            Some(classes) if event.classes.is_empty() => Class::ALL.iter().all(|class| classes.contains(*class)),
-            Some(classes) => event.classes.meets(classes),
-            None => !event.classes.is_silent(),
-        };
+        // What was told and is no longer so is for everybody who may have heard it, whatever was asked of shares and times. Where it is not
+        // known as what it was told, that is everybody.
+        let sets_right = self.wants(event.was) || event.classes.is_empty() && event.was.is_empty();
+        (sets_right || self.is_news(event)) && self.is_of(event, host)
+    }
+
+    /// Is it wanted by who sees each capture once, as it was told last, or cannot be told that something is no longer so?
+    pub fn shows(&self, event: &Kept<'_>) -> bool {
+        self.is_news(event) && self.is_of(event, None)
+    }
+
+    fn wants(&self, classes: Classes) -> bool {
+        match self.classes {
+            Some(wanted) => classes.meets(wanted),
+            None => !classes.is_silent(),
+        }
+    }
+
+    /// Is it something that happened, of the kind that is wanted?
+    fn is_news(&self, event: &Kept<'_>) -> bool {
         let whole: Classes = [Class::New, Class::Gone, Class::Returned, Class::Moved].into_iter().collect();
         let of_host = event.classes.first().is_some_and(Class::is_of_host);
-        classes
+        self.wants(event.classes)
             && (event.share >= self.share_min || event.classes.meets(whole) || of_host)
-            && self.mime.as_deref().is_none_or(|mime| is_type(event.mime, mime))
             && self.since_ms.is_none_or(|since_ms| event.time_ms >= since_ms)
+    }
+
+    /// Is it about what is asked for?
+    fn is_of(&self, event: &Kept<'_>, host: Option<&str>) -> bool {
+        self.mime.as_deref().is_none_or(|mime| is_type(event.mime, mime))
             // What takes another event back does not say for whom that one was.
             && self.watch.as_deref().is_none_or(|watch| event.classes.is_empty() || event.watch() == Some(watch))
             && self.prefix.as_deref().is_none_or(|prefix| begins(event.url, prefix))
             && self.host.as_deref().is_none_or(|wanted| match host {
                 Some(host) => is_host(host, wanted),
-                None => is_of(event.url, wanted),
+                None => is_url_of(event.url, wanted),
             })
     }
 }
@@ -87,7 +110,7 @@ fn is_type(found: &str, wanted: &str) -> bool {
     }
 }
 
-fn is_of(url: &str, host: &str) -> bool {
+fn is_url_of(url: &str, host: &str) -> bool {
     Url::parse(url).is_ok_and(|url| is_host(url.host_name(), host))
 }
 
@@ -124,6 +147,7 @@ mod tests {
         let event = Kept {
             key: Default::default(),
             classes: Classes::of(Class::TextMinor),
+            was: Classes::default(),
             share: 100,
             time_ms: 5,
             mime: "text/html",
@@ -134,11 +158,40 @@ mod tests {
         let admits = |filter: Filter| filter.admits(&event);
         assert!(admits(Filter::default()));
         assert!(!Filter::default().admits(&Kept { classes: Classes::of(Class::Volatile), ..event }));
-        let back = Kept { classes: Classes::default(), ..event };
-        assert!(!Filter::default().admits(&back));
-        let everything = Filter { classes: Classes::from_name("all"), ..Filter::default() };
-        assert!(everything.admits(&back));
-        assert!(Filter { watch: Some("news".into()), ..everything }.admits(&Kept { details: "{}", ..back }));
+        // What takes an event back is for everybody who may have heard of that one, and nothing to show.
+        let was = Classes::of(Class::TextMinor);
+        let back = Kept { classes: Classes::default(), was, share: 0, details: "{}", ..event };
+        let of = |class: &str| Filter { classes: Classes::from_name(class), ..Filter::default() };
+        for filter in [
+            Filter::default(),
+            Filter::default().with_text(),
+            of("all"),
+            of("text"),
+            Filter { share_min: 5_000, since_ms: Some(6), watch: Some("news".into()), ..Filter::default() },
+            Filter { host: Some("*.example.org".into()), mime: Some("text/*".into()), ..Filter::default() },
+        ] {
+            assert!(filter.admits(&back) && !filter.shows(&back), "{filter:?}");
+        }
+        for filter in [
+            of("new"),
+            Filter { host: Some("example.org".into()), ..Filter::default() },
+            Filter { prefix: Some("www.example.org/b".into()), ..Filter::default() },
+            Filter { mime: Some("image/*".into()), ..Filter::default() },
+        ] {
+            assert!(!filter.admits(&back), "{filter:?}");
+            // One that was kept before it was known as what the other was told.
+            let unknown = Kept { was: Classes::default(), ..back };
+            assert_eq!(filter.admits(&unknown), filter == of("new"), "{filter:?}");
+        }
+        let noise = Kept { was: Classes::of(Class::Bytes), ..back };
+        assert!(!Filter::default().admits(&noise) && of("bytes").admits(&noise) && of("all").admits(&noise));
+        // So is what was told as something that was wanted.
+        let less = Kept { classes: Classes::of(Class::Template), was: Classes::of(Class::TextMinor), ..event };
+        for (class, wanted) in [("text", true), ("all", true), ("template", true), ("links", false), ("bytes", false)] {
+            assert_eq!(of(class).admits(&less), wanted, "{class}");
+        }
+        let filter = Filter { share_min: 5_000, since_ms: Some(6), ..Filter::default() };
+        assert!(filter.admits(&less) && !filter.shows(&less));
         for (host, wanted) in
             [("www.example.org", true), ("example.org", false), ("*.example.org", true), ("*.ample.org", false)]
         {

@@ -22,7 +22,9 @@ use crate::error::Result;
 use crate::event::{
     Confidence, Details, Event, Fact, Hash, Http, Links, Magnitude, Meta, Place, Previous, Text, names,
 };
-use crate::limits::{EVENT_FACTS_MAX, EVENT_LINKS_MAX, FIVE_FAILURES, GONE_FAILURES, GONE_MS, SNIPPET_BYTES_MAX};
+use crate::limits::{
+    EVENT_FACTS_MAX, EVENT_LINKS_MAX, FIVE_FAILURES, GONE_FAILURES, GONE_MS, SNIPPET_BYTES_MAX, VALIDATOR_BYTES_MAX,
+};
 use crate::retain;
 use crate::settings::{Death, Settings};
 use crate::state::{Good, Health, State};
@@ -103,8 +105,13 @@ impl Judge<'_> {
             }
             _ => {
                 (event.details.why, event.details.est, event.details.by) = (why, est, by);
-                // A death rests on the visits that confirmed it.
-                event.details.confidence = event.details.confidence.take().or(confidence);
+                // A death rests on the visits that confirmed it, from wherever the last of them was made.
+                event.details.confidence = match (event.details.confidence.take(), confidence) {
+                    (Some(visits), Some(last)) => {
+                        Some(Confidence { obs: visits.obs.max(last.obs), vantages: visits.vantages.max(last.vantages) })
+                    }
+                    (visits, last) => visits.or(last),
+                };
             }
         }
         Ok(told)
@@ -228,6 +235,7 @@ impl Judge<'_> {
         describe(&mut event, &found, old.as_ref(), &new, reverted_to);
         if !found.classes.is_silent() {
             event = with_text(event, state, Some(now.body));
+            validate(&mut event, &body);
         }
         state.good = Some(now);
         // What came back was seen before: no template of today.
@@ -258,8 +266,9 @@ impl Judge<'_> {
         let class = if thinned { Class::Bytes } else { Class::New };
         let mut event = self.event(capture, Classes::of(class), None);
         event.details.reason = thinned.then(|| retain::REASON.to_owned());
-        if let Some((version, ..)) = read {
-            introduce(&mut event, &version);
+        if let Some((version, _, body)) = &read {
+            introduce(&mut event, version);
+            validate(&mut event, body);
         }
         Ok(Some(with_text(event, state, Some(body)).into()))
     }
@@ -374,7 +383,7 @@ impl Judge<'_> {
                     since: date::rfc3339(good.since_ms),
                     told: None,
                 }),
-                http: Http { status: capture.status, content_type: capture.mime.clone(), redirect: None },
+                http: Http { status: capture.status, content_type: capture.mime.clone(), ..Http::default() },
                 archive: Place { position: capture.position.to_string(), length: capture.length, body: None },
                 ..Details::default()
             },
@@ -426,6 +435,18 @@ fn target(body: &Body, url: &Url) -> Option<String> {
     let location = String::from_utf8_lossy(body.head.header("location")?.trim_ascii()).into_owned();
     let joined = url.join(&location).ok()?;
     Some(joined.as_str().to_owned())
+}
+
+/// By what its server knows that version, where the head of the answer was read: a record that stands for another one has its own.
+fn validate(event: &mut Event, body: &Body) {
+    if body.position != event.key {
+        return;
+    }
+    let field = |name: &str| {
+        let value = String::from_utf8_lossy(body.head.header(name)?.trim_ascii()).into_owned();
+        (!value.is_empty() && value.len() <= VALIDATOR_BYTES_MAX).then_some(value)
+    };
+    (event.details.http.etag, event.details.http.last_modified) = (field("etag"), field("last-modified"));
 }
 
 /// What is told of a page that is seen for the first time: everything it says of itself, and where it leads.

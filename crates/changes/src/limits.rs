@@ -42,6 +42,9 @@ pub const EVENT_LINKS_MAX: usize = 50;
 /// Facts named in an event; the others are counted.
 pub const EVENT_FACTS_MAX: usize = 16;
 
+/// Bytes of an ETag or a date in an event; longer ones are left out.
+pub const VALIDATOR_BYTES_MAX: usize = 256;
+
 /// Bytes of new text shown in an event.
 pub const SNIPPET_BYTES_MAX: usize = 280;
 

@@ -18,6 +18,7 @@ use std::ops::ControlFlow;
 use std::sync::Mutex;
 
 use skep_archive::{Archive, Batch, Position, WriterKey};
+use skep_page::compare::Classes;
 
 use crate::checks::{Checks, NoChecks};
 use crate::cursor::Cursor;
@@ -231,8 +232,13 @@ impl Telling {
 
     /// Tells an event, unless it was told just so before; one of a capture of which nothing was is `first`. Says whether it did.
     pub fn tell(&mut self, batch: &mut Batch<'_>, event: &Event, first: bool) -> Result<bool> {
-        let value = event.encode();
-        if !first && told(batch, event.key)?.as_deref() == Some(&value) {
+        let last = if first { None } else { told(batch, event.key)? };
+        let kept = last.as_deref().and_then(Kept::decode);
+        // Whoever heard of it as something that it is not hears that, too, also where what it is now is told when asked for.
+        let before = kept.filter(|kept| !kept.classes.is_empty()).map_or(0, |kept| kept.classes.0 | kept.was.0);
+        let value = event.encode_after(Classes(before));
+        let is_taken_back = kept.is_some_and(|kept| kept.classes.is_empty());
+        if last.as_ref() == Some(&value) || is_taken_back && event.classes.is_empty() {
             return Ok(false);
         }
         batch.put(EVENTS, &self.next.to_be_bytes(), &value);

@@ -60,17 +60,29 @@ impl Kept<'_> {
         out.push_str("\",\"key\":\"");
         push_key(self.key, out);
         out.push_str("\",\"data\":");
-        // Details are an object, as they were written.
-        match (delta, self.details.strip_suffix('}')) {
-            (Some(delta), Some(open)) => {
-                out.push_str(open);
-                out.push_str(if open.ends_with('{') { "\"delta\":" } else { ",\"delta\":" });
-                out.push_str(&delta.json());
-                out.push('}');
-            }
-            _ => out.push_str(self.details),
+        // Details are an object, as they were written; more goes before its end.
+        let data_from = out.len();
+        out.push_str(self.details);
+        // What takes another event back says nothing of it.
+        if !self.was.is_empty() && !self.classes.is_empty() {
+            let names = self.was.iter().map(|class| format!("\"{}\"", class.name())).collect::<Vec<_>>();
+            push_field("was", &format!("[{}]", names.join(",")), data_from, out);
+        }
+        if let Some(delta) = delta {
+            push_field("delta", &delta.json(), data_from, out);
         }
         out.push('}');
+    }
+}
+
+/// Puts a field into the object with which a text ends; what does not end with one stays as it is.
+fn push_field(name: &str, json: &str, object_from: usize, out: &mut String) {
+    if out.len() > object_from && out.ends_with('}') {
+        out.pop();
+        let comma = if out.ends_with('{') { "" } else { "," };
+        for part in [comma, "\"", name, "\":", json, "}"] {
+            out.push_str(part);
+        }
     }
 }
 

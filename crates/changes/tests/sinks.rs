@@ -499,7 +499,25 @@ fn a_sink_without_a_place_to_begin_is_none_and_one_that_makes_no_sense_can_go() 
     house.sinks.add("hook", &hook, &Since::Now).unwrap_err();
     assert!(house.sinks.standings().unwrap().is_empty());
     std::fs::write(folder.join("odd.toml"), "version = 1\nkind = \"fax\"\n").unwrap();
-    house.sinks.standings().unwrap_err();
+    // It is told, and keeps no other from working.
+    let receiver = Receiver::start(|_, _| Answer::Status(200, ""));
+    house.add("hook-2", webhook(receiver.url("/")));
+    house.round(3);
+    {
+        let running = house.sinks.begin().unwrap();
+        let told: Vec<String> = running.left_out().iter().map(ToString::to_string).collect();
+        assert!(told.len() == 1 && told[0].contains("sink odd ") && told[0].contains("odd.toml"), "{told:?}");
+        house.wait("hook-2", |standing| is_done(standing) && standing.state.delivered == 3);
+        assert_eq!(house.sinks.begin().unwrap().left_out().len(), 1, "whoever comes second hears of it, too");
+    }
+    let odd = house.standing("odd");
+    assert!(odd.definition.is_none() && !odd.at_work);
+    assert!(odd.state.error.as_ref().is_some_and(|told| told.contains("skep sink remove odd")), "{odd:?}");
+    assert_eq!(house.sinks.once(Some("odd")).unwrap_err().id(), "archive");
+    house.sinks.once(None).unwrap();
+    let taken = Definition::new(webhook(receiver.url("/")), Wanted::default());
+    assert_eq!(house.sinks.add("odd", &taken, &Since::Now).unwrap_err().id(), "sink", "its name is taken");
+    house.sinks.remove("hook-2").unwrap();
     house.sinks.remove("odd").unwrap();
     assert!(house.sinks.standings().unwrap().is_empty());
     assert_eq!(house.sinks.remove("odd").unwrap_err().id(), "sink");

@@ -299,15 +299,31 @@ fn what_many_pages_share_is_one_event_of_their_host() {
     let last: BTreeMap<Position, Event> = all.iter().map(|(_, event)| (event.key, event.clone())).collect();
     let of = |wanted: &str| last.values().filter(|event| event.details.classes == [wanted]).count();
     assert_eq!((of("template"), of("host.template"), of("text.minor")), (7, 1, 1), "{:?}", told(&all));
-    // Those who do not ask for noise hear of the first pages, then that it is the whole host, then of the one edit.
-    let mut heard = Vec::new();
-    let listen = |_: &Cursor, kept: &skep_changes::Kept<'_>| {
-        heard.push(kept.kind());
-        ControlFlow::Continue(())
+    // Those who do not ask for noise hear of the first pages, then that it is the whole host and these are no news, then of the one edit.
+    let heard = |filter: &Filter| {
+        let mut heard: Vec<(Position, &str, bool)> = Vec::new();
+        let listen = |_: &Cursor, kept: &skep_changes::Kept<'_>| {
+            heard.push((kept.record(), kept.kind(), kept.was.is_empty()));
+            ControlFlow::Continue(())
+        };
+        changes.read(&archive, &start, filter, listen).unwrap();
+        heard
     };
-    changes.read(&archive, &start, &Filter::default(), listen).unwrap();
-    assert_eq!(heard.iter().filter(|kind| **kind == "host.template").count(), 1);
-    assert!(heard.len() <= 6, "{heard:?}");
+    let by_default = heard(&Filter::default());
+    assert_eq!(by_default.iter().filter(|(_, kind, _)| *kind == "host.template").count(), 1);
+    let told_so = |news: bool| by_default.iter().filter(move |(.., is_news)| *is_news == news).collect::<Vec<_>>();
+    let (news, mended) = (told_so(true), told_so(false));
+    assert!(news.len() <= 6 && mended.len() == 4, "{by_default:?}");
+    for (key, ..) in &mended {
+        assert!(news.iter().any(|(known, ..)| known == key), "only what was told: {by_default:?}");
+        assert_eq!(last[key].details.classes, ["template"]);
+    }
+    // Who asks for text only hears the same of them; who asks for links hears nothing.
+    let of =
+        |class: &str| heard(&Filter { classes: skep_page::compare::Classes::from_name(class), ..Filter::default() });
+    assert_eq!((of("text").iter().filter(|(.., is_news)| !is_news).count(), of("links").len()), (4, 0));
+    // Judged once more, nothing is told once more.
+    assert_eq!(follow(&changes, &archive), 0);
 }
 
 #[test]
@@ -489,108 +505,6 @@ fn cursors_that_lead_nowhere_are_named() {
 }
 
 #[test]
-fn what_is_removed_or_private_is_not_told() {
-    let (_folder, archive, changes) = fresh(Changes::default());
-    page(&archive, "http://example.org/a", START_MS, "<p>x</p>");
-    page(&archive, "http://example.org/b", START_MS, "<p>y</p>");
-    follow(&changes, &archive);
-    archive.remove(&Selector::Url("http://example.org/a".into()), "asked").unwrap();
-    let left = events(&changes, &archive, &From::Start);
-    assert_eq!(left.iter().map(|(_, event)| event.url.as_str()).collect::<Vec<_>>(), ["http://example.org/b"]);
-    // Whoever heard of it hears that it is no longer so, and nothing else of it.
-    assert_eq!(follow(&changes, &archive), 1);
-    let told = events(&changes, &archive, &From::Start);
-    assert_eq!(told[..1], left);
-    let (_, taken_back) = &told[1];
-    assert_eq!((taken_back.url.as_str(), taken_back.classes.is_empty()), ("http://example.org/a", true));
-    assert_eq!(taken_back.details, Default::default());
-    assert_eq!(follow(&changes, &archive), 0, "once");
-}
-
-#[test]
-fn what_was_told_of_a_removed_capture_is_taken_back_and_what_followed_is_judged_anew() {
-    let (_folder, archive, changes) = fresh(Changes::default());
-    let url = "http://example.org/";
-    for (day, said) in [(0, "first"), (1, "second"), (2, "third")] {
-        page(&archive, url, START_MS + day * DAY_MS, &text(&[said]));
-    }
-    follow(&changes, &archive);
-    let before = events(&changes, &archive, &From::Start);
-    let first = archive.views().captures.exact(&skep_archive::Key::of(url)).unwrap().next().unwrap().unwrap();
-    assert_eq!(before[0].1.key, first.position);
-    archive.remove_captures(&[first], "asked").unwrap();
-    follow(&changes, &archive);
-    let after = events(&changes, &archive, &From::After(before[2].0.clone()));
-    assert_eq!(told(&after), ["", "new"]);
-    assert_eq!((after[0].1.key, after[1].1.key), (before[0].1.key, before[1].1.key));
-}
-
-#[test]
-fn much_that_is_removed_at_once_is_taken_back_in_portions() {
-    const PAGES: usize = 5_000;
-    let (folder, archive, changes) = fresh(Changes::default());
-    for day in 0..2 {
-        let record = |page: usize| {
-            let url = format!("http://example.org/{page}");
-            answer(&url, START_MS + day * DAY_MS, 200, "", &format!("<p>page {page} as of day {day}</p>"))
-        };
-        append(&archive, "http://example.org/", (0..PAGES).map(record).collect());
-    }
-    follow(&changes, &archive);
-    archive.settle().unwrap();
-    let mut first = Vec::new();
-    let all = skep_archive::captures::Match::All;
-    let known = archive.views().captures.each(&all, |row| {
-        first.extend(Some(row.capture()).filter(|capture| capture.time_ms == START_MS));
-        ControlFlow::Continue(())
-    });
-    known.unwrap();
-    archive.remove_captures(&first, "asked").unwrap();
-    let mut portions = Vec::new();
-    let done = changes.follow(&archive, START_MS, &mut |so_far| portions.push(so_far.events)).unwrap();
-    assert_eq!(done.events, 2 * PAGES as u64, "as many were taken back as told anew");
-    assert!(portions.iter().any(|events| (1..done.events).contains(events)), "{portions:?}");
-    assert_eq!(follow(&changes, &archive), 0, "nothing is left to be done");
-    let live = outcome(&changes, &archive);
-    assert_eq!(live.len(), PAGES);
-    assert!(live.values().all(|event| told_as(event) == "new"));
-    archive.close().unwrap();
-    let archive = Archive::rebuild(folder.path(), options(), false).unwrap();
-    let changes = Changes::default();
-    follow(&changes, &archive);
-    assert_eq!(outcome(&changes, &archive), live);
-}
-
-#[test]
-fn what_was_removed_before_a_kill_is_taken_back_after_it() {
-    let folder = tempfile::tempdir().unwrap();
-    let archive = open(folder.path());
-    let url = "http://example.org/";
-    page(&archive, url, START_MS, &text(&["first"]));
-    follow(&Changes::default(), &archive);
-    let told = events(&Changes::default(), &archive, &From::Start);
-    let key = told[0].1.key;
-    // As it is left when nothing but the removal itself was taken in.
-    let key_of_url = skep_archive::Key::of(url);
-    let hash = xxhash_rust::xxh3::xxh3_64(url.as_bytes()).to_be_bytes();
-    let of_url = [key_of_url.as_bytes(), &[0], &hash].concat();
-    let rows = [
-        [&b"u"[..], &of_url].concat(),
-        [&b"p"[..], &[key.writer.0, key.segment, key.record].map(u32::to_be_bytes).concat()].concat(),
-    ];
-    archive.remove(&Selector::Url(url.into()), "asked").unwrap();
-    let changes = Changes::default();
-    follow(&changes, &archive);
-    let mut batch = archive.views().batch();
-    batch.put("changes-again", &rows[0], url.as_bytes());
-    batch.put("changes-again", &rows[1], &[]);
-    batch.put("changes-keys", &rows[1][1..], &told[0].0.number.to_be_bytes());
-    batch.commit().unwrap();
-    assert_eq!(follow(&changes, &archive), 1, "it was told, and is told no longer");
-    assert!(rows.iter().all(|row| archive.views().get("changes-again", row).unwrap().is_none()));
-}
-
-#[test]
 fn a_page_that_is_there_between_failures_is_not_gone() {
     let url = "http://example.org/a";
     let day = |n: i64| START_MS + n * DAY_MS;
@@ -638,6 +552,23 @@ fn an_outage_between_failures_brings_nothing_back() {
     assert_eq!((told(&events), events[1].1.time_ms), (vec!["new".to_owned(), "gone".to_owned()], day(9)));
     let confidence = events[1].1.details.confidence.as_ref().unwrap();
     assert_eq!((confidence.obs, confidence.vantages), (3, 1), "it was not found three times");
+}
+
+#[test]
+fn a_death_that_two_networks_saw_says_so() {
+    let (_folder, archive, changes) = fresh(Changes::default());
+    let url = "http://example.org/";
+    let day = |n: i64| START_MS + n * DAY_MS;
+    page(&archive, url, day(0), &text(&["a page"]));
+    for n in [1, 3] {
+        append(&archive, url, vec![answer(url, day(n), 404, "", "no")]);
+    }
+    append(&archive, url, vec![answer(url, day(9), 404, "", "no"), noted(url, day(9), "sources: two\r\n")]);
+    follow(&changes, &archive);
+    let events = events(&changes, &archive, &From::Start);
+    assert_eq!(told(&events), ["new", "gone"]);
+    let confidence = events[1].1.details.confidence.as_ref().unwrap();
+    assert_eq!((confidence.obs, confidence.vantages), (3, 2), "three visits, the last of them from two networks");
 }
 
 #[test]
@@ -711,6 +642,27 @@ fn a_new_page_is_told_with_its_title_and_where_it_leads() {
     assert_eq!((links.n_added, links.added.len(), links.n_removed), (70, 50, 0));
     assert_eq!(links.added[0], "http://example.org/10");
     assert!(new.hash.as_ref().is_some_and(|hash| hash.text.is_some()) && new.norm_ver > 0);
+}
+
+#[test]
+fn a_new_and_a_changed_page_are_told_with_what_their_server_knows_them_by() {
+    let (_folder, archive, changes) = fresh(Changes::default());
+    let url = "http://example.org/";
+    let fields = |n: u32| format!("ETag:  W/\"v{n}\"\r\nLast-Modified: Thu, 0{n} Jan 2026 00:00:00 GMT\r\n");
+    for (n, said) in [(1, "one"), (2, "two")] {
+        let time_ms = START_MS + i64::from(n) * DAY_MS;
+        append(&archive, url, vec![answer(url, time_ms, 200, &fields(n), &text(&[said]))]);
+    }
+    // One that is too long to be of use is left out.
+    let long = format!("ETag: {}\r\n", "x".repeat(skep_changes::limits::VALIDATOR_BYTES_MAX + 1));
+    append(&archive, url, vec![answer(url, START_MS + 3 * DAY_MS, 200, &long, &text(&["three"]))]);
+    follow(&changes, &archive);
+    let events = events(&changes, &archive, &From::Start);
+    assert_eq!(told(&events), ["new", "text.minor", "text.minor"]);
+    let https: Vec<_> = events.iter().map(|(_, event)| &event.details.http).collect();
+    assert_eq!((https[0].etag.as_deref(), https[1].etag.as_deref()), (Some("W/\"v1\""), Some("W/\"v2\"")));
+    assert_eq!(https[1].last_modified.as_deref(), Some("Thu, 02 Jan 2026 00:00:00 GMT"));
+    assert_eq!((&https[2].etag, &https[2].last_modified), (&None, &None));
 }
 
 #[test]

@@ -179,9 +179,9 @@ fn block_of(entry: u64) -> u32 {
 /// What a visit says about its page, given whether the page was known.
 enum Said {
     Found(Found),
-    /// Nothing there, or nobody may see it.
+    /// Nothing there, or we may not ask for it.
     Missing,
-    /// No page came, and that says nothing.
+    /// No page came, and that says nothing: an outage, a wall, a login.
     Nothing,
 }
 
@@ -203,10 +203,16 @@ fn said(visited: &Visited, before: State) -> Said {
             Finding::First | Finding::Changed => Said::Found(Found::Changed(None)),
             Finding::Nothing => Said::Nothing,
         },
-        _ if visited.outcome == Outcome::SOFT_MISSING || (400..=499).contains(&status) => Said::Missing,
-        _ if visited.outcome.failure() == Some(retry::Outcome::Refused) => Said::Missing,
+        _ if is_missing(visited.outcome) => Said::Missing,
         _ => Said::Nothing,
     }
+}
+
+/// The page is not there, or is nobody's business. A login or a refusal in front of it says nothing of that, as any other trouble: so do
+/// changes judge it, for which it is suspect.
+fn is_missing(outcome: Outcome) -> bool {
+    let is_refused = outcome.failure() == Some(retry::Outcome::Refused);
+    matches!(outcome, Outcome::SOFT_MISSING | Outcome(404 | 410)) || is_refused
 }
 
 impl Ledger {
@@ -345,8 +351,12 @@ impl Ledger {
             let chance = watching.bundle_chance(entry, memory);
             let pool = pool_of(&mut watching.pools, of.site);
             *memory = watching.revisits.first_at(worth, pool, Moment::from_ms(seen_ms), now, chance);
-            if !matches!(standing.outcome, State::Visited { status, .. } if status < 400) {
-                watching.revisits.failed(memory, now);
+            match standing.outcome {
+                State::Visited { status: ..400, .. } => {}
+                State::Visited { status, .. } if !is_missing(Outcome(status)) => {
+                    watching.revisits.unanswered(memory, now);
+                }
+                _ => watching.revisits.failed(memory, now),
             }
             if watching.keeps {
                 self.registry.remember(entry, memory)?;

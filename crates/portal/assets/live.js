@@ -6,6 +6,7 @@
   const state = document.getElementById("state");
   const rows = Number(list.dataset.rows);
   const held = [];
+  const wanted = new Set(list.dataset.wanted.split(" "));
   // A stream of all nodes tells some of what is shown once more, under the same keys.
   const seen = new Set(list.dataset.seen ? list.dataset.seen.split(" ") : []);
   const remembered = 5000;
@@ -24,19 +25,27 @@
 
   const item = (event) => {
     const data = event.data || {};
-    const line = element("p", "", { class: "url" });
+    const line = element("p", "", { class: "url", "data-key": event.key });
     line.append(element("time", event.time.replace("T", " ").replace("Z", ""), { datetime: event.time }), " ");
     const classes = element("span");
     (data.classes || []).forEach((name, at) => classes.append(at ? " " : "", element("b", name)));
     if (data.magnitude > 0) classes.append(` ${percent(data.magnitude)}`);
     line.append(classes, " ", element("a", event.subject, { href: `/history?url=${encodeURIComponent(event.subject)}` }));
-    const made = element("li", "", { class: "fresh", "data-cursor": event.cursor });
+    const made = element("li", "", { class: "fresh" });
     made.append(line);
     if (gist(data)) made.append(element("p", gist(data), { class: "soft" }));
     return made;
   };
 
+  const classes = (event) => (event.data && event.data.classes) || [];
+  // Files that were added at two nodes may have the same keys.
+  const isOf = (event) => (row) =>
+    row.firstElementChild.dataset.key === event.key && row.querySelector("time").getAttribute("datetime") === event.time;
+
+  // A key has one row: what is told again is shown as it is told now, what is taken back or turned out to be noise not at all.
   const show = (event) => {
+    Array.from(list.children).filter(isOf(event)).forEach((row) => row.remove());
+    if (!classes(event).some((name) => wanted.has(name))) return;
     list.prepend(item(event));
     while (list.childElementCount > rows) list.lastElementChild.remove();
     const none = document.getElementById("none");
@@ -69,7 +78,7 @@
   stream.addEventListener("message", (message) => {
     const event = JSON.parse(message.data);
     if (list.dataset.stream.includes("nodes=all")) {
-      const name = `${event.key}|${event.time}`;
+      const name = `${event.key}|${event.time}|${classes(event).join()}`;
       if (seen.has(name)) return;
       seen.add(name);
       if (seen.size > remembered) seen.delete(seen.values().next().value);

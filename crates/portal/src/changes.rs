@@ -81,6 +81,7 @@ struct Frame {
     number: u64,
     key: Position,
     classes: Classes,
+    was: Classes,
     share: u16,
     time_ms: i64,
     mime: Box<str>,
@@ -97,9 +98,9 @@ impl Frame {
         let host = skep_url::Url::parse(kept.url).map(|url| url.host_name().into()).unwrap_or_default();
         let mut text = String::with_capacity(kept.value.len() + 512);
         frame(id, cursor, kept, None, &mut text);
-        let Kept { key, classes, share, time_ms, mime, url, details, value } = *kept;
+        let Kept { key, classes, was, share, time_ms, mime, url, details, value } = *kept;
         let (mime, url, details) = (mime.into(), url.into(), details.into());
-        Frame { number, key, classes, share, time_ms, mime, url, details, value: value.into(), host, text }
+        Frame { number, key, classes, was, share, time_ms, mime, url, details, value: value.into(), host, text }
     }
 
     /// About so many.
@@ -111,6 +112,7 @@ impl Frame {
         Kept {
             key: self.key,
             classes: self.classes,
+            was: self.was,
             share: self.share,
             time_ms: self.time_ms,
             mime: &self.mime,

@@ -94,9 +94,13 @@ struct Staying {
 
 impl Staying {
     fn begin(site: &Site, fields: &str) -> Staying {
+        Staying::asking(site, "/changes", fields)
+    }
+
+    fn asking(site: &Site, target: &str, fields: &str) -> Staying {
         let mut stream = TcpStream::connect(site.serving.address()).unwrap();
         let request = format!(
-            "GET /changes HTTP/1.1\r\nHost: localhost\r\nAccept: text/event-stream\r\n{fields}Connection: close\r\n\r\n"
+            "GET {target} HTTP/1.1\r\nHost: localhost\r\nAccept: text/event-stream\r\n{fields}Connection: close\r\n\r\n"
         );
         stream.write_all(request.as_bytes()).unwrap();
         let mut lines = BufReader::new(stream).lines();
@@ -136,6 +140,37 @@ fn who_stays_hears_of_what_comes_and_goes_on_where_it_was() {
     site.serving.stopper().stop();
     let _the_rest = staying.lines.by_ref().take_while(Result::is_ok).count();
     site.serving.wait();
+}
+
+#[test]
+fn who_heard_of_what_is_removed_hears_that_it_is_taken_back() {
+    let site = Site::new(&files());
+    let mut staying = Staying::asking(&site, "/changes?class=text", "");
+    let mut with_text = Staying::asking(&site, "/changes?delta=text&prefix=example.org/", "");
+    let (cursor, heard) = staying.next();
+    let of_both: Vec<Value> = (0..2).map(|_| with_text.next().1).collect();
+    assert_eq!((&heard["type"], &of_both[1]["key"]), (&"page.changed".into(), &heard["key"]));
+    let known = site.archive.views().captures.exact(&Key::of("http://example.org/a")).unwrap();
+    let newest = known.map(Result::unwrap).last().unwrap();
+    site.archive.remove_captures(&[newest], "asked").unwrap();
+    for stays in [&mut staying, &mut with_text] {
+        let (_, event) = stays.next();
+        assert_eq!((&event["type"], &event["key"]), (&"page.withdrawn".into(), &heard["key"]));
+        assert_eq!((&event["subject"], &event["data"]["delta"]), (&"http://example.org/a".into(), &Value::Null));
+    }
+    // So does who pulls: whatever was asked for, if that was among it.
+    let last = |query: &str| {
+        let told = events(&site.get(&format!("/changes?{query}")).is(200));
+        told.last().is_some_and(|event| event["type"] == "page.withdrawn" && event["key"] == heard["key"])
+    };
+    for query in ["", "class=text", "class=all", "delta=text", "min_change=0.9", "since=2024-02-20T00:00:00Z"] {
+        assert!(last(query), "{query}");
+    }
+    for query in ["class=links", "class=new", "host=other.example", "mime=image/*"] {
+        assert!(!last(query), "{query}");
+    }
+    let behind = events(&site.get(&format!("/changes?class=text&since={cursor}")).is(200));
+    assert_eq!(behind.len(), 1, "{behind:?}");
 }
 
 #[test]

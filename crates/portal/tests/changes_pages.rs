@@ -61,6 +61,13 @@ fn the_newest_changes_come_first_and_filters_hold() {
     assert_eq!(rows("host=*.example.org"), 3);
     assert_eq!(rows("prefix=http://other.example/&class=new"), 1);
     assert_eq!(rows("class=text&min_change=0.5"), 0);
+    // Rows are known by their keys, and the script knows which classes it shows: what is taken back or turns out to be noise goes.
+    let html = site.get("/changes/live?class=text,gone").is(200).text();
+    assert!(html.contains("data-wanted=\"gone text.major text.minor\""), "{html}");
+    let told = site.get("/changes?class=text").is(200).text();
+    let told: serde_json::Value = serde_json::from_str(told.trim()).unwrap();
+    assert!(html.contains(&format!("data-key=\"{}\"", told["key"].as_str().unwrap())), "{html}");
+    assert!(site.get("/changes/live").is(200).text().contains(" links meta\" data-rows"), "noise is not shown unasked");
     // The stream goes on behind what the page shows, and is filtered as it is.
     let html = site.get("/changes/live?class=text&host=example.org").is(200).text();
     let stream = html.split("data-stream=\"").nth(1).unwrap().split('"').next().unwrap().replace("&amp;", "&");
@@ -208,6 +215,13 @@ fn the_live_page_shows_a_change_within_two_seconds_of_its_capture() {
     let by_portal = browser.run(drawn);
     let same = |rows: &serde_json::Value| rows.to_string().replace("%3A", ":").replace("%2F", "/");
     assert_eq!(same(&by_script), same(&by_portal));
+    // What is taken back goes, and nothing else does.
+    let rows = browser.run("return document.querySelectorAll('#changes > li').length").as_u64().unwrap();
+    let known = site.archive.views().captures.exact(&skep_archive::Key::of(URL)).unwrap();
+    let newest = known.map(Result::unwrap).last().unwrap();
+    site.archive.remove_captures(&[newest], "asked").unwrap();
+    browser.until("!document.getElementById('changes').textContent.includes('onerror')");
+    assert_eq!(browser.run("return document.querySelectorAll('#changes > li').length"), rows - 1);
     // A click leads to the history.
     browser.click("#changes > li a");
     browser.until("location.pathname === '/history' && document.querySelector('.differences')");

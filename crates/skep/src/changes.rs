@@ -29,7 +29,8 @@ Examples:
   skep changes --json --delta --mime text/html              with what an indexer needs to keep texts up to date
   skep changes --follow --json                              one CloudEvent a line, as it happens
   skep changes --since c41f22abmi2k3l4m:1042                what came behind that event
-Each event has a cursor, its place in this stream, and a key, the record of its capture: one that is told again has the same key.
+Each event has a cursor, its place in this stream, and a key, the record of its capture: one that is told again has the same key, as has
+one by which it is taken back (withdrawn).
 Exit code 1 if there is none.")]
 pub struct Typed {
     /// Only what came behind this cursor, or was seen at this time or later; `now` with --follow for what is yet to come
@@ -250,7 +251,13 @@ fn row(event: &Value) -> String {
         said.unwrap_or_default().split_whitespace().collect::<Vec<_>>().join(" ").chars().take(80).collect();
     let time = event["time"].as_str().unwrap_or_default();
     let subject = event["subject"].as_str().unwrap_or_default();
-    let line = format!("{time:<24}  {:<18}  {share:>6}  {subject}  {said}", classes.join(" "));
+    let was: Vec<&str> = data["was"].as_array().into_iter().flatten().filter_map(Value::as_str).collect();
+    let (what, said) = match (classes.is_empty(), was.is_empty()) {
+        (true, _) => ("withdrawn".to_owned(), "what was told of it then is taken back".to_owned()),
+        (false, true) => (classes.join(" "), said),
+        (false, false) => (format!("{} (was {})", classes.join(" "), was.join(" ")), said),
+    };
+    let line = format!("{time:<24}  {what:<18}  {share:>6}  {subject}  {said}");
     let mut text: String = line.trim_end().chars().map(printable).collect();
     // What came and what went of the text, below.
     for step in event.pointer("/data/delta/lines").and_then(Value::as_array).into_iter().flatten() {
@@ -273,6 +280,20 @@ mod tests {
     fn what_is_no_host_is_told_with_a_hint() {
         assert_eq!(host("*.Example.ORG").unwrap(), "*.example.org");
         assert!(host("example.org:8080").unwrap_err().hint.is_some());
+    }
+
+    #[test]
+    fn what_is_taken_back_or_told_as_less_says_so() {
+        let told = |data: Value| {
+            row(&json!({ "time": "2024-03-01T00:00:00Z", "subject": "http://example.org/", "data": data }))
+        };
+        let less = told(json!({ "classes": ["template"], "was": ["text.minor"], "magnitude": 0.02 }));
+        assert_eq!(less, "2024-03-01T00:00:00Z      template (was text.minor)    2.0%  http://example.org/");
+        let back = told(json!({ "classes": [], "magnitude": 0.0 }));
+        assert!(
+            back.contains("  withdrawn  ")
+                && back.ends_with("http://example.org/  what was told of it then is taken back")
+        );
     }
 
     #[test]

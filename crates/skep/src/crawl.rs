@@ -15,7 +15,7 @@ use crate::failure::{Failure, Result, say};
 use crate::job::{self as jobs, Exit, Tell};
 use crate::owner::{self, Owned, Place};
 use crate::watch::Judged;
-use crate::{report, search, signals};
+use crate::{report, search, signals, sink};
 use clap::Args;
 use serde_json::{Value, json};
 use skep_crawl::{Ending, Event, Question, Run};
@@ -144,6 +144,7 @@ fn work(owned: &Owned, job: &Job, watch: bool, tell: &mut dyn Tell) -> Result<Ex
     let running = owned.crawls.begin(name)?;
     raise_open_files();
     let sinks = owned.sinks.begin()?;
+    sink::tell_left_out(&sinks, &mut |text| tell.talk(text));
     let mut failed = None;
     let mut good: u64 = 0;
     let ending = skep_crawl::run(&owned.archive, run, &running.control, &mut |event| {

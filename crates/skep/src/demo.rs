@@ -39,11 +39,9 @@ pub struct Typed {
 const NAME: &str = "demo";
 /// Every page is looked at again after so long.
 const EVERY_MS: u64 = 1_000;
-/// The folder of whoever named none.
-const UNNAMED: &str = "./skep-archive";
-
-pub fn run(typed: Typed, place: &Place) -> Result<Exit> {
-    let folder = Folder::of(&place.archive)?;
+/// What is kept stays where the folder was named, whatever its name is.
+pub fn run(typed: Typed, place: &Place, is_named: bool) -> Result<Exit> {
+    let folder = Folder::of(is_named.then_some(&*place.archive))?;
     let place = Place { archive: folder.path().to_owned(), memory_bytes: place.memory_bytes, json: place.json };
     let server =
         Server::start().map_err(|error| Failure::new("the sites of the demo cannot be served").because(error))?;
@@ -99,8 +97,8 @@ enum Folder {
 }
 
 impl Folder {
-    fn of(named: &Path) -> Result<Folder> {
-        if named != Path::new(UNNAMED) {
+    fn of(named: Option<&Path>) -> Result<Folder> {
+        if let Some(named) = named {
             return Ok(Folder::Named(named.to_owned()));
         }
         let own = tempfile::Builder::new().prefix("skep-demo-").tempdir();

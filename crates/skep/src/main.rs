@@ -44,7 +44,9 @@ mod watch;
 mod when;
 mod why;
 
-use clap::{Parser, Subcommand};
+use clap::parser::ValueSource;
+use clap::{CommandFactory, FromArgMatches, Parser, Subcommand};
+use std::ffi::OsString;
 use std::path::PathBuf;
 use std::process::ExitCode;
 
@@ -129,8 +131,8 @@ enum Command {
 }
 
 fn main() -> ExitCode {
-    let typed = match Skep::try_parse() {
-        Ok(typed) => typed,
+    let (typed, is_named) = match read(std::env::args_os()) {
+        Ok(parsed) => parsed,
         Err(told) => {
             let _ = told.print();
             return ExitCode::from(if told.use_stderr() { 2 } else { 0 });
@@ -146,7 +148,7 @@ fn main() -> ExitCode {
         json: typed.json,
     });
     let result = place.and_then(|place| match typed.command {
-        Command::Demo(typed) => demo::run(typed, &place),
+        Command::Demo(typed) => demo::run(typed, &place, is_named),
         Command::Watch(typed) => watch::run(*typed, &place),
         Command::Crawl(typed) => crawl::run(*typed, &place),
         Command::Schedule(typed) => schedule::run(typed, &place),
@@ -184,5 +186,26 @@ fn main() -> ExitCode {
             failure.print();
             job::Exit::Failed.into()
         }
+    }
+}
+
+/// What was typed, and whether the archive was named, by whatever name.
+fn read(words: impl IntoIterator<Item = OsString>) -> Result<(Skep, bool), clap::Error> {
+    let matches = Skep::command().try_get_matches_from(words)?;
+    let is_named = matches.value_source("archive") != Some(ValueSource::DefaultValue);
+    Ok((Skep::from_arg_matches(&matches)?, is_named))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn an_archive_is_named_also_by_the_name_that_it_has_anyway() {
+        let is_named = |words: &str| read(words.split(' ').map(OsString::from)).ok().map(|(_, is_named)| is_named);
+        assert_eq!(is_named("skep demo --archive ./skep-archive"), Some(true));
+        assert_eq!(is_named("skep --archive ./skep-archive demo"), Some(true));
+        let by_environment = std::env::var_os("SKEP_ARCHIVE").is_some();
+        assert_eq!(is_named("skep demo"), Some(by_environment));
     }
 }

@@ -16,7 +16,7 @@ use crate::failure::{Failure, Result, say};
 use crate::job::Exit;
 use crate::owner::{self, Owned, Place};
 use crate::serve::{self, Begun};
-use crate::{amount, signals};
+use crate::{amount, signals, sink};
 use clap::Args;
 use serde_json::json;
 use skep_archive::{Identity, OpenOptions};
@@ -324,6 +324,7 @@ fn work(owned: &Owned, begun: Beginning, portal: Option<&serve::Job>) -> Result<
         });
     }
     let sinks = owned.sinks.begin()?;
+    sink::tell_left_out(&sinks, &mut |text| say(text));
     crawling::supervise(owned, &node, &fetch, hands);
     drop(sinks);
     if node.shell.has_left() {

@@ -4,7 +4,7 @@ use crate::failure::{Failure, Result, output, say};
 use crate::job::{self, Exit, Tell};
 use crate::node::Others;
 use crate::owner::{self, Owned, Place};
-use crate::signals;
+use crate::{signals, sink};
 use clap::Args;
 use serde::{Deserialize, Serialize};
 use serde_json::{Value, json};
@@ -349,6 +349,7 @@ pub fn perform(owned: &Owned, job: &Job, tell: &mut dyn Tell) -> Result<Exit> {
     let sinks = owned.sinks.begin()?;
     let result = owned.portals.with(&job.name, &serving, || -> Result<()> {
         tell.line(began)?;
+        sink::tell_left_out(&sinks, &mut |text| tell.talk(text));
         while !serving.has_stopped() {
             match coming.recv_timeout(LOOK_AFTER) {
                 Ok(line) => tell.line(line)?,

@@ -10,7 +10,9 @@ use clap::{Args, Subcommand};
 use serde::{Deserialize, Serialize};
 use serde_json::{Value, json};
 use skep_changes::Cursor;
-use skep_changes::sink::{Definition, Kind, Since, Standing, Template, Wanted, check_name, new_secret, public_nkey};
+use skep_changes::sink::{
+    Definition, Kind, Running, Since, Standing, Template, Wanted, check_name, new_secret, public_nkey,
+};
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -427,7 +429,8 @@ pub fn perform(owned: &Owned, job: &Job, tell: &mut dyn Tell) -> Result<Exit> {
             for standing in
                 sinks.standings()?.iter().filter(|known| name.as_ref().is_none_or(|name| *name == known.name))
             {
-                if standing.state.failures > 0 || standing.state.paused || standing.lag != Some(0) {
+                let works = standing.definition.is_some() && standing.lag == Some(0) && !standing.state.paused;
+                if standing.state.failures > 0 || !works {
                     exit = Exit::Undone;
                 }
                 tell.line(told(standing))?;
@@ -435,14 +438,22 @@ pub fn perform(owned: &Owned, job: &Job, tell: &mut dyn Tell) -> Result<Exit> {
             Ok(exit)
         }
         Job::Run { once: false, .. } => {
-            let _running = sinks.begin()?;
-            let count = sinks.standings()?.len();
+            let running = sinks.begin()?;
+            tell_left_out(&running, &mut |text| tell.talk(text));
+            let count = sinks.standings()?.iter().filter(|standing| standing.definition.is_some()).count();
             tell.talk(&format!("{count} {} at work; Ctrl-C ends it", if count == 1 { "sink" } else { "sinks" }));
             loop {
                 tell.line(json!({ "event": STILL }))?;
                 std::thread::sleep(LOOK_AFTER);
             }
         }
+    }
+}
+
+/// Says which sinks do not work, and what to do about each.
+pub fn tell_left_out(running: &Running<'_>, say: &mut dyn FnMut(&str)) {
+    for error in running.left_out() {
+        say(&format!("warning: {error}; {}", error.hint().unwrap_or_default()));
     }
 }
 
@@ -457,9 +468,9 @@ fn told(standing: &Standing) -> Value {
     let time = |time_ms: Option<i64>| time_ms.map(skep_warc::date::rfc3339);
     json!({
         "name": name,
-        "kind": definition.kind.name(),
-        "target": definition.kind.target(),
-        "wanted": definition.wanted,
+        "kind": definition.as_ref().map(|definition| definition.kind.name()),
+        "target": definition.as_ref().map(|definition| definition.kind.target()),
+        "wanted": definition.as_ref().map(|definition| &definition.wanted),
         "at_work": at_work,
         "cursor": state.cursor,
         "lag": lag,

@@ -87,13 +87,23 @@ fn what_comes_later_is_told_to_who_follows() {
         site.command(&["changes", "--follow", "--json", "--class", "text"]).stdout(Stdio::piped()).spawn().unwrap();
     let mut lines = BufReader::new(following.stdout.take().unwrap()).lines();
     let mut next = || -> serde_json::Value { serde_json::from_str(&lines.next().unwrap().unwrap()).unwrap() };
-    assert_eq!(next()["time"], "2024-03-01T00:00:00Z");
+    let first = next();
+    assert_eq!(first["time"], "2024-03-01T00:00:00Z");
     // The one who follows owns the archive; it adds the file for the other, and tells what came of it.
     let later = Warc::gzip().info().page(PAGE, "2024-05-01T00:00:00Z", &body(&["You may keep no cats."])).bytes;
     site.write("later.warc.gz", later);
     site.skep(&["add", "later.warc.gz"]).exits(0);
     let told = next();
     assert_eq!((told["time"].as_str(), told["subject"].as_str()), (Some("2024-05-01T00:00:00Z"), Some(PAGE)));
+    // What goes is taken back for who heard of it, and for nobody else.
+    site.skep(&["remove", PAGE, "--reason", "asked"]).exits(0);
+    for heard in [first, told] {
+        let back = next();
+        assert_eq!((&back["type"], &back["key"]), (&"page.withdrawn".into(), &heard["key"]));
+    }
+    let table = site.skep(&["changes", "--class", "text", "--min-change", "50%"]).exits(0).text();
+    assert!(table.contains("withdrawn") && table.contains(PAGE) && table.contains("taken back"), "{table}");
+    site.skep(&["changes", "--class", "gone"]).exits(1);
     let process = rustix::process::Pid::from_child(&following);
     rustix::process::kill_process(process, rustix::process::Signal::INT).unwrap();
     assert!(following.wait().unwrap().success());

@@ -128,10 +128,26 @@ fn what_makes_no_sense_is_told() {
     site.skep(&["sink", "run", "--once", "none"]).fails("none");
     // A file that somebody spoilt is named, and harms nothing else.
     site.write("archive/settings/sinks/odd.toml", "version = 1\nkind = \"fax\"\n");
-    site.skep(&["sink", "list"]).fails("odd.toml");
+    let listed = site.skep(&["sink", "list", "--json"]).exits(0);
+    assert_eq!(listed.each("name"), ["odd", "postgres", "postgres-2"]);
+    assert!(listed.each("last_error")[0].contains("odd.toml"), "{}", listed.text());
     site.skep(&["captures", "http://example.org/1"]).exits(0);
+    site.skep(&["sink", "replay", "odd", "--since", "now"]).fails("odd.toml");
+    for name in ["postgres", "postgres-2"] {
+        site.skep(&["sink", "remove", name]).exits(0);
+    }
+    // The portal answers, and who makes sense works.
+    let receiver = good();
+    site.skep(&["sink", "add", "webhook", &receiver.url("/"), "--since", "start"]).exits(0);
+    let portal = Portal::begin(&site, &[]);
+    assert_eq!(portal.get("/changes?limit=1").0, 200);
+    wait_for(|| receiver.keys().len() == 20);
+    let (code, _, said) = portal.end();
+    assert!(code == 0 && said.contains("odd.toml") && said.contains("skep sink remove odd"), "{said}");
+    assert!(site.skep(&["sink", "run", "--once"]).exits(3).text().contains("odd.toml"), "something is left undone");
     site.skep(&["sink", "remove", "odd"]).exits(0);
-    site.skep(&["sink", "list"]).exits(0);
+    site.skep(&["sink", "run", "--once"]).exits(0);
+    assert_eq!(site.skep(&["sink", "list", "--json"]).exits(0).each("name"), ["webhook"]);
 }
 
 #[test]

@@ -140,7 +140,6 @@ pub fn read(
     let from = place(archive, changes, state, portion.idempotent)?;
     let mut batch = Batch { node: from.node.clone(), events: Vec::new(), upto: from.number, more: false, rows: None };
     let (mut bytes, mut looked) = (0, from.number);
-    let taken_back = Filter { classes: Classes::from_name("all"), share_min: 0, ..filter.clone() };
     // Everything is looked at here, so that the cursor also moves over what nobody wants.
     let everything = Filter { classes: Classes::from_name("all"), ..Filter::default() };
     let upto = changes.read(archive, &From::After(from), &everything, |cursor, kept| {
@@ -150,10 +149,7 @@ pub fn read(
         }
         looked = cursor.number;
         let in_time = cursor.number > state.since_until || state.since_ms.is_none_or(|since| kept.time_ms >= since);
-        let wanted = match kept.classes.is_empty() {
-            true => takes_back && taken_back.admits(kept),
-            false => filter.admits(kept),
-        };
+        let wanted = if takes_back { filter.admits(kept) } else { filter.shows(kept) };
         if wanted && in_time {
             let told = Told::of(cursor, kept);
             bytes += told.line.len() + told.details.len();

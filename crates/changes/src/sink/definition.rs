@@ -218,8 +218,8 @@ impl Definition {
         Ok(Definition::path(&folder(archive), name).is_file())
     }
 
-    /// Every sink, by name.
-    pub fn all(archive: &Archive) -> Result<Vec<(String, Definition)>> {
+    /// Every sink, by name, or why it is none: one file that makes no sense is no matter of the others.
+    pub fn all(archive: &Archive) -> Vec<(String, Result<Definition>)> {
         let mut names = Vec::new();
         // No folder, no sinks.
         for entry in std::fs::read_dir(folder(archive)).into_iter().flatten().flatten() {
@@ -230,13 +230,15 @@ impl Definition {
         }
         names.sort();
         names.truncate(SINKS_MAX);
-        let mut all = Vec::new();
-        for name in names {
-            if let Some(definition) = Definition::load(archive, &name)? {
-                all.push((name, definition));
-            }
-        }
-        Ok(all)
+        let loaded = |name: String| {
+            let definition = Definition::load(archive, &name).transpose()?;
+            let told = definition.map_err(|error| Error::Sink {
+                what: format!("the sink {name} cannot be read: {error}"),
+                hint: format!("mend its file and start again, or `skep sink remove {name}`"),
+            });
+            Some((name, told))
+        };
+        names.into_iter().filter_map(loaded).collect()
     }
 
     pub(super) fn store(&self, archive: &Archive, name: &str) -> Result<()> {

@@ -47,14 +47,24 @@ struct AtWork {
 }
 
 /// Sinks work at least as long as this lives.
-pub struct Running<'s>(&'s Sinks);
+pub struct Running<'s> {
+    sinks: &'s Sinks,
+    left_out: Vec<Error>,
+}
+
+impl Running<'_> {
+    /// Why some do not: each by its name, and what to do about it.
+    pub fn left_out(&self) -> &[Error] {
+        &self.left_out
+    }
+}
 
 impl Drop for Running<'_> {
     fn drop(&mut self) {
-        let mut inner = self.0.lock();
+        let mut inner = self.sinks.lock();
         inner.users -= 1;
         if inner.users == 0 {
-            self.0.finish(&mut inner);
+            self.sinks.finish(&mut inner);
         }
     }
 }
@@ -64,8 +74,8 @@ impl Drop for Running<'_> {
 pub struct Standing {
     /// Its name.
     pub name: String,
-    /// What it is.
-    pub definition: Definition,
+    /// What it is; nothing where that cannot be read, and `state.error` says why.
+    pub definition: Option<Definition>,
     /// How far it got.
     pub state: State,
     /// Events of the log behind its cursor, whether it wants them or not; unknown where the cursor is of another log.
@@ -87,13 +97,16 @@ impl Sinks {
     /// Has all sinks work until the answer is dropped. Then they get a little time for what is there.
     pub fn begin(&self) -> Result<Running<'_>> {
         let mut inner = self.lock();
-        if inner.users == 0 {
-            for (name, definition) in Definition::all(&self.archive)? {
-                self.start(&mut inner, name, definition)?;
+        let mut left_out = Vec::new();
+        for (name, definition) in Definition::all(&self.archive) {
+            match definition {
+                Ok(definition) if inner.users == 0 => self.start(&mut inner, name, definition)?,
+                Ok(_) => {}
+                Err(error) => left_out.push(error),
             }
         }
         inner.users += 1;
-        Ok(Running(self))
+        Ok(Running { sinks: self, left_out })
     }
 
     /// Has all sinks, or the one of this name, deliver what is there, once.
@@ -103,8 +116,8 @@ impl Sinks {
         }
         self.changes.follow(&self.archive, system_clock(), &mut |_| ())?;
         let mut asked = Vec::new();
-        for (known, definition) in Definition::all(&self.archive)? {
-            if name.is_none_or(|name| name == known) {
+        for (known, definition) in Definition::all(&self.archive) {
+            if let (true, Ok(definition)) = (name.is_none_or(|name| name == known), definition) {
                 let mut inner = self.lock();
                 // Who works already does not wait for its next try.
                 end(inner.at_work.remove(&known));
@@ -133,7 +146,7 @@ impl Sinks {
         definition.wanted.filter()?;
         carrier::check(&definition.kind)?;
         let mut inner = self.lock();
-        let all = Definition::all(&self.archive)?;
+        let all = Definition::all(&self.archive);
         if all.iter().any(|(known, _)| known == name) {
             return Err(Error::Sink {
                 what: format!("there is a sink {name} already"),
@@ -199,8 +212,16 @@ impl Sinks {
         let newest = self.changes.newest(&self.archive)?;
         let inner = self.lock();
         let mut standings = Vec::new();
-        for (name, definition) in Definition::all(&self.archive)? {
-            let state = State::load(&self.archive, &name).unwrap_or_else(|error| State::unreadable(&error, &name));
+        for (name, definition) in Definition::all(&self.archive) {
+            let mut state = State::load(&self.archive, &name).unwrap_or_else(|error| State::unreadable(&error, &name));
+            let definition = match definition {
+                Ok(definition) => Some(definition),
+                Err(error) => {
+                    let hint = error.hint().unwrap_or_default();
+                    (state.error, state.next_ms) = (Some(format!("{error}; {hint}")), None);
+                    None
+                }
+            };
             let lag = match state.cursor.as_deref().map(str::parse::<Cursor>) {
                 None => state.error.is_none().then_some(newest.number),
                 Some(Ok(cursor)) if cursor.node == newest.node => Some(newest.number.saturating_sub(cursor.number)),

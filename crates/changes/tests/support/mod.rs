@@ -59,6 +59,17 @@ pub fn revisit(url: &str, time_ms: i64, digest: &skep_archive::Digest) -> Encode
     Encoded::describing(bytes).unwrap()
 }
 
+/// A record of what is noted of a visit: it stands behind what came of it.
+pub fn noted(url: &str, time_ms: i64, fields: &str) -> Encoded {
+    let mut id = [4; 16];
+    id[..8].copy_from_slice(&xxhash_rust::xxh3::xxh3_64(format!("{url} {time_ms}").as_bytes()).to_le_bytes());
+    let (id, date) = (RecordId::uuid(id), rfc3339(time_ms));
+    let record = Record::metadata(&id, &date, "application/warc-fields", fields.as_bytes()).target_uri(url);
+    let mut bytes = Vec::new();
+    record.encode(&mut Encoder::new(Compression::GZIP), &mut bytes).unwrap();
+    Encoded::describing(bytes).unwrap()
+}
+
 pub fn append(archive: &Archive, url: &str, records: Vec<Encoded>) {
     archive.append(Append { site_hash: Key::of(url).site_hash(), records }).unwrap().wait().unwrap();
 }

@@ -133,6 +133,30 @@ fn challenges_and_outages_say_nothing_and_what_is_missing_is_looked_for_ever_mor
 }
 
 #[test]
+fn a_login_and_a_refusal_are_trouble_and_not_missing() {
+    for status in [400, 401, 402, 403, 407, 451] {
+        let mut told = Told::watched(Watch::default());
+        told.ok(HOME, 0, Finding::First);
+        told.ok(HOME, 1, Finding::Changed);
+        let before = told.memory(HOME);
+        let entry = told.entry(HOME);
+        let mut waits = Vec::new();
+        for today in 2..12 {
+            // It was tried again at once, and was the same.
+            let bare = Visited::bare(entry, Outcome(status), BEGIN_MS + today * DAY_MS, 2);
+            told.ledger.visited(1, 1, &Visited { url: HOME.into(), found: Finding::Nothing, ..bare }).unwrap();
+            waits.push((told.memory(HOME).due().days_since(day(today)) * 24.0).round() as i64);
+        }
+        assert_eq!(waits, [1, 2, 4, 8, 16, 32, 64, 128, 168, 168], "{status}: within the hour, then ever more seldom");
+        let after = told.memory(HOME);
+        assert_eq!((after.last(), after.changes(), after.belief()), (before.last(), before.changes(), before.belief()));
+        // What stood in front of it does not count as failures.
+        told.visit(HOME, 12, Outcome(404), Finding::Nothing, &[]);
+        assert_eq!(told.memory(HOME).due().days_since(day(12)).round(), 1.0, "{status}");
+    }
+}
+
+#[test]
 fn trouble_is_no_reason_to_ask_more_often_than_when_all_is_well() {
     const HOUR_MS: i64 = 3_600_000;
     for (watch, day_max, year_max) in [

@@ -14,7 +14,7 @@ use crate::visit::Visit;
 use skep_changes::{Filter, Kept};
 use skep_url::{Part, Suffixes, Url};
 use skep_warc::date;
-use std::collections::HashMap;
+use std::collections::{HashMap, HashSet};
 use std::ops::ControlFlow;
 
 const DAY_MS: i64 = 86_400_000;
@@ -151,7 +151,13 @@ impl Day {
         let older = older.filter(|_| cut);
         if let Some(others) = others {
             let all = everywhere::since(look, others, &date::rfc3339(begin_ms))?;
-            all.events.iter().rev().filter_map(Told::kept).for_each(|kept| note(&kept));
+            // Each capture as it was told last.
+            let mut seen = HashSet::new();
+            for kept in all.events.iter().rev().filter_map(Told::kept) {
+                if seen.insert((kept.key, kept.url)) && every.shows(&kept) {
+                    note(&kept);
+                }
+            }
             cut |= all.cut || all.silent > 0;
         }
         let mut sites: Vec<(String, Site)> = sites.into_iter().collect();

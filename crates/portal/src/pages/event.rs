@@ -41,7 +41,8 @@ pub fn item(look: &Looking<'_>, kept: &Kept<'_>) -> String {
     let Some(event) = kept.event() else { return String::new() };
     let gist = gist(&event).map_or(String::new(), |gist| format!("<p class=\"soft\">{}</p>", escape(gist)));
     format!(
-        "<li><p class=\"url\">{} <span>{}</span> {}</p>{gist}</li>",
+        "<li><p class=\"url\" data-key=\"{}\">{} <span>{}</span> {}</p>{gist}</li>",
+        kept.key_text(),
         moment(&date::rfc3339(event.time_ms)),
         classes(&event),
         link(&history(look, &event.url), &event.url),

@@ -13,6 +13,7 @@ use crate::trouble::Trouble;
 use crate::visit::Visit;
 use axum::http::StatusCode;
 use skep_changes::Filter;
+use skep_page::compare::{Class, Classes};
 use skep_warc::date;
 use std::ops::ControlFlow;
 
@@ -104,10 +105,12 @@ pub fn page(look: &Looking<'_>, params: &Params, _: &Visit) -> Result<Answer, Tr
         }
     ));
     body.push_str(&format!(
-        "<ol id=\"changes\" class=\"changes\" data-stream=\"/changes?{}{}\" data-seen=\"{}\" data-rows=\"{LIVE_ROWS}\">{}</ol>\n",
+        "<ol id=\"changes\" class=\"changes\" data-stream=\"/changes?{}{}\" data-seen=\"{}\" data-wanted=\"{}\" \
+         data-rows=\"{LIVE_ROWS}\">{}</ol>\n",
         told.stream,
         escape(&query),
         told.seen.trim_start(),
+        names(filter.wanted(), " "),
         told.rows
     ));
     if told.rows.is_empty() {
@@ -131,7 +134,7 @@ struct Told {
     next: Option<String>,
     /// Where the stream of what comes begins.
     stream: String,
-    /// Their keys, where the stream may tell of them once more.
+    /// By what they are known again, where the stream may tell of them once more.
     seen: String,
     /// Parts of a network for which nobody answered.
     silent: usize,
@@ -151,7 +154,8 @@ fn told_by_all(
     let mut last_ms = None;
     for kept in all.events.iter().filter_map(everywhere::Told::kept) {
         told.rows.push_str(&event::item(look, &kept));
-        told.seen.push_str(&format!(" {}|{}", kept.key, date::rfc3339(kept.time_ms)));
+        let (time, classes) = (date::rfc3339(kept.time_ms), names(kept.classes, ","));
+        told.seen.push_str(&format!(" {}|{time}|{classes}", kept.key_text()));
         last_ms = Some(kept.time_ms);
     }
     told.next = last_ms.filter(|_| all.cut).map(|last_ms| format!("until={last_ms}"));
@@ -181,6 +185,10 @@ fn told(look: &Looking<'_>, before: Option<u64>, filter: &Filter) -> Result<Told
     }
     told.next = next.map(|number| format!("before={number}"));
     Ok(told)
+}
+
+fn names(classes: Classes, between: &str) -> String {
+    classes.iter().map(Class::name).collect::<Vec<_>>().join(between)
 }
 
 /// Where else changes are told.
