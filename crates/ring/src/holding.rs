@@ -45,7 +45,7 @@ pub(crate) struct Context<'c> {
     /// It is on its way out: its copies go to others, and nothing is deleted here.
     pub leaving: bool,
     /// Pulls under way in all slices.
-    pub pulls: &'c mut usize,
+    pub pulls: &'c mut Pulls,
     /// Epochs that everybody should hear of.
     pub news: &'c mut Vec<Arc<SignedHolders>>,
     pub out: &'c mut Vec<Action>,
@@ -65,6 +65,33 @@ impl Context<'_> {
     /// Whether a node is proven absent, or gone for good.
     pub fn is_away(&self, node: &Key) -> bool {
         self.view.roster.index(node).is_none_or(|index| !self.view.roster.is_present(index))
+    }
+}
+
+/// Pulls under way, by whom they are from.
+#[derive(Default)]
+pub(crate) struct Pulls(BTreeMap<Key, usize>);
+
+impl Pulls {
+    pub fn all(&self) -> usize {
+        self.0.values().sum()
+    }
+
+    pub fn from(&self, peer: &Key) -> usize {
+        self.0.get(peer).copied().unwrap_or(0)
+    }
+
+    pub fn begin(&mut self, from: Key) {
+        *self.0.entry(from).or_default() += 1;
+    }
+
+    pub fn end(&mut self, from: &Key) {
+        let left = self.from(from).saturating_sub(1);
+        if left == 0 {
+            self.0.remove(from);
+        } else if let Some(count) = self.0.get_mut(from) {
+            *count = left;
+        }
     }
 }
 
@@ -282,9 +309,9 @@ impl Holding {
         })
     }
 
-    /// Pulls of this slice that are under way.
-    pub(crate) fn pulls(&self) -> usize {
-        self.pulling.len()
+    /// From whom bytes of this slice are being pulled, once for each pull.
+    pub(crate) fn pulls(&self) -> impl Iterator<Item = &Key> {
+        self.pulling.iter().map(|(_, from, _)| from)
     }
 
     /// Whom a copy is being made at, and for whom.
