@@ -54,14 +54,18 @@ impl Shell {
         }
     }
 
-    /// Nobody leads, as far as this node has granted, and of the holders that are there it comes first.
+    /// Nobody leads, as far as this node has granted, and of the holders that are there it comes first. Who is cut off, or may have been
+    /// called absent, knows neither: another may lead by now.
     fn would_lead(&self, slice: Slice) -> bool {
-        let granted = self.granted(&lock(&self.machine), slice);
-        granted.is_none() && self.in_order(slice).first() == Some(&self.key)
+        let is_free = {
+            let machine = lock(&self.machine);
+            machine.node.core.may_act() && self.granted(&machine, slice).is_none()
+        };
+        is_free && self.in_order(slice).first() == Some(&self.key)
     }
 
     /// Holders of a slice that are there, this node among them, in the order in which they should lead.
-    fn in_order(&self, slice: Slice) -> Vec<Key> {
+    pub(super) fn in_order(&self, slice: Slice) -> Vec<Key> {
         let machine = lock(&self.machine);
         let view = &machine.node.view;
         let mut holders = view.in_order(slice, &view.holders(slice));
@@ -77,6 +81,6 @@ impl Shell {
 }
 
 /// What a node says that does not lead a site.
-fn elsewhere(host: &str) -> Proof {
+pub(super) fn elsewhere(host: &str) -> Proof {
     Proof::Later(format!("Another node visits {host} since a moment ago."))
 }

@@ -314,6 +314,50 @@ fn holders_fetch_for_who_leads_and_for_nobody_else_and_older_ones_are_not_asked(
 }
 
 #[test]
+fn who_may_not_act_looks_at_no_host_in_the_place_of_who_leads() {
+    let mut members = leasing(3, 3, 2_000);
+    let Member { running, _folder: folder, .. } = members.remove(0);
+    let membership = running.shell.membership().clone();
+    running.stop();
+    end(members);
+    // It is started again where it hears nobody: whatever became of the others meanwhile, it knows nothing of it.
+    let options = || OpenOptions {
+        bits: BITS,
+        secret: Some([1; 32]),
+        copies: true,
+        disk_reserve_bytes: 0,
+        ..OpenOptions::create()
+    };
+    let since = Instant::now();
+    let archive = loop {
+        match Archive::open(folder.path(), options()) {
+            // Who asked for something when it ended may still hold it for a moment.
+            Err(skep_archive::Error::Locked { .. }) if since.elapsed() < PATIENCE => {
+                std::thread::sleep(Duration::from_millis(10));
+            }
+            opened => break Arc::new(opened.unwrap()),
+        }
+    };
+    let (node, work) = (Ed25519::from_secret(&[1; 32]), Arc::new(Crawling::default()));
+    let wire = Hub::new().wire(crate::key::Seal::key(&node));
+    let parts =
+        Parts { membership, secret: [1; 32], archive, wire, work, facts: Vec::new(), portal: None, relay: None };
+    let running = Shell::start(parts).unwrap();
+    let ears = running.ears();
+    let alone = Member { running, crawling: Arc::default(), _ears: ears, _folder: folder };
+    let shell = alone.shell();
+    let first = |slice: &Slice| shell.in_order(*slice).first() == Some(&shell.key());
+    let slice = (0..1 << BITS).find(first).expect("it would come first somewhere");
+    let host = skep_url::Url::parse(&site_in(slice, &alone)).unwrap().host_name().to_owned();
+    until("of nobody who leads is known here", || {
+        !shell.leads(slice) && shell.granted(&lock(&shell.machine), slice).is_none()
+    });
+    assert!(!shell.status().acts && first(&slice));
+    assert_eq!(shell.prove_here(&host), proof::elsewhere(&host));
+    end(vec![alone]);
+}
+
+#[test]
 fn what_is_private_is_answered_to_no_member() {
     use skep_archive::captures::{Match, Query};
     use skep_warc::write::{Compression, Encoder, Record, RecordId};
