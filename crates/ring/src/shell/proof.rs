@@ -9,6 +9,7 @@ use super::{Shell, lock};
 use crate::genesis::Slice;
 use crate::key::Key;
 use crate::limits::PROOF_BYTES_MAX;
+use crate::message::PROTOCOL_PROOF;
 
 /// What came of the look for such a file.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
@@ -23,15 +24,19 @@ pub enum Proof {
 
 impl Shell {
     /// Has the node that leads a site look. Who is believed to lead may have ceased to: then the other holders are asked. While nobody leads,
-    /// because nothing is crawled, the one that would lead first looks.
+    /// because nothing is crawled, the one that would lead first looks. Who speaks an older protocol knows nothing of such a file.
     pub fn proof(&self, host: &str) -> Proof {
         let Some(slice) = self.slice_of_host(host) else { return Proof::No(format!("{host} is no host.")) };
-        let mut asked = Vec::new();
+        let (mut asked, mut older) = (Vec::new(), None);
         for node in self.leader(slice).into_iter().chain(self.in_order(slice)) {
             if asked.contains(&node) {
                 continue;
             }
             asked.push(node);
+            if node != self.key && self.spoken(&node).is_none_or(|protocol| protocol < PROTOCOL_PROOF) {
+                older = older.or(Some(node));
+                continue;
+            }
             let proof = match node == self.key {
                 true => self.prove_here(host),
                 false => self
@@ -42,7 +47,13 @@ impl Shell {
                 return proof;
             }
         }
-        Proof::Later(format!("No node visits {host} at the moment."))
+        Proof::Later(match older {
+            Some(node) => format!(
+                "Perhaps node {} visits {host}: it runs an older program, which does not know of such files.",
+                node.short()
+            ),
+            None => format!("No node visits {host} at the moment."),
+        })
     }
 
     /// Looks for another node, where this one leads.
