@@ -10,6 +10,7 @@ use axum::http::StatusCode;
 use serde_json::Value;
 use skep_archive::captures::{Match, Query};
 use skep_archive::{Capture, Key, Stored};
+use std::collections::BTreeSet;
 use std::sync::{Arc, Weak};
 
 /// The other nodes. Calls may wait for them.
@@ -30,6 +31,10 @@ pub trait Elsewhere: Send + Sync {
     fn portal_of(&self, site_hash: u32) -> Option<String>;
     /// Asks all nodes the same, each about sites that it holds. `target` is told how many they are.
     fn everywhere(&self, target: &dyn Fn(usize) -> String) -> Everywhere;
+    /// The same of those only who hold something of these sites, by their hashes.
+    fn everywhere_of(&self, _sites: &BTreeSet<u32>, target: &dyn Fn(usize) -> String) -> Everywhere {
+        self.everywhere(target)
+    }
     /// Where on a host a file proves whose it is, and the line in it.
     fn owner_proof(&self, host: &str) -> (String, String);
     /// Tells all nodes what the owner of a host wants, if the file proves it; what follows, or why nothing does.

@@ -163,7 +163,7 @@ pub const DAY_EVENTS_TOLD: usize = 20;
 pub const FRESH_KEPT_MS: i64 = 2_000;
 /// Events on one page of a URL's history.
 pub const HISTORY_ROWS: usize = 20;
-/// Ways of writing a URL for each of which all nodes are asked what happened to it.
+/// Ways of writing a URL for each of which the nodes that hold it are asked what happened to it.
 pub const HISTORY_SPELLINGS_MAX: usize = 4;
 /// Of these, events whose texts are read and compared.
 pub const HISTORY_DIFFERENCES_MAX: usize = 10;

@@ -11,7 +11,7 @@ use std::collections::BTreeSet;
 use std::io::{BufRead, BufReader, Write};
 use std::net::TcpStream;
 use std::sync::atomic::{AtomicBool, Ordering};
-use std::sync::{Arc, OnceLock};
+use std::sync::{Arc, Mutex, OnceLock};
 
 const NEAR: &str = "http://near.test/";
 const FAR: &str = "http://far.test/";
@@ -21,6 +21,10 @@ const FAR: &str = "http://far.test/";
 struct Other {
     node: OnceLock<(Arc<Archive>, Asker)>,
     is_silent: AtomicBool,
+    /// It says that there is more.
+    has_more: AtomicBool,
+    /// What it was asked last, and about which sites, if only about some.
+    asked: Mutex<(String, Option<BTreeSet<u32>>)>,
 }
 
 fn is_far(site_hash: u32) -> bool {
@@ -49,8 +53,17 @@ impl Elsewhere for Other {
         if self.is_silent.load(Ordering::Relaxed) {
             return Everywhere { name: 1, here, said: Vec::new(), nodes: 1, silent: 1 };
         }
-        let said = self.node.get().unwrap().1.answer(&target(2), 2, &is_far).unwrap();
+        *self.asked.lock().unwrap() = (target(2), None);
+        let mut said = self.node.get().unwrap().1.answer(&target(2), 2, &is_far).unwrap();
+        if self.has_more.load(Ordering::Relaxed) {
+            said["cut"] = true.into();
+        }
         Everywhere { name: 1, here, said: vec![said], nodes: 2, silent: 0 }
+    }
+    fn everywhere_of(&self, sites: &BTreeSet<u32>, target: &dyn Fn(usize) -> String) -> Everywhere {
+        let told = self.everywhere(target);
+        self.asked.lock().unwrap().1 = Some(sites.clone());
+        told
     }
     fn owner_proof(&self, _: &str) -> (String, String) {
         Default::default()
@@ -117,14 +130,28 @@ fn the_live_page_tells_what_happened_at_all_nodes() {
 
 #[test]
 fn the_history_of_what_is_with_others_is_told_by_them_or_said_to_be_missing() {
-    let (near, _far, other) = two();
+    let (near, far, other) = two();
+    comes(&far, "http://far.test/below", "2024-01-02T00:00:00Z", "below");
     let asked = format!("/history?url={FAR}");
     let html = near.get(&asked).is(200).text();
     assert_eq!(html.matches("<section class=\"change\">").count(), 2, "{html}");
     assert!(!html.contains("class=\"wrong\"") && !html.contains("do not answer"), "{html}");
+    assert!(!html.contains("Not all that changed"), "{html}");
+    // Only who holds this page is asked, and only about this page: pages below it leave its newest changes their room.
+    let (target, sites) = other.asked.lock().unwrap().clone();
+    assert_eq!(sites, Some(BTreeSet::from([Key::of(FAR).site_hash()])));
+    let said = other.node.get().unwrap().1.answer(&target, 2, &is_far).unwrap();
+    assert_eq!((said["events"].as_array().unwrap().len(), &said["cut"]), (2, &Value::Bool(false)), "{said}");
+    // That there is more is something else than that nobody answers.
+    other.has_more.store(true, Ordering::Relaxed);
+    let html = near.get(&asked).is(200).text();
+    assert!(html.contains("more than other nodes tell at once") && !html.contains("do not answer"), "{html}");
+    assert_eq!(html.matches("<section class=\"change\">").count(), 2, "{html}");
+    other.has_more.store(false, Ordering::Relaxed);
     other.is_silent.store(true, Ordering::Relaxed);
     let html = near.get(&asked).is(200).text();
     assert!(html.contains("do not answer just now") && !html.contains("Nothing changed"), "{html}");
+    assert!(!html.contains("tell at once"), "{html}");
 }
 
 /// A client that stays.

@@ -45,7 +45,7 @@ pub(crate) struct Context<'c> {
     /// It is on its way out: its copies go to others, and nothing is deleted here.
     pub leaving: bool,
     /// Pulls under way in all slices.
-    pub pulls: &'c mut usize,
+    pub pulls: &'c mut Pulls,
     /// Epochs that everybody should hear of.
     pub news: &'c mut Vec<Arc<SignedHolders>>,
     pub out: &'c mut Vec<Action>,
@@ -65,6 +65,33 @@ impl Context<'_> {
     /// Whether a node is proven absent, or gone for good.
     pub fn is_away(&self, node: &Key) -> bool {
         self.view.roster.index(node).is_none_or(|index| !self.view.roster.is_present(index))
+    }
+}
+
+/// Pulls under way, by whom they are from.
+#[derive(Default)]
+pub(crate) struct Pulls(BTreeMap<Key, usize>);
+
+impl Pulls {
+    pub fn all(&self) -> usize {
+        self.0.values().sum()
+    }
+
+    pub fn from(&self, peer: &Key) -> usize {
+        self.0.get(peer).copied().unwrap_or(0)
+    }
+
+    pub fn begin(&mut self, from: Key) {
+        *self.0.entry(from).or_default() += 1;
+    }
+
+    pub fn end(&mut self, from: &Key) {
+        let left = self.from(from).saturating_sub(1);
+        if left == 0 {
+            self.0.remove(from);
+        } else if let Some(count) = self.0.get_mut(from) {
+            *count = left;
+        }
     }
 }
 
@@ -282,9 +309,9 @@ impl Holding {
         })
     }
 
-    /// Pulls of this slice that are under way.
-    pub(crate) fn pulls(&self) -> usize {
-        self.pulling.len()
+    /// From whom bytes of this slice are being pulled, once for each pull.
+    pub(crate) fn pulls(&self) -> impl Iterator<Item = &Key> {
+        self.pulling.iter().map(|(_, from, _)| from)
     }
 
     /// Whom a copy is being made at, and for whom.
@@ -607,6 +634,7 @@ mod tests {
     use super::*;
     use crate::copy::writer_of;
     use crate::key::Hash;
+    use crate::limits::PULLS_PER_PEER_MAX;
 
     fn extent(writer: u32, bytes: u64, seal: Option<Hash>) -> Extent {
         Extent { segment: Segment { writer, number: 1, half: 0, generation: 0 }, bytes, seal }
@@ -619,6 +647,79 @@ mod tests {
         let mut holding = Holding::new(Chain::new(Arc::new(first)));
         holding.stock(own);
         (holding, nodes)
+    }
+
+    /// What a node sees beside its slices.
+    struct Around {
+        view: View,
+        seal: crate::key::SealRef,
+        chance: Chance,
+        audits: Audits,
+        pulls: Pulls,
+    }
+
+    impl Around {
+        fn at(&mut self, mono_ms: u64, act: impl FnOnce(&mut Context<'_>)) {
+            act(&mut Context {
+                view: &mut self.view,
+                settings: &Settings::default(),
+                seal: self.seal.as_ref(),
+                key: self.seal.key(),
+                now: Now { mono_ms, wall_ms: 1_800_000_000_000 },
+                chance: &mut self.chance,
+                audits: &mut self.audits,
+                in_view: true,
+                clock_fits: true,
+                leaving: false,
+                pulls: &mut self.pulls,
+                news: &mut Vec::new(),
+                out: &mut Vec::new(),
+            });
+        }
+    }
+
+    #[test]
+    fn one_peer_leaves_room_for_others_and_what_it_keeps_for_ever_is_given_up() {
+        let (genesis, seals, record) = crate::roster::tests::network(3);
+        let [here, liar, other] = [0, 1, 2].map(|node: usize| seals[node].key());
+        let mut view = View::new(Arc::new(genesis));
+        let settings = Settings::default();
+        for node in 0..3 {
+            let fact = crate::fact::Fact::Record(Arc::new(record(node, 1)));
+            view.learn(&fact, seals[0].as_ref(), 1, 1_800_000_000_000, &settings);
+        }
+        let (seal, chance) = (seals[0].clone(), Chance::new(1));
+        let mut around = Around { view, seal, chance, audits: Audits::default(), pulls: Pulls::default() };
+        // It says that it has what nobody else has, in each slice.
+        let wanted = extent(7, 100, Some(Hash([7; 32])));
+        let made_up = [101, 102, 103].map(|writer| extent(writer, 100, Some(Hash([8; 32]))));
+        let hold = |slice| {
+            let first = SignedHolders::first(Hash::default(), slice, vec![here, liar, other]);
+            let mut holding = Holding::new(Chain::new(Arc::new(first)));
+            holding.told.insert(liar, Inventory::new(made_up));
+            holding.told.insert(other, Inventory::new([wanted]));
+            holding
+        };
+        let mut slices: Vec<Holding> = (0..4).map(hold).collect();
+        around.at(1, |ctx| {
+            let mut due = Due(u64::MAX);
+            slices.iter_mut().for_each(|holding| holding.pull_more(ctx, &mut due));
+            assert_eq!((ctx.pulls.from(&liar), ctx.pulls.from(&other)), (PULLS_PER_PEER_MAX, 4));
+            assert!(due.0 < u64::MAX, "the rest is tried again");
+            slices.iter_mut().for_each(|holding| holding.pulled(ctx, wanted));
+            assert_eq!((ctx.pulls.all(), ctx.pulls.from(&other)), (PULLS_PER_PEER_MAX, 0));
+        });
+        // Nothing is heard of its pulls.
+        let late_ms = 1 + 400 * settings.answer_ms;
+        around.at(late_ms, |ctx| {
+            let mut due = Due(u64::MAX);
+            slices[..3].iter_mut().for_each(|holding| holding.pull_more(ctx, &mut due));
+            assert_eq!(ctx.pulls.all(), 0);
+        });
+        for holding in &slices[..3] {
+            assert!(!holding.told.contains_key(&liar) && holding.told.contains_key(&other));
+            assert_eq!(holding.asked_ms, late_ms, "it is heard anew");
+        }
     }
 
     #[test]

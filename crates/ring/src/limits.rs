@@ -84,6 +84,8 @@ pub const PACE_TOLD_MAX: usize = 2;
 pub const REMOVAL_BYTES_MAX: usize = 16 << 10;
 /// Requests under way at once: bytes pulled …
 pub const PULLS_MAX: usize = 16;
+/// … of which those from one peer leave room for others, however long it makes this node wait …
+pub const PULLS_PER_PEER_MAX: usize = PULLS_MAX / 2;
 /// … and challenges waiting for an answer.
 pub const AUDITS_MAX: usize = 64;
 /// … and hashes for one peer that are made at once.
@@ -170,6 +172,22 @@ pub const TERM_STEP_MAX: u64 = 1 << 32;
 pub const REFUSAL_BYTES_MAX: u64 = 1 << 10;
 /// An answer that is read as a whole.
 pub const ANSWER_BYTES_MAX: u64 = 64 << 20;
+/// It has come within this time, once it has begun.
+pub const ANSWER_MS_MAX: u64 = 30_000;
+/// No answer may come slower than this once its beginning was waited for: sixteen pulls at once over a line of 2 Mbit/s come faster.
+pub const ANSWER_SLOW_BYTES_PER_MS: u64 = 16;
+/// A record of others has come within this time, or nobody waits for it any more.
+pub const RECORD_MS_MAX: u64 = 2 * QUESTION_MS_MAX;
+/// Bytes that are pulled have come within this time …
+pub const PULL_MS_MAX: u64 = 300_000;
+/// … and as long as they take at this pace, which is slow for anybody.
+pub const PULL_SLOW_BYTES_PER_MS: u64 = 100;
+/// What a new member is told has come within this time.
+pub const WELCOME_MS_MAX: u64 = 300_000;
+/// What all nodes together say to one question.
+pub const EVERYWHERE_BYTES_MAX: u64 = 64 << 20;
+/// What one of them says.
+pub const EVERYWHERE_ANSWER_BYTES_MAX: u64 = EVERYWHERE_BYTES_MAX / 2;
 /// Nodes that are asked at once about everything …
 pub const EVERYWHERE_AT_ONCE_MAX: usize = 32;
 /// … each of which begins to answer within this time, or another holder is asked …
@@ -290,5 +308,7 @@ pub const SENDERS_MAX: usize = 65_536;
 const _: () = assert!(INSTRUCTIONS_MAX * 32 < QUESTION_BYTES_MAX && INSTRUCTIONS_BYTES_MAX < ANSWER_BYTES_MAX as usize);
 // The fullest batch with the longest link still fits.
 const _: () = assert!(BATCH_TEXT_BYTES_MAX > 2 * LINK_BYTES_MAX);
+// A piece comes whole at the slowest pace.
+const _: () = assert!(PULL_PIECE_BYTES / ANSWER_SLOW_BYTES_PER_MS < PULL_MS_MAX);
 const _: () = assert!(SCAN_MS_MAX < SCAN_HEDGE_MS && SCAN_HEDGE_MS < EVERYWHERE_MS_MAX);
 const _: () = assert!(SENDER_LINKS_BURST >= BATCH_LINKS_MAX as u64);

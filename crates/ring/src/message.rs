@@ -40,6 +40,8 @@ pub const PROTOCOL_FOLLOW: u16 = 3;
 pub const PROTOCOL_SPLITS: u16 = 4;
 /// Since then slices share large bodies.
 pub const PROTOCOL_BODIES: u16 = 4;
+/// Since then nodes ask who leads a site whose it is.
+pub const PROTOCOL_PROOF: u16 = 4;
 
 /// The protocols that somebody speaks: the newest and the oldest.
 pub type Speaks = (u16, u16);

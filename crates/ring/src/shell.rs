@@ -11,6 +11,7 @@
 mod answers;
 mod bodies;
 mod clock;
+mod coming;
 mod contributors;
 mod everywhere;
 mod follow;

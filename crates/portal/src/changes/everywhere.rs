@@ -7,6 +7,7 @@
 //!   /changes          the oldest since a time                    for who asks once, and for who stays: what was there before
 //!   /changes/news     what came to a log since the last time     for who stays: each node is told where in its log that was
 //!   /changes/newest   the newest                                 for the live page
+//!   /changes/url      the newest of one URL                      for its history
 //! ```
 //! News go by places in logs, not by time: clocks of nodes differ, and what is copied late is news, too. Who answers for other sites than the
 //! last time tells some of its log once more; what was handed on already is known by its key.
@@ -17,8 +18,8 @@ use crate::cdx::params::Params;
 use crate::elsewhere::Elsewhere;
 use crate::find::Looking;
 use crate::limits::{
-    CHANGES_AGAIN_MAX, CHANGES_ASKED_MS_MAX, CHANGES_EVERYWHERE_MAX, CHANGES_PLACES_BYTES_MAX, CHANGES_RECENT_MAX,
-    CHANGES_STEP_MAX, LIVE_LOOKED_MAX, LIVE_ROWS,
+    CAPTURES_OF_URL_MAX, CHANGES_AGAIN_MAX, CHANGES_ASKED_MS_MAX, CHANGES_EVERYWHERE_MAX, CHANGES_PLACES_BYTES_MAX,
+    CHANGES_RECENT_MAX, CHANGES_STEP_MAX, LIVE_LOOKED_MAX, LIVE_ROWS,
 };
 use crate::pages::frame::encoded;
 use crate::portal::{Portal, Scope};
@@ -29,12 +30,14 @@ use base64::Engine;
 use base64::engine::general_purpose::STANDARD_NO_PAD;
 use serde::{Deserialize, Serialize};
 use serde_json::{Value, json};
+use skep_archive::captures::{Match, Query};
+use skep_archive::runs::Direction;
 use skep_archive::{Key, Position};
 use skep_changes::{Cursor, Delta, Filter, From, Kept};
 use skep_page::compare::Classes;
 use skep_warc::date;
 use std::cmp::Reverse;
-use std::collections::{BTreeMap, HashSet, VecDeque};
+use std::collections::{BTreeMap, BTreeSet, HashSet, VecDeque};
 use std::hash::{DefaultHasher, Hash, Hasher};
 use std::ops::ControlFlow;
 use std::sync::PoisonError;
@@ -148,30 +151,93 @@ pub fn since(look: &Looking<'_>, others: &dyn Elsewhere, time: &str) -> Result<A
 fn of_all(look: &Looking<'_>, asked: &Asked, query: &str, others: &dyn Elsewhere) -> Result<All, Trouble> {
     let everywhere = others.everywhere(&|_| format!("/changes?{query}"));
     let here = part(&Looking { sites: Some(everywhere.sites()), ..*look }, asked)?;
-    let mut all = All { silent: everywhere.silent, ..All::default() };
-    let mut until_ms = i64::MAX;
-    let mut join = |part: Vec<Told>, cut: bool| {
-        if let Some(last) = part.last().filter(|_| cut) {
-            until_ms = until_ms.min(last.time_ms());
-            all.cut = true;
-        }
-        all.events.extend(part);
-    };
-    join(here.0, here.1);
+    let mut joined = Joined::of(CHANGES_EVERYWHERE_MAX);
+    joined.join(here.0, here.1);
     for (events, cut, _) in everywhere.said.into_iter().filter_map(Said::heard) {
-        join(events, cut);
+        joined.join(events, cut);
     }
-    all.events.retain(|told| told.time_ms() <= until_ms);
-    all.events.sort_by_cached_key(|told| (told.time_ms(), told.cursor.node.clone(), told.cursor.number));
-    Ok(all)
+    Ok(All { silent: everywhere.silent, ..joined.end() })
 }
 
-/// What happened to a URL, wherever it is held.
-pub fn of_url(look: &Looking<'_>, others: &dyn Elsewhere, url: &str) -> Result<All, Trouble> {
-    let query = format!("prefix={}", encoded(url));
-    let mut all = of_all(look, &Asked::of(&Params::of(&query), &HeaderMap::new())?, &query, others)?;
-    all.events.retain(|told| told.kept().is_some_and(|kept| kept.url == url));
-    Ok(all)
+/// What several tell, each the oldest that it has: no more is kept than is told at once, however many they are.
+struct Joined {
+    all: All,
+    most: usize,
+    /// Up to this time everything is here.
+    until_ms: i64,
+}
+
+impl Joined {
+    fn of(most: usize) -> Joined {
+        Joined { all: All::default(), most, until_ms: i64::MAX }
+    }
+
+    fn join(&mut self, part: Vec<Told>, cut: bool) {
+        if let Some(last) = part.last().filter(|_| cut) {
+            self.until_ms = self.until_ms.min(last.time_ms());
+            self.all.cut = true;
+        }
+        self.all.events.extend(part);
+        if self.all.events.len() >= 2 * self.most {
+            self.thin();
+        }
+    }
+
+    fn thin(&mut self) {
+        let All { events, cut, .. } = &mut self.all;
+        events.retain(|told| told.time_ms() <= self.until_ms);
+        events.sort_by_cached_key(|told| (told.time_ms(), told.cursor.node.clone(), told.cursor.number));
+        if events.len() > self.most {
+            events.truncate(self.most);
+            *cut = true;
+            // Of what follows nothing is told that would stand behind what was left out.
+            self.until_ms = events.last().map_or(self.until_ms, Told::time_ms);
+        }
+    }
+
+    fn end(mut self) -> All {
+        self.thin();
+        self.all
+    }
+}
+
+/// What happened to a URL whose captures are with others, filed at these sites: what is told of each capture, the newest ones where it is
+/// too much.
+pub fn of_url(others: &dyn Elsewhere, url: &str, sites: &BTreeSet<u32>) -> All {
+    let everywhere = others.everywhere_of(sites, &|_| format!("/changes/url?url={}", encoded(url)));
+    let mut all = All { silent: everywhere.silent, ..All::default() };
+    for (events, cut, _) in everywhere.said.into_iter().filter_map(Said::heard) {
+        all.events.extend(events.into_iter().filter(|told| told.kept().is_some_and(|kept| kept.url == url)));
+        all.cut |= cut;
+    }
+    all
+}
+
+/// The same of the captures that are here.
+fn of_url_here(look: &Looking<'_>, url: &str) -> Result<(Vec<Told>, bool), Trouble> {
+    let (portal, changes) = (look.portal, &look.portal.hub.changes);
+    changes.follow(&portal.archive, look.now_ms, &mut |_| ()).map_err(trouble)?;
+    // What is found by its capture is known by its record; its place in the log nobody asks for.
+    let cursor = changes.newest(&portal.archive).map_err(trouble)?;
+    let query = Query { direction: Direction::Backward, ..Query::new(Match::Exact(Key::of(url))) };
+    let mut events = Vec::new();
+    for (looked, capture) in portal.query_here(&query)?.enumerate() {
+        let capture = capture?;
+        if looked >= CAPTURES_OF_URL_MAX || events.len() >= CHANGES_EVERYWHERE_MAX {
+            return Ok((events, true));
+        }
+        if capture.url != url || !look.has_site(capture.key.site_hash()) {
+            continue;
+        }
+        let value = changes.last_of(&portal.archive, capture.position).map_err(trouble)?;
+        let is_told = |value: &Vec<u8>| {
+            Kept::decode(value)
+                .is_some_and(|kept| !kept.classes.is_silent() && super::may_see(portal, look.may, look.now_ms, &kept))
+        };
+        let value = value.filter(is_told);
+        events.extend(value.map(|value| Told { cursor: cursor.clone(), value, delta: None }));
+    }
+    Ok((events, false))
 }
 
 /// What there is since the time that is asked for, for who is about to hear of what comes: until then nothing is missed.
@@ -310,9 +376,8 @@ pub fn newest(look: &Looking<'_>, others: &dyn Elsewhere, query: &str, until_ms:
     let mut all = All { events, cut, silent: everywhere.silent };
     for (events, cut, _) in everywhere.said.into_iter().filter_map(Said::heard) {
         all.events.extend(events);
-        all.cut |= cut;
+        all.cut |= cut | thin_to_newest(&mut all.events);
     }
-    all.cut |= thin_to_newest(&mut all.events);
     Ok(all)
 }
 
@@ -360,6 +425,10 @@ pub fn answer(look: &Looking<'_>, what: &str, query: &str) -> Result<Value, Trou
             let (events, cut) = newest_here(look, &params)?;
             Said::of(&events, cut, None)
         }
+        "/url" => {
+            let (events, cut) = of_url_here(look, params.get("url").unwrap_or_default())?;
+            Said::of(&events, cut, None)
+        }
         _ => return Err(Trouble::missing("Nodes do not ask each other this.")),
     };
     Ok(json!(said))
@@ -397,4 +466,46 @@ fn part(look: &Looking<'_>, asked: &Asked) -> Result<(Vec<Told>, bool), Trouble>
         }
     }
     Ok((events, cut))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// What a node tells: what happened at these times.
+    fn part(node: &str, times: &[i64]) -> Vec<Told> {
+        let told = |(number, time_ms): (usize, &i64)| {
+            let mut value = vec![0; 29];
+            value[0] = 1;
+            value[7..15].copy_from_slice(&time_ms.to_le_bytes());
+            Told { cursor: Cursor { node: node.into(), number: number as u64 }, value, delta: None }
+        };
+        times.iter().enumerate().map(told).collect()
+    }
+
+    fn joined(parts: &[(&[i64], bool)]) -> (Vec<i64>, bool) {
+        let mut joined = Joined::of(4);
+        for (number, (times, cut)) in parts.iter().enumerate() {
+            joined.join(part(&format!("node{number}"), times), *cut);
+            assert!(joined.all.events.len() < 8, "it grows with their number");
+        }
+        let all = joined.end();
+        (all.events.iter().map(Told::time_ms).collect(), all.cut)
+    }
+
+    #[test]
+    fn what_many_tell_is_the_oldest_of_it_and_whole_up_to_its_last() {
+        assert_eq!(joined(&[(&[1, 5], false), (&[2, 4], false)]), (vec![1, 2, 4, 5], false));
+        // Of one that has more to tell nothing is known behind its last.
+        assert_eq!(joined(&[(&[1, 5], false), (&[2, 4], true)]), (vec![1, 2, 4], true));
+        // Nor behind the last that is kept, whoever comes later.
+        let many: [(&[i64], bool); 4] =
+            [(&[1, 10, 20, 30], false), (&[2, 11, 21, 31], false), (&[3, 40, 50], false), (&[12, 60], false)];
+        assert_eq!(joined(&many), (vec![1, 2, 3, 10], true));
+        assert_eq!(
+            joined(&[(&[10, 20, 30, 40], false), (&[11, 21, 31, 41], false), (&[5, 6], true)]),
+            (vec![5, 6], true)
+        );
+        assert_eq!(joined(&[(&[1, 2, 3, 4], false), (&[], true)]), (vec![1, 2, 3, 4], false));
+    }
 }

@@ -17,7 +17,7 @@ use skep_changes::{Event, Kept, Settings, text_of};
 use skep_page::compare::show;
 use skep_page::version::{Nature, Version};
 use skep_warc::date;
-use std::collections::{BTreeSet, HashMap};
+use std::collections::{BTreeMap, BTreeSet, HashMap};
 
 /// The page.
 pub fn page(look: &Looking<'_>, params: &Params, _: &Visit) -> Result<Answer, Trouble> {
@@ -30,7 +30,7 @@ pub fn page(look: &Looking<'_>, params: &Params, _: &Visit) -> Result<Answer, Tr
     if captures.is_empty() {
         return Err(Trouble::missing("There is no capture of this URL here."));
     }
-    let (elsewhere, unheard) = told_elsewhere(look, &captures)?;
+    let (elsewhere, lacks) = told_elsewhere(look, &captures);
     let mut events: Vec<(usize, Event)> = Vec::new();
     for (index, capture) in captures.iter().enumerate().rev() {
         let kept = changes.last_of(&portal.archive, capture.position).map_err(trouble)?;
@@ -49,9 +49,13 @@ pub fn page(look: &Looking<'_>, params: &Params, _: &Visit) -> Result<Answer, Tr
     if cut {
         body.push_str("<p class=\"soft\">There are more captures than were looked at.</p>\n");
     }
-    if unheard {
+    if lacks.silent {
         body.push_str("<p>Not all that changed is told here: nodes that hold this page do not answer just now.</p>\n");
-    } else if events.is_empty() {
+    }
+    if lacks.cut {
+        body.push_str("<p>Not all that changed is told here: it is more than other nodes tell at once.</p>\n");
+    }
+    if events.is_empty() && !lacks.silent && !lacks.cut {
         body.push_str("<p>Nothing changed that was noticed.</p>\n");
     }
     let settings = Settings::of(&portal.archive).map_err(trouble)?;
@@ -68,21 +72,33 @@ pub fn page(look: &Looking<'_>, params: &Params, _: &Visit) -> Result<Answer, Tr
     Ok(frame::asking(look, "History", url, &body, None))
 }
 
-/// What other nodes tell of captures that are with them, and whether some of it is not told.
-fn told_elsewhere(look: &Looking<'_>, captures: &[Capture]) -> Result<(HashMap<Position, Event>, bool), Trouble> {
-    let mut told = HashMap::new();
-    let Some(others) = look.others() else { return Ok((told, false)) };
-    let far = captures.iter().filter(|capture| others.is_elsewhere(capture.key.site_hash()));
-    let urls: BTreeSet<&str> = far.map(|capture| capture.url.as_str()).collect();
-    let mut unheard = urls.len() > HISTORY_SPELLINGS_MAX;
-    for url in urls.into_iter().take(HISTORY_SPELLINGS_MAX) {
-        let all = everywhere::of_url(look, others, url)?;
-        unheard |= all.cut || all.silent > 0;
+/// Why something is not told of captures that are with others.
+#[derive(Default)]
+struct Lacks {
+    /// Nobody answers for some of them.
+    silent: bool,
+    /// It is more than is asked for, or told, at once.
+    cut: bool,
+}
+
+/// What other nodes tell of captures that are with them.
+fn told_elsewhere(look: &Looking<'_>, captures: &[Capture]) -> (HashMap<Position, Event>, Lacks) {
+    let (mut told, mut lacks) = (HashMap::new(), Lacks::default());
+    let Some(others) = look.others() else { return (told, lacks) };
+    let mut urls: BTreeMap<&str, BTreeSet<u32>> = BTreeMap::new();
+    for capture in captures.iter().filter(|capture| others.is_elsewhere(capture.key.site_hash())) {
+        urls.entry(&capture.url).or_default().insert(capture.key.site_hash());
+    }
+    lacks.cut = urls.len() > HISTORY_SPELLINGS_MAX;
+    for (url, sites) in urls.into_iter().take(HISTORY_SPELLINGS_MAX) {
+        let all = everywhere::of_url(others, url, &sites);
+        lacks.cut |= all.cut;
+        lacks.silent |= all.silent > 0;
         let shown = |kept: &Kept<'_>| may_see(look.portal, look.may, look.now_ms, kept);
         let kept = all.events.iter().filter_map(everywhere::Told::kept).filter(shown);
         told.extend(kept.filter_map(|kept| Some((kept.key, kept.event()?))));
     }
-    Ok((told, unheard))
+    (told, lacks)
 }
 
 /// Texts of captures. What an event was compared with is mostly what the event before it brought: it is read once.

@@ -4,7 +4,7 @@ use super::{Context, Due, Holding};
 use crate::audit::{self, UNANSWERED_MAX, Verdict, proof_key};
 use crate::copy::{Extent, Inventory, Segment, acknowledged, source, writer_of};
 use crate::key::Key;
-use crate::limits::{AUDIT_RANGES, EXTENTS_MAX, PULLS_MAX};
+use crate::limits::{AUDIT_RANGES, EXTENTS_MAX, PULL_SLOW_BYTES_PER_MS, PULLS_MAX, PULLS_PER_PEER_MAX};
 use crate::message::Message;
 use crate::node::{Action, PullFault, What};
 
@@ -12,10 +12,8 @@ use crate::node::{Action, PullFault, What};
 const ALTERED_MAX: u8 = 3;
 /// Pulls of one slice at once.
 const SLICE_PULLS_MAX: usize = 4;
-/// A pull of which nothing was heard for so many answers' time is given up …
+/// A pull of which nothing was heard for so many answers' time, and for as long again as its bytes take at the slowest pace, is given up.
 const PULL_ANSWERS_MAX: u64 = 360;
-/// … and for as long again as its bytes take at this pace, which is slow for anybody.
-pub(super) const SLOW_BYTES_PER_MS: u64 = 100;
 
 impl Holding {
     /// So much of a segment is here now, synced.
@@ -42,9 +40,12 @@ impl Holding {
     }
 
     fn end_pull(&mut self, ctx: &mut Context<'_>, segment: &Segment) {
-        let before = self.pulling.len();
-        self.pulling.retain(|(pulled, ..)| pulled != segment);
-        *ctx.pulls = ctx.pulls.saturating_sub(before - self.pulling.len());
+        self.pulling.retain(|(pulled, from, _)| {
+            if pulled == segment {
+                ctx.pulls.end(from);
+            }
+            pulled != segment
+        });
     }
 
     /// A pull has failed; another source is tried.
@@ -66,12 +67,15 @@ impl Holding {
                 ctx.note(What::Altered, Some(from), self.slice, "bytes of this peer do not verify");
             }
             // It said that it has something which it has not, or it cannot be reached: until it says so again.
-            PullFault::Missing | PullFault::Unreachable => {
-                self.told.remove(&from);
-                self.asked_ms = ctx.now.mono_ms;
-            }
+            PullFault::Missing | PullFault::Unreachable => self.forget(ctx, &from),
             PullFault::Own => {}
         }
+    }
+
+    /// What a peer said that it has is believed again when it says so again.
+    fn forget(&mut self, ctx: &Context<'_>, peer: &Key) {
+        self.told.remove(peer);
+        self.asked_ms = ctx.now.mono_ms;
     }
 
     /// Bytes of a segment that are here, of the same generation.
@@ -256,23 +260,26 @@ impl Holding {
     pub(crate) fn pull_more(&mut self, ctx: &mut Context<'_>, due: &mut Due) {
         let now_ms = ctx.now.mono_ms;
         let given_up = PULL_ANSWERS_MAX * ctx.settings.answer_ms;
-        let stale: Vec<Segment> = self
+        let stale: Vec<(Segment, Key)> = self
             .pulling
             .iter()
             .filter(|(segment, from, since)| {
                 let wanted = self.told.get(from).and_then(|told| told.get(segment));
                 let bytes = wanted.map_or(0, |extent| extent.bytes);
-                now_ms.saturating_sub(*since) > given_up + bytes / SLOW_BYTES_PER_MS
+                now_ms.saturating_sub(*since) > given_up + bytes / PULL_SLOW_BYTES_PER_MS
             })
-            .map(|(segment, ..)| *segment)
+            .map(|(segment, from, _)| (*segment, *from))
             .collect();
-        stale.iter().for_each(|segment| self.end_pull(ctx, segment));
+        for (segment, from) in stale {
+            self.end_pull(ctx, &segment);
+            self.forget(ctx, &from);
+        }
         if self.told.is_empty() {
             return;
         }
         let lacking = self.own.lacks(&self.lacking(ctx));
         for extent in lacking {
-            if self.pulling.len() >= SLICE_PULLS_MAX || *ctx.pulls >= PULLS_MAX {
+            if self.pulling.len() >= SLICE_PULLS_MAX || ctx.pulls.all() >= PULLS_MAX {
                 due.at(now_ms + ctx.settings.answer_ms);
                 break;
             }
@@ -285,11 +292,18 @@ impl Holding {
             let open = extent.seal.is_none();
             let writer = reachable.clone().filter(|(node, _)| open && writer_of(node) == extent.segment.writer);
             let from = source(&extent, writer, &self.distrusted, number);
-            let from = from.or_else(|| source(&extent, reachable, &self.distrusted, number));
-            let Some(from) = from else { continue };
+            let has_room = |node: &Key| ctx.pulls.from(node) < PULLS_PER_PEER_MAX;
+            let others = reachable.clone().filter(|(node, _)| has_room(node));
+            let from = from.or_else(|| source(&extent, others, &self.distrusted, number));
+            let Some(from) = from.filter(has_room) else {
+                if reachable.clone().any(|(node, _)| !has_room(node)) {
+                    due.at(now_ms + ctx.settings.answer_ms);
+                }
+                continue;
+            };
             let have = if self.afresh.contains(&extent.segment) { 0 } else { self.begun(&extent.segment) };
             self.pulling.push((extent.segment, from, now_ms));
-            *ctx.pulls += 1;
+            ctx.pulls.begin(from);
             ctx.out.push(Action::Pull { slice: self.slice, from, extent, have });
         }
     }

@@ -1,13 +1,12 @@
 //! Leading one slice: the lease, the epoch after this one, copies at new holders, and what is done when too many are absent.
 
-use super::copies::SLOW_BYTES_PER_MS;
 use super::{ADOPTED_ANSWERS, Context, Copying, Due, Holding, LeftIt, Proposal};
 use crate::copy::{Extent, Inventory};
 use crate::epoch::{Doubt, Epoch, Holders, SignedHolders, differ_by_one};
 use crate::genesis::majority;
 use crate::key::{Key, Signature};
 use crate::lease::{Dead, Leader};
-use crate::limits::{CHAIN_KEPT_MAX, CHAIN_MAX, EXTENTS_MAX, HOLDERS_MAX, TERM_STEP_MAX};
+use crate::limits::{CHAIN_KEPT_MAX, CHAIN_MAX, EXTENTS_MAX, HOLDERS_MAX, PULL_SLOW_BYTES_PER_MS, TERM_STEP_MAX};
 use crate::message::{Ballot, Message, Politeness, Refusal};
 use crate::node::{Action, Kept, What};
 use crate::repair::Step;
@@ -479,7 +478,7 @@ impl Holding {
             self.challenge(ctx, to);
             return;
         }
-        let patience_ms = ctx.settings.repair_soon_ms + self.floor.bytes() / SLOW_BYTES_PER_MS;
+        let patience_ms = ctx.settings.repair_soon_ms + self.floor.bytes() / PULL_SLOW_BYTES_PER_MS;
         if now_ms.saturating_sub(copying.progress.1) > patience_ms {
             // It takes the request and does nothing: somebody else is asked, and this one again much later.
             self.slow.retain(|(node, _)| *node != to);

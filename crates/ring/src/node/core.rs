@@ -9,7 +9,7 @@ use crate::chance::Chance;
 use crate::epoch::{Chain, Epoch, SignedHolders};
 use crate::fact::{Fact, NodeRecord, SignedRecord, Standing};
 use crate::genesis::Slice;
-use crate::holding::{Context, Holding};
+use crate::holding::{Context, Holding, Pulls};
 use crate::key::{Hash, Key, SealRef};
 use crate::lease::Grantor;
 use crate::limits::{
@@ -54,7 +54,7 @@ pub struct Core {
     /// Splits that were looked at, as the roster counts them.
     splits_version: u64,
     audits: Audits,
-    pulls: usize,
+    pulls: Pulls,
     clocks: BTreeMap<Key, i64>,
     /// How far the clocks of others are ahead.
     clock_off_ms: i64,
@@ -97,7 +97,7 @@ impl Core {
             paces: Paces::default(),
             splits_version: 0,
             audits: Audits::default(),
-            pulls: 0,
+            pulls: Pulls::default(),
             clocks: BTreeMap::new(),
             clock_off_ms: 0,
             own_wall_ms: 0,
@@ -352,8 +352,8 @@ impl Core {
             }
             None => {
                 // What comes of its pulls is nobody's any more.
-                let pulls = self.slots.remove(&slice).map_or(0, |slot| slot.holding.pulls());
-                self.pulls = self.pulls.saturating_sub(pulls);
+                let gone = self.slots.remove(&slice);
+                gone.iter().flat_map(|slot| slot.holding.pulls()).for_each(|from| self.pulls.end(from));
             }
         }
         for link in news {

@@ -23,6 +23,7 @@ use skep_archive::{Capture, CaptureKind, Digest, Key as UrlKey, Pin, Position, S
 use skep_url::Url;
 
 use super::answers::no;
+use super::coming::copy_within;
 use super::pool::Pool;
 use super::question::{Question, YES, is_yes, position};
 use super::{Shell, lock};
@@ -654,30 +655,6 @@ impl Shell {
         let extents = self.extents(slice).into_iter().filter(|extent| of(&extent.segment));
         let wanted: Vec<(Segment, u64)> = extents.map(|extent| (extent.segment, end.min(extent.bytes))).collect();
         !wanted.is_empty() && self.wait_synced(slice, &wanted, until)
-    }
-}
-
-/// Copies what comes, up to so many bytes and so long: who sends a byte now and then keeps nobody waiting for ever.
-pub(super) fn copy_within(
-    from: &mut dyn Read,
-    to: &mut dyn Write,
-    bytes_max: u64,
-    time_max: Duration,
-) -> io::Result<u64> {
-    let until = Instant::now() + time_max;
-    let (mut piece, mut length) = (vec![0; 64 << 10], 0);
-    loop {
-        let read = match from.read(&mut piece) {
-            Ok(0) => return Ok(length),
-            Ok(read) => read,
-            Err(error) if error.kind() == io::ErrorKind::Interrupted => continue,
-            Err(error) => return Err(error),
-        };
-        length += read as u64;
-        if length > bytes_max || Instant::now() >= until {
-            return Err(io::Error::other("it takes too much room or too long"));
-        }
-        to.write_all(&piece[..read])?;
     }
 }
 

@@ -1,9 +1,9 @@
 //! Contributors of one node work for all: what waits for them elsewhere, and what they say there through this node.
 
-use std::io::Read;
 use std::net::IpAddr;
 use std::time::Duration;
 
+use super::coming::whole;
 use super::question::{Question, is_yes};
 use super::{Shell, lock};
 use crate::key::Key;
@@ -36,12 +36,8 @@ impl Shell {
         let asked = self.wire.ask(node, &question.encode(), Duration::from_millis(patience_ms));
         let mut answer = asked.map_err(|silence| silence.to_string())?;
         is_yes(&mut answer).map_err(|error| error.to_string())??;
-        let mut bytes = Vec::new();
-        answer.take(ANSWER_BYTES_MAX + 1).read_to_end(&mut bytes).map_err(|error| error.to_string())?;
-        if bytes.len() as u64 > ANSWER_BYTES_MAX {
-            return Err("its answer is longer than answers are".into());
-        }
-        Ok(bytes)
+        let patience = Duration::from_millis(patience_ms);
+        whole(answer, patience, &mut |length| length <= ANSWER_BYTES_MAX).map_err(|error| error.to_string())
     }
 }
 

@@ -9,12 +9,14 @@ use std::time::{Duration, Instant};
 use skep_archive::captures::Query;
 use skep_archive::{Capture, Stored};
 
-use super::bodies::copy_within;
+use super::coming::{Coming, copy_within, whole};
 use super::question::{Question, Taken, Wanted, is_yes};
 use super::{Machine, Shell, lock};
 use crate::genesis::Slice;
 use crate::key::Key;
-use crate::limits::{ANSWER_BYTES_MAX, ANSWER_RECORD_BYTES_MAX, HEDGE_MS, QUESTION_MS_MAX, REFUSAL_BYTES_MAX};
+use crate::limits::{
+    ANSWER_BYTES_MAX, ANSWER_RECORD_BYTES_MAX, HEDGE_MS, QUESTION_MS_MAX, RECORD_MS_MAX, REFUSAL_BYTES_MAX,
+};
 use crate::links;
 use crate::message::PROTOCOL_SITES;
 
@@ -139,9 +141,8 @@ impl Shell {
     pub fn captures(self: &Arc<Shell>, slice: Slice, query: &Query) -> Result<Vec<Capture>, String> {
         let question = Question::Captures(Wanted::of(query)).encode();
         let read = |answer: &mut dyn Read| {
-            let mut bytes = Vec::new();
-            answer.take(ANSWER_BYTES_MAX).read_to_end(&mut bytes).map_err(|error| error.to_string())?;
-            Ok(bytes)
+            let patience = Duration::from_millis(QUESTION_MS_MAX);
+            whole(answer, patience, &mut |length| length <= ANSWER_BYTES_MAX).map_err(|error| error.to_string())
         };
         // A holder that has nothing may be one whose disk is full.
         let bytes = self.hedged(slice, &question, read, |bytes| !bytes.is_empty())?;
@@ -160,7 +161,9 @@ impl Shell {
         let question = Question::record(capture.position).encode();
         let read = |answer: &mut dyn Read| {
             let mut file = tempfile::NamedTempFile::new().map_err(|error| error.to_string())?;
-            let length = std::io::copy(&mut answer.take(ANSWER_RECORD_BYTES_MAX), &mut file)
+            let (patience, most) = (Duration::from_millis(QUESTION_MS_MAX), Duration::from_millis(RECORD_MS_MAX));
+            let mut answer = Coming::new(answer, patience, most).take(ANSWER_RECORD_BYTES_MAX);
+            let length = std::io::copy(&mut answer, &mut file)
                 .and_then(|length| file.flush().map(|()| length))
                 .map_err(|error| error.to_string())?;
             Ok((file, length))
@@ -197,7 +200,7 @@ impl Shell {
                         let said = is_yes(&mut answer).map_err(|error| error.to_string());
                         shell.answered_after(holder, since.elapsed());
                         said??;
-                        read(&mut answer)
+                        read(&mut answer).inspect_err(|_| shell.answered_after(holder, since.elapsed()))
                     });
                     let _somebody_was_quicker = say.send(answer);
                 });
@@ -261,7 +264,13 @@ impl Shell {
     }
 
     /// What a node answers, all of which has come within this time: who sends a byte now and then keeps nobody waiting for ever.
-    fn answered(&self, to: Key, question: &Question, most: u64, patience: Duration) -> Result<Vec<u8>, String> {
+    pub(super) fn answered(
+        &self,
+        to: Key,
+        question: &Question,
+        most: u64,
+        patience: Duration,
+    ) -> Result<Vec<u8>, String> {
         let asked = self.wire.ask(to, &question.encode(), patience);
         let mut answer = asked.map_err(|silence| silence.to_string())?;
         let mut bytes = Vec::new();

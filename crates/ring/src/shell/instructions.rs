@@ -13,7 +13,7 @@ use std::time::Duration;
 
 use skep_archive::{Entry, Matcher, Note as Noted, Selector};
 
-use super::question::{Question, is_yes};
+use super::question::Question;
 use super::{Shell, lock};
 use crate::instruction::{About, Instruction, Instructions, SignedInstruction, What};
 use crate::key::{Hash, Key, Seal};
@@ -169,7 +169,7 @@ impl Shell {
             signed
         };
         let mut hidden = self.follow_removals();
-        let (question, others) = (Question::Instruct(signed).encode(), self.others());
+        let (question, others) = (Question::Instruct(signed), self.others());
         for part in others.chunks(EVERYWHERE_AT_ONCE_MAX) {
             hidden += self.tell_all(part, &question);
         }
@@ -177,14 +177,11 @@ impl Shell {
     }
 
     /// Who is not reached, or does not say how much it hid, hears of it when it compares.
-    fn tell_all(&self, others: &[Key], question: &[u8]) -> u64 {
+    fn tell_all(&self, others: &[Key], question: &Question) -> u64 {
         let patience = Duration::from_millis(QUESTION_MS_MAX);
         let ask = |node: Key| -> Option<u64> {
-            let mut answer = self.wire.ask(node, question, patience).ok()?;
-            is_yes(&mut answer).ok()?.ok()?;
-            let mut count = [0; 8];
-            answer.read_exact(&mut count).ok()?;
-            Some(u64::from_le_bytes(count))
+            let count = self.answered(node, question, 8, patience).ok()?;
+            Some(u64::from_le_bytes(count.try_into().ok()?))
         };
         std::thread::scope(|scope| {
             let threads: Vec<_> = others.iter().map(|node| scope.spawn(|| ask(*node).unwrap_or(0))).collect();

@@ -10,11 +10,12 @@ use std::time::Duration;
 use serde::{Deserialize, Serialize, de::DeserializeOwned};
 use skep_archive::settings as files;
 
+use super::coming::Coming;
 use super::question::{Question, Welcome, is_yes};
 use crate::fact::{Fact, NodeRecord, SignedRecord, Standing};
 use crate::genesis::{GENESIS_VERSION, Genesis};
 use crate::key::{Ed25519, Hash, Key, Seal, hex, unhex};
-use crate::limits::{CAPACITY_GB_MAX, QUESTION_MS_MAX, WELCOME_BYTES_MAX};
+use crate::limits::{CAPACITY_GB_MAX, QUESTION_MS_MAX, WELCOME_BYTES_MAX, WELCOME_MS_MAX};
 use crate::message::SPEAKS;
 use crate::settings::Settings;
 use crate::ticket::{Admission, Certificate, SignedCertificate, SignedInvitation, Ticket};
@@ -268,6 +269,7 @@ fn ask_in(wire: &dyn Wire, key: Key, question: &[u8]) -> Result<Welcome, String>
     let broken = |error: std::io::Error| format!("it broke off: {error}");
     is_yes(&mut answer).map_err(broken)??;
     let mut bytes = Vec::new();
+    let answer = Coming::new(answer, patience, Duration::from_millis(WELCOME_MS_MAX));
     answer.take(WELCOME_BYTES_MAX).read_to_end(&mut bytes).map_err(broken)?;
     postcard::from_bytes(&bytes).map_err(|_| "its answer makes no sense".to_owned())
 }

@@ -9,6 +9,7 @@ use super::{Shell, lock};
 use crate::genesis::Slice;
 use crate::key::Key;
 use crate::limits::PROOF_BYTES_MAX;
+use crate::message::PROTOCOL_PROOF;
 
 /// What came of the look for such a file.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
@@ -23,15 +24,19 @@ pub enum Proof {
 
 impl Shell {
     /// Has the node that leads a site look. Who is believed to lead may have ceased to: then the other holders are asked. While nobody leads,
-    /// because nothing is crawled, the one that would lead first looks.
+    /// because nothing is crawled, the one that would lead first looks. Who speaks an older protocol knows nothing of such a file.
     pub fn proof(&self, host: &str) -> Proof {
         let Some(slice) = self.slice_of_host(host) else { return Proof::No(format!("{host} is no host.")) };
-        let mut asked = Vec::new();
+        let (mut asked, mut older) = (Vec::new(), None);
         for node in self.leader(slice).into_iter().chain(self.in_order(slice)) {
             if asked.contains(&node) {
                 continue;
             }
             asked.push(node);
+            if node != self.key && self.spoken(&node).is_none_or(|protocol| protocol < PROTOCOL_PROOF) {
+                older = older.or(Some(node));
+                continue;
+            }
             let proof = match node == self.key {
                 true => self.prove_here(host),
                 false => self
@@ -42,7 +47,13 @@ impl Shell {
                 return proof;
             }
         }
-        Proof::Later(format!("No node visits {host} at the moment."))
+        Proof::Later(match older {
+            Some(node) => format!(
+                "Perhaps node {} visits {host}: it runs an older program, which does not know of such files.",
+                node.short()
+            ),
+            None => format!("No node visits {host} at the moment."),
+        })
     }
 
     /// Looks for another node, where this one leads.
@@ -54,14 +65,18 @@ impl Shell {
         }
     }
 
-    /// Nobody leads, as far as this node has granted, and of the holders that are there it comes first.
+    /// Nobody leads, as far as this node has granted, and of the holders that are there it comes first. Who is cut off, or may have been
+    /// called absent, knows neither: another may lead by now.
     fn would_lead(&self, slice: Slice) -> bool {
-        let granted = self.granted(&lock(&self.machine), slice);
-        granted.is_none() && self.in_order(slice).first() == Some(&self.key)
+        let is_free = {
+            let machine = lock(&self.machine);
+            machine.node.core.may_act() && self.granted(&machine, slice).is_none()
+        };
+        is_free && self.in_order(slice).first() == Some(&self.key)
     }
 
     /// Holders of a slice that are there, this node among them, in the order in which they should lead.
-    fn in_order(&self, slice: Slice) -> Vec<Key> {
+    pub(super) fn in_order(&self, slice: Slice) -> Vec<Key> {
         let machine = lock(&self.machine);
         let view = &machine.node.view;
         let mut holders = view.in_order(slice, &view.holders(slice));
@@ -77,6 +92,6 @@ impl Shell {
 }
 
 /// What a node says that does not lead a site.
-fn elsewhere(host: &str) -> Proof {
+pub(super) fn elsewhere(host: &str) -> Proof {
     Proof::Later(format!("Another node visits {host} since a moment ago."))
 }

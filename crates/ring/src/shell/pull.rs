@@ -10,12 +10,13 @@ use skep_archive::layout::{SegmentId, SegmentName};
 use skep_archive::{Error, PIECE_HEAD_BYTES_MAX, Piece, State, Taking, WriterKey};
 
 use super::Shell;
+use super::coming::Coming;
 use super::question::{Question, YES, is_yes};
 use crate::audit;
 use crate::copy::{Extent, Segment};
 use crate::genesis::Slice;
 use crate::key::{Hash, Key};
-use crate::limits::{PULL_PIECE_BYTES, PULL_READ_BYTES, QUESTION_MS_MAX};
+use crate::limits::{PULL_MS_MAX, PULL_PIECE_BYTES, PULL_READ_BYTES, PULL_SLOW_BYTES_PER_MS, QUESTION_MS_MAX};
 use crate::message::Range;
 use crate::node::{Event, PullFault};
 
@@ -86,6 +87,9 @@ impl Shell {
         let lost = |_: io::Error| PullFault::Unreachable;
         let asked = self.wire.ask(from, &question, Duration::from_millis(QUESTION_MS_MAX));
         let answer = asked.map_err(|_| PullFault::Unreachable)?;
+        // It ends before the machine gives it up: the thread is wanted for others.
+        let most_ms = PULL_MS_MAX + to.saturating_sub(at) / PULL_SLOW_BYTES_PER_MS;
+        let answer = Coming::new(answer, Duration::from_millis(QUESTION_MS_MAX), Duration::from_millis(most_ms));
         let mut answer = BufReader::with_capacity(PULL_READ_BYTES, answer);
         is_yes(&mut answer).map_err(lost)?.map_err(|_| PullFault::Missing)?;
         let mut buffer = vec![0; PULL_READ_BYTES];

@@ -11,7 +11,8 @@ use skep_archive::captures::{Match, Place, Query};
 use skep_archive::runs::Direction;
 use skep_archive::{CaptureKind, Key as UrlKey, Position, WriterKey};
 
-use super::bodies::{Body, copy_within};
+use super::bodies::Body;
+use super::coming::copy_within;
 use crate::copy::Segment;
 use crate::fact::{Fact, SignedRecord};
 use crate::genesis::{Genesis, Slice};

@@ -8,7 +8,7 @@
 //! ```
 
 use std::collections::{BTreeMap, BTreeSet, VecDeque};
-use std::io::{self, Read, Write};
+use std::io::{self, Write};
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
@@ -18,6 +18,7 @@ use skep_archive::runs::Direction;
 
 use super::Shell;
 use super::answers::no;
+use super::coming::whole;
 use super::question::{Question, Wanted, YES, is_yes};
 use crate::genesis::Slice;
 use crate::key::Key;
@@ -180,9 +181,9 @@ impl Shell {
         let mut answer = self.wire.ask(node, question, patience).map_err(|silence| silence.to_string())?;
         is_yes(&mut answer).map_err(|error| error.to_string())??;
         self.answered_after(node, since.elapsed());
-        let mut bytes = Vec::new();
-        answer.take(ANSWER_BYTES_MAX).read_to_end(&mut bytes).map_err(|error| error.to_string())?;
-        Ok(bytes)
+        let bytes = whole(answer, patience, &mut |length| length <= ANSWER_BYTES_MAX);
+        // Who begins quickly and then drips is none of the quick ones.
+        bytes.inspect_err(|_| self.answered_after(node, since.elapsed())).map_err(|error| error.to_string())
     }
 }
 

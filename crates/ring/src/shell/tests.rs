@@ -303,14 +303,83 @@ fn holders_fetch_for_who_leads_and_for_nobody_else_and_older_ones_are_not_asked(
 
     // One of them speaks an older protocol from now on.
     let older = members.remove(other);
-    let key = older.shell().key();
-    older.running.stop();
-    let known = lock(&leader.machine).node.view.roster.record_of(&key).expect("it is known").record.clone();
-    let record = crate::fact::NodeRecord { sequence: known.sequence + 1, protocol: (2, 1), ..known };
-    let seal = Ed25519::from_secret(&[other as u8 + 1; 32]);
-    leader.tell(Event::Learn(vec![Fact::Record(Arc::new(crate::fact::SignedRecord::new(record, &seal)))]));
+    grows_older(&leader, older, other as u8 + 1, (2, 1));
     until("one is left who knows how", || followers() == BTreeSet::from([third]));
     end(members);
+}
+
+/// A node ends, and another one is told that it speaks older protocols from now on.
+fn grows_older(told: &Shell, older: Member, secret: u8, protocol: message::Speaks) {
+    let (key, seal) = (older.shell().key(), Ed25519::from_secret(&[secret; 32]));
+    older.running.stop();
+    let known = lock(&told.machine).node.view.roster.record_of(&key).expect("it is known").record.clone();
+    let record = crate::fact::NodeRecord { sequence: known.sequence + 1, protocol, ..known };
+    told.tell(Event::Learn(vec![Fact::Record(Arc::new(crate::fact::SignedRecord::new(record, &seal)))]));
+}
+
+#[test]
+fn a_leader_of_an_older_protocol_is_not_asked_whose_a_host_is() {
+    let mut members = ring(3, 3);
+    let at = (0..3).find(|at| !members[*at].led().is_empty()).expect("somebody leads");
+    let leader = members.remove(at);
+    let slice = *leader.led().first().expect("something");
+    let host = skep_url::Url::parse(&site_in(slice, &leader)).unwrap().host_name().to_owned();
+    let asker = members[0].shell().clone();
+    until("it is known who leads", || asker.leader(slice) == Some(leader.shell().key()));
+    // Whoever visits no sites says so, as soon as it is asked.
+    assert_eq!(asker.proof(&host), Proof::No(NOT_VISITING.into()));
+    let key = leader.shell().key();
+    grows_older(&asker, leader, at as u8 + 1, (3, 1));
+    until("it is known what it speaks", || asker.spoken(&key) == Some(3));
+    match asker.proof(&host) {
+        Proof::Later(why) => assert!(why.contains(&key.short()) && why.contains("older program"), "{why}"),
+        proof => panic!("{proof:?}"),
+    }
+    end(members);
+}
+
+#[test]
+fn who_may_not_act_looks_at_no_host_in_the_place_of_who_leads() {
+    let mut members = leasing(3, 3, 2_000);
+    let Member { running, _folder: folder, .. } = members.remove(0);
+    let membership = running.shell.membership().clone();
+    running.stop();
+    end(members);
+    // It is started again where it hears nobody: whatever became of the others meanwhile, it knows nothing of it.
+    let options = || OpenOptions {
+        bits: BITS,
+        secret: Some([1; 32]),
+        copies: true,
+        disk_reserve_bytes: 0,
+        ..OpenOptions::create()
+    };
+    let since = Instant::now();
+    let archive = loop {
+        match Archive::open(folder.path(), options()) {
+            // Who asked for something when it ended may still hold it for a moment.
+            Err(skep_archive::Error::Locked { .. }) if since.elapsed() < PATIENCE => {
+                std::thread::sleep(Duration::from_millis(10));
+            }
+            opened => break Arc::new(opened.unwrap()),
+        }
+    };
+    let (node, work) = (Ed25519::from_secret(&[1; 32]), Arc::new(Crawling::default()));
+    let wire = Hub::new().wire(crate::key::Seal::key(&node));
+    let parts =
+        Parts { membership, secret: [1; 32], archive, wire, work, facts: Vec::new(), portal: None, relay: None };
+    let running = Shell::start(parts).unwrap();
+    let ears = running.ears();
+    let alone = Member { running, crawling: Arc::default(), _ears: ears, _folder: folder };
+    let shell = alone.shell();
+    let first = |slice: &Slice| shell.in_order(*slice).first() == Some(&shell.key());
+    let slice = (0..1 << BITS).find(first).expect("it would come first somewhere");
+    let host = skep_url::Url::parse(&site_in(slice, &alone)).unwrap().host_name().to_owned();
+    until("of nobody who leads is known here", || {
+        !shell.leads(slice) && shell.granted(&lock(&shell.machine), slice).is_none()
+    });
+    assert!(!shell.status().acts && first(&slice));
+    assert_eq!(shell.prove_here(&host), proof::elsewhere(&host));
+    end(vec![alone]);
 }
 
 #[test]

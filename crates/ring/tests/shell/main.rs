@@ -1,6 +1,7 @@
 //! Five nodes in one process: real archives, real machines, and a wire in memory that can be cut.
 
 mod bodies;
+mod drip;
 mod split;
 
 use std::collections::{BTreeMap, BTreeSet};

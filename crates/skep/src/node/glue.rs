@@ -19,7 +19,7 @@ use skep_ring::node::{Note, What};
 use skep_ring::pace::Site;
 use skep_ring::shell::{Back, Body, Led, NO_CONTRIBUTORS, NOT_FOLLOWING, Proof, Shell, Taken, Telling, Work};
 use skep_ring::{Key, Slice};
-use std::collections::{BTreeMap, HashMap, HashSet};
+use std::collections::{BTreeMap, BTreeSet, HashMap, HashSet};
 use std::net::IpAddr;
 use std::path::{Path, PathBuf};
 use std::sync::{Arc, Condvar, Mutex, MutexGuard, OnceLock, PoisonError, Weak};
@@ -442,6 +442,22 @@ fn name_of<'s>(slices: impl Iterator<Item = &'s Slice>) -> u64 {
 /// What other nodes hold, for the portal.
 pub struct Others(pub Arc<super::Node>);
 
+impl Others {
+    fn told(&self, told: skep_ring::shell::Everywhere) -> Everywhere {
+        let shell = self.0.shell.clone();
+        let name = name_of(told.here.iter());
+        let here = told.here;
+        Everywhere {
+            name,
+            here: Box::new(move |hash| here.contains(&shell.slice_of(hash))),
+            // Each goes as it is read: they are not there twice.
+            said: told.said.into_iter().filter_map(|said| serde_json::from_slice(&said).ok()).collect(),
+            nodes: told.nodes,
+            silent: told.silent,
+        }
+    }
+}
+
 impl Elsewhere for Others {
     fn is_elsewhere(&self, site_hash: u32) -> bool {
         let shell = &self.0.shell;
@@ -483,17 +499,12 @@ impl Elsewhere for Others {
     }
 
     fn everywhere(&self, target: &dyn Fn(usize) -> String) -> Everywhere {
-        let shell = self.0.shell.clone();
-        let told = shell.everywhere(target);
-        let name = name_of(told.here.iter());
-        let here = told.here;
-        Everywhere {
-            name,
-            here: Box::new(move |hash| here.contains(&shell.slice_of(hash))),
-            said: told.said.iter().filter_map(|said| serde_json::from_slice(said).ok()).collect(),
-            nodes: told.nodes,
-            silent: told.silent,
-        }
+        self.told(self.0.shell.everywhere(target))
+    }
+
+    fn everywhere_of(&self, sites: &BTreeSet<u32>, target: &dyn Fn(usize) -> String) -> Everywhere {
+        let shell = &self.0.shell;
+        self.told(shell.everywhere_in(sites.iter().map(|site| shell.slice_of(*site)).collect(), target))
     }
 
     fn owner_proof(&self, host: &str) -> (String, String) {

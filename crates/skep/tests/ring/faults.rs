@@ -2,6 +2,7 @@
 
 use crate::ring::{Ring, alone};
 use crate::small::Small;
+use std::collections::BTreeSet;
 use std::os::unix::fs::FileExt;
 
 /// Pages of each site.
@@ -123,6 +124,18 @@ fn a_ring_that_is_split_under_a_crawl_hurries_nobody_and_heals() {
         })
     });
     ring.until("the many fetch", &many, |_| ring.asked_by(&many) > by_many);
+    // Nor do they ask a site whose it is: they cannot know who leads it.
+    let hosts: BTreeSet<&str> = expected.iter().filter_map(|(url, _)| url.split('/').nth(2)).collect();
+    assert!(hosts.len() > 5, "{hosts:?}");
+    std::thread::scope(|scope| {
+        for (node, host) in few.iter().flat_map(|node| hosts.iter().map(move |host| (*node, *host))) {
+            let ring = &ring;
+            scope.spawn(move || {
+                let (status, said) = ring.post(node, "/owner", &format!("host={host}&wish=stop"));
+                assert!(status >= 400, "{host} at {node}: {status} {said}");
+            });
+        }
+    });
     assert_eq!(ring.asked_by(&few), by_few, "the few fetched while they were few");
     ring.portals_answer_for_their_own();
     ring.net.heal(&few, &many);
