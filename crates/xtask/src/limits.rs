@@ -68,8 +68,10 @@ pub const REGISTRY_OPEN_SECONDS_MAX: f64 = 5.0;
 pub const FORWARD_BYTES_100_MAX: f64 = 25.0;
 /// … and of 1,000.
 pub const FORWARD_BYTES_1000_MAX: f64 = 20.0;
-/// Links that two cores must forward per second: a million a minute.
-pub const FORWARD_LINKS_PER_S_MIN: f64 = 1_000_000.0 / 60.0;
+/// Links that a node on two cores must forward per minute, each until it is acknowledged.
+pub const FORWARD_LINKS_PER_MINUTE_MIN: f64 = 1_000_000.0;
+/// Links that go the whole way, unless `--count` says otherwise: fewer than two senders may bring at once, so that no budget is used up.
+pub const FORWARD_LINKS: u64 = 300_000;
 
 /// Megabytes that are copied from one node to another, unless `--count` says otherwise.
 pub const COPY_MEGABYTES: u64 = 512;
