@@ -152,6 +152,10 @@ pub const LIARS_SEEDS: u64 = 100;
 pub const RESTART_URLS: u64 = 5_000_000;
 /// How soon it must then fetch again, from the start of the process.
 pub const RESTART_SECONDS_MAX: f64 = 5.0;
+/// URLs of others that a node comes to lead, unless `--count` says otherwise.
+pub const TAKE_OVER_URLS: u64 = 1_000_000;
+/// How soon it must know all of them.
+pub const TAKE_OVER_SECONDS_MAX: u64 = 30;
 
 /// How long the soak of steadiness runs, unless `--minutes` says otherwise.
 pub const STEADY_MINUTES: f64 = 30.0;
