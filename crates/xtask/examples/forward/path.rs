@@ -41,7 +41,7 @@ const SEED: &str = "http://seed.example/";
 const SITES: &str = "sites";
 /// The thread of an engine, as the system names it.
 const ENGINE: &str = "engine";
-const SETTLED_MAX: Duration = Duration::from_secs(120);
+const SETTLED_MAX: Duration = Duration::from_secs(240);
 const SILENT_MAX: Duration = Duration::from_secs(60);
 const LOOK: Duration = Duration::from_millis(20);
 
