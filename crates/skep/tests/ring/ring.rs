@@ -392,10 +392,11 @@ impl Ring {
             let Ok(mut reader) = skep_warc::Reader::open(file, skep_warc::Options::recover()) else {
                 continue;
             };
-            while let Some(mut record) = reader.next().expect("it can be read") {
+            while let Ok(Some(mut record)) = reader.next() {
                 let url = record.head().target_uri().map(|uri| String::from_utf8_lossy(uri).into_owned());
                 let mut block = Vec::new();
-                record.read_to_end(&mut block).expect("it can be read");
+                // The last one may be on its way to the disk.
+                let _cut_short = record.read_to_end(&mut block);
                 blocks.extend(url.map(|url| (url, block)));
             }
         }
