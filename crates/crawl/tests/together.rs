@@ -10,8 +10,10 @@ use std::sync::{Arc, Condvar, Mutex};
 use std::time::{Duration, Instant};
 
 use skep_archive::{Archive, OpenOptions, Taking};
+use skep_crawl::heard::{Batch, Heard as HeardOf, Put};
+use skep_crawl::records::Encoders;
 use skep_crawl::sharing::{Back, Leading, Link, Node, Outlet, Politeness, Referrer, Share, share};
-use skep_crawl::{Control, Ending, Event, Progress, Question, Reach, Run, Settings, Watch, run};
+use skep_crawl::{Control, Ending, Event, Progress, Question, Reach, Run, Settings, SiteSettings, Watch, run};
 use skep_schedule::retry::Patience;
 use skep_testweb::{Mix, Plan, Policy, Report, Web, World};
 
@@ -373,6 +375,108 @@ fn nothing_is_fetched_without_a_lease_or_after_it() {
     let most = report.sites.values().map(|visits| visits.requests).max();
     assert!(most <= Some(5), "{}", report.table());
     assert!(report.polite(), "{}", report.table());
+}
+
+/// URLs of one site that are heard of together.
+const HEARD_OF_SITE: u64 = 1_000;
+
+fn library(site: u64) -> String {
+    format!("library-{site}.test")
+}
+
+fn book(site: u64, number: u64) -> String {
+    format!("http://{}/shelf-{}/book-{number}.html", library(site), number % 20)
+}
+
+/// Writes down what a leader heard of: so many URLs, in all slices.
+fn hear_of(archive: &Archive, sites: u64) {
+    let level = skep_warc::deflate::Level::new(1);
+    let mut encoders = Encoders::new(level, archive.layout().root().to_path_buf());
+    let mut pending = Vec::new();
+    for site in 0..sites {
+        let mut batch = Batch::new("test");
+        for number in 0..HEARD_OF_SITE {
+            let url = book(site, number);
+            let heard = HeardOf { url: &url, depth: 1, class: "link", source: None };
+            assert_eq!(batch.put(&heard), Put::Taken);
+        }
+        let mut id = [7; 16];
+        id[..8].copy_from_slice(&site.to_le_bytes());
+        let hash = skep_url::Url::parse(&book(site, 0)).unwrap().key().site_hash();
+        let append = encoders.heard(hash, skep_archive::system_clock(), batch.finish(), id).expect("a record");
+        pending.push(archive.append(append).expect("it is open"));
+        if pending.len() == 64 {
+            pending.drain(..).for_each(|one| drop(one.wait().expect("it is synced")));
+        }
+    }
+    pending.into_iter().for_each(|one| drop(one.wait().expect("it is synced")));
+}
+
+/// `cargo xtask soak restart` asks for a million, and for how soon.
+#[test]
+fn who_comes_to_lead_soon_knows_what_others_wrote() {
+    let number = |name: &str| std::env::var(name).ok().map(|value| value.parse::<u64>().expect("a number"));
+    let sites = number("SKEP_TAKE_OVER_URLS").unwrap_or(20_000).div_ceil(HEARD_OF_SITE);
+    let (folders, urls) = ([tempfile::tempdir().unwrap(), tempfile::tempdir().unwrap()], sites * HEARD_OF_SITE);
+    let [first, second] = folders.each_ref().map(|folder| archive(folder.path()));
+    hear_of(&first, sites);
+    copy(&first, &second);
+    drop(first);
+
+    let (net, leading) = (Net::new(1), Arc::new(Leading::new(BITS)));
+    // Nothing is fetched: what is known waits.
+    let paused = |site| (library(site), SiteSettings { pause: true, ..SiteSettings::default() });
+    let settings = Settings {
+        name: "test".into(),
+        seeds: vec![book(0, 0)],
+        scope: Reach::All,
+        site: (0..sites).map(paused).collect(),
+        ..Settings::default()
+    };
+    let mut fetch = skep_fetch::Settings::new("skep/0 (test)");
+    fetch.proxy = Some("http://127.0.0.1:1".parse().unwrap());
+    let run_of = Run {
+        settings,
+        fetch,
+        cookies: Default::default(),
+        workers: 1,
+        patience: Default::default(),
+        watch: false,
+        judges: None,
+        others: None,
+        share: Some(Share { leading: leading.clone(), outlet: Arc::new(Way(net.clone())) }),
+    };
+    let (say, heard) = channel();
+    let next = || heard.recv_timeout(Duration::from_secs(120)).expect("something happens");
+    std::thread::scope(|scope| {
+        let (second, control) = (&second, &net.controls[0]);
+        scope.spawn(move || {
+            let ending = run(second, run_of, control, &mut |event| {
+                let _main_ended = say.send(event);
+            });
+            assert_eq!(ending.expect("a crawl"), Ending::Stopped);
+        });
+        let _stops = Stops(&net);
+        loop {
+            if let Event::Began { known, .. } = next() {
+                assert_eq!(known, 0, "what is not led is not folded");
+                break;
+            }
+        }
+        let begun = Instant::now();
+        (0..SLICES).for_each(|slice| net.lead(0, slice, Vec::new()));
+        // Answered when everything that was said before is done.
+        let asked = Question::Why { url: book(sites - 1, HEARD_OF_SITE - 1), name: None };
+        let why = net.controls[0].ask(&asked).expect("it runs").expect("an answer");
+        let took = begun.elapsed();
+        assert_ne!(why[0]["fate"], "unknown", "{why:?}");
+        assert!((0..SLICES).all(|slice| leading.may(slice)), "{:?}", leading.slices());
+        while !matches!(next(), Event::Progress(Progress { known, .. }) if known == urls) {}
+        eprintln!("{urls} URLs that others wrote of are known and led after {:.1} s", took.as_secs_f64());
+        if let Some(seconds) = number("SKEP_TAKE_OVER_SECONDS") {
+            assert!(took < Duration::from_secs(seconds), "{took:?}; {seconds} s are allowed");
+        }
+    });
 }
 
 /// A site is to be left alone for as long as any of these tests.

@@ -6,6 +6,7 @@
 //!  ask   one question, and an answer that is read as it comes; every wait has an end
 //! ```
 
+pub mod cut;
 pub mod memory;
 pub mod quic;
 mod relay;

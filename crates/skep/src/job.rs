@@ -22,6 +22,10 @@ pub enum Job {
     Check(check::Job),
     Contributors(contributors::Job),
     Crawl(Box<crawl::Job>),
+    /// The node of this archive is to hear nobody and to be heard by nobody, or to be among the others again: for demonstrations.
+    CutOff {
+        off: bool,
+    },
     Diff(diff::Job),
     Export(Box<export::Job>),
     Get(get::Job),
@@ -105,6 +109,10 @@ pub fn perform(owned: &Owned, job: &Job, tell: &mut dyn Tell) -> failure::Result
         Job::Check(job) => check::perform(archive, job, tell),
         Job::Contributors(job) => contributors::perform(owned, job, tell),
         Job::Crawl(job) => crawl::perform(owned, job, tell),
+        Job::CutOff { off } => {
+            owned.ring.node()?.cut.cut(*off);
+            Ok(Exit::Done)
+        }
         Job::Diff(job) => diff::perform(archive, job, tell),
         Job::Export(job) => export::perform(archive, &Originals::of(owned.ring.get()), job, tell),
         Job::Get(job) => get::perform(archive, &Originals::of(owned.ring.get()), job, tell),

@@ -21,6 +21,7 @@ use clap::Args;
 use serde_json::json;
 use skep_archive::{Identity, OpenOptions};
 use skep_ring::shell::{Membership, Parts, Running, Shell};
+use skep_ring::wire::cut::Cut;
 use skep_ring::wire::quic::Quic;
 use skep_ring::{Ears, Wire};
 use std::io::Write;
@@ -124,6 +125,8 @@ pub struct Node {
     pub lead_away: bool,
     /// Who stands nearer to sites, and whether it is asked.
     pub near: near::Near,
+    /// The way to the others, which a demonstration may cut.
+    pub cut: Arc<Cut>,
     /// Sites that were asked whose they are.
     looks: Mutex<owners::Looks>,
 }
@@ -284,11 +287,12 @@ fn work(owned: &Owned, begun: Beginning, portal: Option<&serve::Job>) -> Result<
             || (),
         )?
     };
+    let cut = Cut::new(wire.clone());
     let parts = Parts {
         membership,
         secret: identity.secret(),
         archive: owned.archive.clone(),
-        wire: wire.clone() as Arc<dyn Wire>,
+        wire: cut.clone() as Arc<dyn Wire>,
         work: glue.clone(),
         facts,
         portal: public,
@@ -296,11 +300,11 @@ fn work(owned: &Owned, begun: Beginning, portal: Option<&serve::Job>) -> Result<
     };
     let running: Running = Shell::start(parts).map_err(wrong("the node cannot begin"))?;
     glue.attach(&running.shell);
-    let ears: Arc<dyn Ears> = running.ears();
+    let ears: Arc<dyn Ears> = cut.ears(running.ears());
     wire.listen(&ears);
     let (shell, fetches) = (running.shell.clone(), fetch.clone());
-    let node =
-        Arc::new(Node { shell, glue: glue.clone(), fetch: fetches, consent, lead_away, near, looks: Mutex::default() });
+    let looks = Mutex::default();
+    let node = Arc::new(Node { shell, glue: glue.clone(), fetch: fetches, consent, lead_away, near, cut, looks });
     glue.looks(&node);
     owned.ring.set(Some(node.clone()));
     if hands.contributors {

@@ -267,13 +267,25 @@ fn the_keys_of_a_demo_kill_cut_off_heal_and_add_nodes() {
     let mut hears = |what: &str| assert!(said.any(|line| line.contains(what)), "never {what}");
     hears("all nodes crawl");
     let nodes = format!("{}/node-", folder.display());
+    // How a node knows the others, asked at its own socket: as many as it knows, and whether all of them are there.
+    let known = |node: usize| {
+        let ran = site.skep(&["--archive", &format!("{nodes}{node}"), "ring", "--json"]);
+        // It may be just beginning.
+        if ran.code > 1 {
+            return (0, false);
+        }
+        let told = ran.json().remove(0);
+        let states: Vec<String> =
+            told["nodes"].as_array().expect("nodes").iter().map(|node| node["state"].to_string()).collect();
+        (states.len(), !states.iter().any(|state| state.contains("absent")))
+    };
     for (key, answer, count) in [
         ("s", "network demo: 2 nodes", 2),
         ("k 2", "node 2 is gone", 1),
         ("h", "node 2 runs", 2),
-        ("c 2", "node 2 is cut off", 2),
-        ("h", "", 2),
         ("a", "node 3 runs", 3),
+        ("c 2", "node 2 is cut off", 3),
+        ("h", "", 3),
         ("what?", "k N kills node N", 3),
     ] {
         std::io::Write::write_all(&mut keys, format!("{key}\n").as_bytes()).expect("it is typed");
@@ -281,6 +293,13 @@ fn the_keys_of_a_demo_kill_cut_off_heal_and_add_nodes() {
             hears(answer);
         }
         until(key, || running(&nodes).len() == count);
+        match key {
+            "a" => until("joined", || known(1) == (3, true) && known(2) == (3, true)),
+            // It goes on, and says how it stands; the others miss it.
+            "c 2" => until("missed", || known(2).0 == 3 && known(1) == (3, false)),
+            "h" if count == 3 => until("back", || known(1) == (3, true) && known(2) == (3, true)),
+            _ => {}
+        }
     }
     std::io::Write::write_all(&mut keys, b"q\n").expect("it is typed");
     assert!(demo.wait().expect("it ends").success());

@@ -60,7 +60,7 @@ pub const ALL: &[Entry] = &[
     },
     Entry {
         name: "forward",
-        what: "bytes and CPU time per link that goes to another node, on the links of a crawl of real pages",
+        what: "bytes per link that goes to another node, and how many are acknowledged a minute, on the links of a crawl of real pages",
         run: forward::run,
     },
     Entry {

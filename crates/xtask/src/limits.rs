@@ -68,8 +68,10 @@ pub const REGISTRY_OPEN_SECONDS_MAX: f64 = 5.0;
 pub const FORWARD_BYTES_100_MAX: f64 = 25.0;
 /// … and of 1,000.
 pub const FORWARD_BYTES_1000_MAX: f64 = 20.0;
-/// Links that two cores must forward per second: a million a minute.
-pub const FORWARD_LINKS_PER_S_MIN: f64 = 1_000_000.0 / 60.0;
+/// Links that a node on two cores must forward per minute, each until it is acknowledged.
+pub const FORWARD_LINKS_PER_MINUTE_MIN: f64 = 1_000_000.0;
+/// Links that go the whole way, unless `--count` says otherwise: fewer than two senders may bring at once, so that no budget is used up.
+pub const FORWARD_LINKS: u64 = 300_000;
 
 /// Megabytes that are copied from one node to another, unless `--count` says otherwise.
 pub const COPY_MEGABYTES: u64 = 512;
@@ -150,6 +152,10 @@ pub const LIARS_SEEDS: u64 = 100;
 pub const RESTART_URLS: u64 = 5_000_000;
 /// How soon it must then fetch again, from the start of the process.
 pub const RESTART_SECONDS_MAX: f64 = 5.0;
+/// URLs of others that a node comes to lead, unless `--count` says otherwise.
+pub const TAKE_OVER_URLS: u64 = 1_000_000;
+/// How soon it must know all of them.
+pub const TAKE_OVER_SECONDS_MAX: u64 = 30;
 
 /// How long the soak of steadiness runs, unless `--minutes` says otherwise.
 pub const STEADY_MINUTES: f64 = 30.0;

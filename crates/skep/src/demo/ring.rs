@@ -2,14 +2,15 @@
 
 use super::sites::SITES;
 use crate::failure::{Failure, Result, say};
-use crate::job::Exit;
-use crate::signals;
-use rustix::process::{Pid, Signal, kill_process};
+use crate::job::{Exit, Job};
+use crate::show::Collected;
+use crate::{owner, signals};
 use std::io::BufRead;
 use std::net::{Ipv4Addr, SocketAddr, TcpListener, UdpSocket};
 use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Stdio};
 use std::sync::mpsc::{Sender, channel};
+use std::time::{Duration, Instant};
 
 /// Quick enough to watch: what takes hours elsewhere takes seconds here.
 const TIMES: &str = "ping=1s,silence=4s,unseen=8s,compare=2s,lease=8s,rank=1s,recover=20s,repair-late=10s,repair-soon=8s,keep=30s,\
@@ -18,6 +19,9 @@ const SLICES: &str = "32";
 /// More than one machine should run for fun.
 pub const NODES_MAX: usize = 16;
 const NAME: &str = "demo";
+/// A node that was started answers within this time.
+const BEGINS_WITHIN: Duration = Duration::from_secs(20);
+const LOOK: Duration = Duration::from_millis(50);
 
 /// One node of the demo.
 struct Node {
@@ -116,20 +120,28 @@ impl Demo {
             ("a", _) if self.nodes.len() < NODES_MAX => self.add()?,
             ("k", Some(number)) => match self.nodes[number].child.take() {
                 Some(mut child) => {
+                    self.nodes[number].cut_off = false;
                     child.kill().and_then(|()| child.wait()).map_err(failed("the node cannot be killed"))?;
                     say(&format!("node {} is gone; `h` brings it back, its disk is still there", number + 1));
                 }
                 None => say("it does not run"),
             },
             ("c", Some(number)) => {
-                self.signal(number, Signal::STOP);
-                self.nodes[number].cut_off = true;
-                say(&format!("node {} is cut off: it hears nobody, and nobody hears it", number + 1));
+                if self.cut(number, true)? {
+                    self.nodes[number].cut_off = true;
+                    let portal = self.nodes[number].portal;
+                    say(&format!(
+                        "node {} is cut off: it hears no node, and none hears it; http://{portal}/ring shows what it makes of that",
+                        number + 1
+                    ));
+                } else {
+                    say("it does not run");
+                }
             }
             ("h", _) => {
                 for number in 0..self.nodes.len() {
                     if std::mem::take(&mut self.nodes[number].cut_off) {
-                        self.signal(number, Signal::CONT);
+                        self.cut(number, false)?;
                     }
                     if self.nodes[number].child.is_none() {
                         self.start(number, None)?;
@@ -149,11 +161,18 @@ impl Demo {
         Ok(true)
     }
 
-    fn signal(&self, number: usize, signal: Signal) {
-        if let Some(child) = &self.nodes[number].child {
-            // It may have ended by itself.
-            let _gone = kill_process(Pid::from_child(child), signal);
+    /// Cuts a node off from the others, or heals it: it is told at its own socket, as soon as it hears. False if it does not run.
+    fn cut(&self, number: usize, off: bool) -> Result<bool> {
+        let node = &self.nodes[number];
+        let since = Instant::now();
+        while node.child.is_some() {
+            let told = owner::ask(&node.folder, &Job::CutOff { off }, &mut Collected::default());
+            if matches!(told, Ok(Some(_))) || since.elapsed() > BEGINS_WITHIN {
+                return told.map(|told| told.is_some());
+            }
+            std::thread::sleep(LOOK);
         }
+        Ok(false)
     }
 }
 
@@ -212,14 +231,14 @@ pub fn run(nodes: usize, folder: &Path, sites: u16) -> Result<Exit> {
 /// Waits until the newest node answers.
 fn wait_for(demo: &Demo) -> Result<()> {
     let node = demo.nodes.len() - 1;
-    let since = std::time::Instant::now();
+    let since = Instant::now();
     while !demo.nodes[node].folder.join("control").exists() {
-        if since.elapsed() > std::time::Duration::from_secs(20) {
+        if since.elapsed() > BEGINS_WITHIN {
             let log = demo.nodes[node].folder.with_extension("log");
             let why = std::fs::read_to_string(log).unwrap_or_default();
             return Err(Failure::new(format!("node {} does not begin", node + 1)).because(why.trim()));
         }
-        std::thread::sleep(std::time::Duration::from_millis(50));
+        std::thread::sleep(LOOK);
     }
     Ok(())
 }

@@ -152,6 +152,14 @@ pub fn network_crawl(owned: &Owned, job: &Job, tell: &mut dyn Tell) -> Result<Ex
                 "--every 1d looks at each page once a day; without it they share out one visit a day for each page",
             ));
     }
+    if job.settings.pages.is_some() || job.settings.bytes.is_some() {
+        return Err(Failure::new("a crawl of the network has no --pages and no --bytes")
+            .because("each node counts what it fetches itself, and would spend all of them: nobody counts for all nodes")
+            .hint(
+                "[site.\"example.org\"] with pages or bytes, in a file for --config, is counted by whoever leads that site; --depth bounds all of it, \
+                 `skep ring stop NAME` ends it",
+            ));
+    }
     if let Some(other) = node.glue.wanted().filter(|other| other.name != job.settings.name) {
         return Err(Failure::new(format!("the network crawls {} already", other.name)).hint(format!(
             "`skep ring stop {}` ends it; more seeds for it: `skep crawl --network --name {} URL`",

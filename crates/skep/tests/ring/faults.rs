@@ -181,7 +181,7 @@ fn a_node_whose_disk_is_full_says_so_and_the_others_carry_on() {
 #[test]
 fn a_flipped_bit_is_repaired_and_a_removal_followed_everywhere() {
     let expected = alone(3);
-    let mut ring = Ring::of(4, 3);
+    let mut ring = Ring::of(5, 3);
     ring.crawl(2);
     ring.crawled(&expected);
     ring.skep(0, &["ring", "stop", crate::ring::CRAWL]).exits(0);
@@ -209,7 +209,10 @@ fn a_flipped_bit_is_repaired_and_a_removal_followed_everywhere() {
     ring.portals_answer(&expected);
 
     // Who neither made the network nor wrote a page removes it for nobody else; who made it removes it everywhere, whoever holds it.
-    let (url, _) = expected.iter().find(|(url, _)| url.contains(".html")).or(expected.first()).expect("a page");
+    let is_alone = |digest: &String| expected.iter().filter(|(_, other)| other == digest).count() == 1;
+    let is_page = |url: &String| url.contains(".html") && !url.contains("/missing/");
+    let page = expected.iter().find(|(url, digest)| is_page(url) && is_alone(digest));
+    let (url, _) = page.expect("a page whose body is that of no other");
     let shown = |node: usize| ring.get(node, &format!("/web/2030id_/{url}")).0;
     let wrote: Vec<serde_json::Value> =
         ring.up().into_iter().flat_map(|node| ring.skep(node, &["--json", "captures", url]).json()).collect();
@@ -218,17 +221,32 @@ fn a_flipped_bit_is_repaired_and_a_removal_followed_everywhere() {
         let own = format!("{}:", own.writer());
         wrote.iter().any(|capture| capture["position"].as_str().is_some_and(|position| position.starts_with(&own)))
     };
-    let other = (1..4).find(|node| !is_writer(*node)).expect("somebody who did not write it");
+    // Its body as it stands in the records, and in those of no other page.
+    let body = ring.up().into_iter().flat_map(|node| ring.blocks(node)).find_map(|(of, block)| {
+        let body = block.strip_prefix(b"HTTP/").filter(|_| of == *url)?;
+        let at = body.windows(4).position(|four| four == b"\r\n\r\n")? + 4;
+        (body.len() > at + 64).then(|| body[at..].to_vec())
+    });
+    let body = body.expect("a body that is found again");
+    let with_body = || ring.up().into_iter().map(|node| ring.records_with(node, &body)).collect::<Vec<_>>();
+    let has_it = with_body();
+    assert!(has_it.iter().flatten().all(|of| of == url), "{has_it:?}");
+    assert!(has_it.iter().filter(|of| !of.is_empty()).count() >= 3, "{has_it:?}");
+
+    let other = (1..5).find(|node| !is_writer(*node)).expect("somebody who did not write it");
     ring.skep(other, &["remove", url, "--reason", "not mine to remove"]);
     // Also when all have copied what it said.
     ring.settled();
-    let statuses: Vec<u16> = (0..4).map(shown).collect();
-    let others_show = (0..4).filter(|node| *node != other && statuses[*node] != 404).count() >= 2;
+    let statuses: Vec<u16> = (0..5).map(shown).collect();
+    let others_show = (0..5).filter(|node| *node != other && statuses[*node] != 404).count() >= 2;
     assert!(others_show, "node {other} has removed {url} for others: {statuses:?}, written at {wrote:?}");
     ring.skep(0, &["remove", url, "--reason", "asked by its owner"]).exits(0);
     ring.until("removed everywhere", &ring.up(), |_| ring.up().into_iter().all(|node| shown(node) == 404));
     ring.settled();
     assert!(ring.union().iter().all(|(kept, _)| kept != url));
+    // Not only hidden: no segment of anybody has its bytes any more.
+    ring.until("written out everywhere", &ring.up(), |_| with_body().iter().all(|of| of.is_empty()));
+    ring.portals_answer(&expected.iter().filter(|(of, _)| of != url).cloned().collect());
 }
 
 /// A sealed segment with something in it, in the archive of a node.

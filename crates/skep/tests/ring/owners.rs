@@ -167,6 +167,11 @@ fn an_owner_stops_all_nodes_with_a_file_on_the_host_and_no_later_crawl_begins_ag
     let config = watch.to_str().expect("a path");
     let typed = ["crawl", "--network", "--name", "ants", "--config", config, &seed(HOST)];
     ring.skep(0, &typed).fails("no budget over all pages").hints("--every 1d");
+    let seed = seed(HOST);
+    for [flag, bound] in [["--pages", "1000"], ["--bytes", "10MB"]] {
+        let typed = ["crawl", "--network", "--name", "ants", flag, bound, &seed];
+        ring.skep(0, &typed).fails("no --pages and no --bytes").hints("whoever leads that site");
+    }
 
     // Nobody else's host is asked for anything.
     assert_eq!(ring.post(0, "/owner", "host=elsewhere.test&wish=stop").0, 404);

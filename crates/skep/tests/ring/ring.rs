@@ -374,6 +374,35 @@ impl Ring {
         }
     }
 
+    /// Of what the segments of a node hold, the URLs of all records in whose blocks these bytes are.
+    pub fn records_with(&self, node: usize, bytes: &[u8]) -> BTreeSet<String> {
+        let found =
+            self.blocks(node).into_iter().filter(|(_, block)| block.windows(bytes.len()).any(|part| part == bytes));
+        found.map(|(url, _)| url).collect()
+    }
+
+    /// What the segments of a node hold, as any reader of WARC finds it: the URL and the block of each record that has one. A segment that is
+    /// written again meanwhile is there in one form or the other.
+    pub fn blocks(&self, node: usize) -> Vec<(String, Vec<u8>)> {
+        let segments = self.archive(node).join("segments").display().to_string();
+        let files = self.site.shell(&format!("find {segments} -name '*.warc.gz'")).text();
+        let mut blocks = Vec::new();
+        for file in files.lines() {
+            // It may have been replaced since.
+            let Ok(mut reader) = skep_warc::Reader::open(file, skep_warc::Options::recover()) else {
+                continue;
+            };
+            while let Ok(Some(mut record)) = reader.next() {
+                let url = record.head().target_uri().map(|uri| String::from_utf8_lossy(uri).into_owned());
+                let mut block = Vec::new();
+                // The last one may be on its way to the disk.
+                let _cut_short = record.read_to_end(&mut block);
+                blocks.extend(url.map(|url| (url, block)));
+            }
+        }
+        blocks
+    }
+
     /// Asks a node's portal.
     pub fn get(&self, node: usize, target: &str) -> (u16, String) {
         self.asked(node, &format!("GET {target}"), "")

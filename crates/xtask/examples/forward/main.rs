@@ -1,14 +1,15 @@
-//! Links of a crawl, forwarded as a node of five forwards them to the other four, each of the five in turn: `cargo xtask bench forward`
-//! runs it.
+//! Links of a crawl. What they take as they travel, when a node of five forwards them to the other four, each of the five in turn; and how many
+//! go the whole way from one node to another in a minute. `cargo xtask bench forward` runs it.
 //!
 //! ```text
-//! forward ARCHIVE        prints one JSON object
+//! forward ARCHIVE LINKS        prints one JSON object; so many links go the whole way
 //! ```
+
+mod path;
 
 use std::collections::{BTreeMap, HashSet};
 use std::io::Read;
 use std::path::{Path, PathBuf};
-use std::time::Instant;
 
 use skep_ring::links::{Batch, Codec, Link};
 use skep_url::Key;
@@ -18,11 +19,21 @@ use skep_warc::{Options, Reader};
 const SHORT_BYTES_MAX: usize = 256;
 const NODES: u32 = 5;
 
-fn main() -> Result<(), Box<dyn std::error::Error>> {
-    let archive = std::env::args().nth(1).ok_or("usage: forward ARCHIVE")?;
+type Failed = Box<dyn std::error::Error>;
+
+fn main() -> Result<(), Failed> {
+    let words: Vec<String> = std::env::args().skip(1).collect();
+    match words.iter().map(String::as_str).collect::<Vec<_>>()[..] {
+        ["receive", folder] => path::receive(Path::new(folder)),
+        [archive, links] => measure(Path::new(archive), links.parse()?),
+        _ => Err("usage: forward ARCHIVE LINKS".into()),
+    }
+}
+
+fn measure(archive: &Path, whole_way: usize) -> Result<(), Failed> {
     let mut links = Vec::new();
     let (mut pages, mut staying) = (0_u64, 0_u64);
-    for segment in segments(Path::new(&archive))? {
+    for segment in segments(archive)? {
         outlinks(&segment, &mut links, &mut pages, &mut staying)?;
     }
     // What was sent before is not sent again; a crawl of this size is within what is remembered.
@@ -41,14 +52,7 @@ fn main() -> Result<(), Box<dyn std::error::Error>> {
             figures.insert(format!("{name}_{size}"), bytes as f64 / sent.max(1) as f64);
         }
     }
-    let all: Vec<&Link> = links.iter().collect();
-    let (begun, before, mut done) = (Instant::now(), cpu_seconds(), 0_u64);
-    while begun.elapsed().as_secs() < 5 {
-        done += forward(&codec, &all, 100)?.1;
-    }
-    // Where the system does not say what the thread took, what passed counts, which is never less.
-    let took = cpu_seconds().zip(before).map_or(begun.elapsed().as_secs_f64(), |(after, before)| after - before);
-    figures.insert("per_s".into(), done as f64 / took);
+    path::forward(archive, &path::many(&links, whole_way), &mut figures)?;
     figures.insert("pages".into(), pages as f64);
     figures.insert("staying".into(), staying as f64);
     figures.insert("leaving".into(), leaving as f64);
@@ -57,15 +61,9 @@ fn main() -> Result<(), Box<dyn std::error::Error>> {
     Ok(())
 }
 
-/// What this thread has taken of a core so far.
-fn cpu_seconds() -> Option<f64> {
-    let stat = std::fs::read_to_string("/proc/thread-self/schedstat").ok()?;
-    stat.split(' ').next()?.parse::<f64>().ok().map(|nanoseconds| nanoseconds / 1e9)
-}
-
 /// Sends links in the order in which they were heard, batches of one size for each of the other nodes; and reads them again. Each of the
 /// nodes is the sender once: which sites are its own would decide the figure otherwise.
-fn forward(codec: &Codec, links: &[&Link], size: usize) -> Result<(u64, u64), Box<dyn std::error::Error>> {
+fn forward(codec: &Codec, links: &[&Link], size: usize) -> Result<(u64, u64), Failed> {
     let mut sum = (0, 0);
     for own in 0..NODES {
         let (bytes, sent) = forward_from(codec, links, size, own)?;
@@ -74,15 +72,10 @@ fn forward(codec: &Codec, links: &[&Link], size: usize) -> Result<(u64, u64), Bo
     Ok(sum)
 }
 
-fn forward_from(
-    codec: &Codec,
-    links: &[&Link],
-    size: usize,
-    own: u32,
-) -> Result<(u64, u64), Box<dyn std::error::Error>> {
+fn forward_from(codec: &Codec, links: &[&Link], size: usize, own: u32) -> Result<(u64, u64), Failed> {
     let mut waiting: BTreeMap<u32, Vec<Link>> = BTreeMap::new();
     let (mut bytes, mut sent) = (0, 0);
-    let mut send = |links: Vec<Link>| -> Result<(), Box<dyn std::error::Error>> {
+    let mut send = |links: Vec<Link>| -> Result<(), Failed> {
         let mut batch = Batch { crawl: "docs".into(), links };
         let message = codec.encode(&mut batch)?;
         if codec.decode(&message)? != batch {
@@ -126,12 +119,7 @@ fn segments(archive: &Path) -> std::io::Result<Vec<PathBuf>> {
 }
 
 /// The links of pages that lead to other sites, as their metadata records name them.
-fn outlinks(
-    segment: &Path,
-    links: &mut Vec<Link>,
-    pages: &mut u64,
-    staying: &mut u64,
-) -> Result<(), Box<dyn std::error::Error>> {
+fn outlinks(segment: &Path, links: &mut Vec<Link>, pages: &mut u64, staying: &mut u64) -> Result<(), Failed> {
     let mut reader = Reader::open(segment, Options::recover())?;
     while let Some(mut record) = reader.next()? {
         let of = record.head().target_uri().map(|uri| String::from_utf8_lossy(uri).into_owned());
