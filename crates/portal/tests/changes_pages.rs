@@ -50,7 +50,7 @@ fn the_newest_changes_come_first_and_filters_hold() {
     let policy = got.header("content-security-policy").unwrap().to_owned();
     assert!(policy.contains("script-src 'self'; connect-src 'self'") && !policy.contains("unsafe"), "{policy}");
     let html = got.text();
-    let order: Vec<usize> = ["http://other.example/b", "http://www.example.org/", "text.minor"]
+    let order: Vec<usize> = ["http://other.example/b", "http://www.example.org/", "<b>text.minor"]
         .iter()
         .map(|told| html.find(told).unwrap_or_else(|| panic!("{told} in {html}")))
         .collect();
