@@ -221,6 +221,8 @@ pub struct Watch {
     /// When each node was last heard, by the own monotonic clock.
     heard: HashMap<Key, u64>,
     watched: BTreeSet<Index>,
+    /// When each of those who are watched last asked whether this node is there.
+    asked: HashMap<Key, u64>,
     /// Watchers that the record named before, and until when they count too: a split may have fallen between the two.
     before: Option<(Vec<u64>, u64)>,
     votes: BTreeMap<(Key, u64), BTreeMap<Key, Vote>>,
@@ -262,6 +264,7 @@ impl Watch {
                 && if named.is_empty() { watchers.of(roster, node).contains(&index) } else { named.contains(&mine) };
             if !watches {
                 self.watched.remove(&node);
+                self.asked.remove(&roster.key(node));
             } else if self.watched.insert(node) {
                 self.heard.entry(roster.key(node)).or_insert(mono_ms);
             }
@@ -271,6 +274,20 @@ impl Watch {
     /// Somebody was heard.
     pub fn heard(&mut self, node: Key, mono_ms: u64) {
         self.heard.insert(node, mono_ms);
+    }
+
+    /// Somebody asked whether this node is there.
+    pub fn asked(&mut self, node: Index, key: Key, mono_ms: u64) {
+        if self.watched.contains(&node) {
+            self.asked.insert(key, mono_ms);
+        }
+    }
+
+    /// Of two who watch each other one asks and the other answers: both have heard each other then. The one with the higher key asks only
+    /// if the other one does not.
+    fn is_to_ask(&self, own: &Key, node: &Key, settings: &Settings, mono_ms: u64) -> bool {
+        let lately = |at: &u64| mono_ms.saturating_sub(*at) < settings.ping_ms + settings.ping_ms / 2;
+        own < node || !self.asked.get(node).is_some_and(lately)
     }
 
     /// Other watchers are about to stand in the own record: the new ones count as heard, the old ones go on counting for a while.
@@ -344,7 +361,9 @@ impl Watch {
             return;
         }
         self.next_ping_ms = mono_ms + settings.ping_ms;
-        out.push(Watched::Ping(self.watched.iter().copied().collect()));
+        let own = seal.key();
+        let asks = |index: &Index| self.is_to_ask(&own, &roster.key(*index), settings, mono_ms);
+        out.push(Watched::Ping(self.watched.iter().copied().filter(asks).collect()));
         let silent: Vec<Index> = self
             .watched
             .iter()

@@ -31,6 +31,8 @@ struct World {
     outside: Option<(Arc<Ed25519>, Node)>,
     seals: Vec<Arc<Ed25519>>,
     heard: Vec<Message>,
+    /// Who asked whom whether it is there.
+    pings: Vec<(Key, Key)>,
 }
 
 impl World {
@@ -45,6 +47,9 @@ impl World {
         let from = self.nodes[at].0;
         for action in out {
             if let Action::Send { to, message } = action {
+                if matches!(message, Message::Ping { .. }) {
+                    self.pings.push((from, to));
+                }
                 self.sent.push_back((self.now_ms + LATENCY_MS, from, to, message));
             }
         }
@@ -103,6 +108,7 @@ fn settled_with(rank_ms: u64) -> World {
         outside: None,
         seals: seals.clone(),
         heard: Vec::new(),
+        pings: Vec::new(),
     };
     let mut facts = Vec::new();
     for seal in &seals {
@@ -447,4 +453,40 @@ fn a_stranger_learns_nothing_before_it_has_said_who_it_is() {
     assert!(world.nodes[0].1.view.roster.index(&key).is_some());
     let answers = told(&mut world, compare(Topic::Roster));
     assert!(answers.iter().any(|it| matches!(it, Message::Reconcile { answer: true, .. })), "{answers:?}");
+}
+
+#[test]
+fn of_two_who_watch_each_other_one_asks_whether_the_other_is_there() {
+    let mut world = settled();
+    let ping_ms = Settings::default().ping_ms;
+    // Who asks whom how often within twenty times that long; what one of them says may get lost.
+    let asked = |world: &mut World, lost: Option<Key>| {
+        world.pings.clear();
+        for _ in 0..20 * ping_ms / STEP_MS {
+            world.sent.retain(|(_, from, ..)| Some(*from) != lost);
+            world.run(STEP_MS);
+        }
+        let mut asked: BTreeMap<(Key, Key), usize> = BTreeMap::new();
+        world.pings.iter().for_each(|pair| *asked.entry(*pair).or_default() += 1);
+        asked
+    };
+    let mut keys: Vec<Key> = world.nodes.iter().map(|(key, _)| *key).collect();
+    keys.sort();
+    let pairs = [(keys[0], keys[1]), (keys[0], keys[2]), (keys[1], keys[2])];
+    let quiet = asked(&mut world, None);
+    // Now and then one compares what it knows with somebody, which looks the same.
+    for (lower, higher) in pairs {
+        assert!(quiet[&(lower, higher)] >= 19, "as often as ever: {quiet:?}");
+        assert!(
+            quiet.get(&(higher, lower)).is_none_or(|times| *times <= 8),
+            "the lower key asks the higher: {quiet:?}"
+        );
+    }
+    assert!(world.nodes.iter().all(|(_, node)| node.core.may_act()), "all have heard each other");
+    // Whoever is not asked any more asks.
+    let lost = asked(&mut world, Some(keys[0]));
+    for higher in [keys[1], keys[2]] {
+        assert!(lost[&(higher, keys[0])] >= 16, "{lost:?}");
+    }
+    assert!(lost.get(&(keys[2], keys[1])).is_none_or(|times| *times <= 8), "the others need no more: {lost:?}");
 }

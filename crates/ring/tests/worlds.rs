@@ -201,7 +201,8 @@ fn a_site_that_is_split_is_hurried_by_nobody_in_rough_worlds() {
 #[test]
 fn who_visits_a_site_that_is_split_out_of_turn_is_found() {
     for mutation in [Mutation::Outstayed, Mutation::Forgotten] {
-        let found = SEEDS.into_iter().any(|seed| {
+        // Who forgets is found in one world of three: more of them are looked at than elsewhere, up to the first.
+        let found = (1..=20).any(|seed| {
             let world = rough_with(seed, mutation, false, 2);
             world.auditor.broken.iter().any(|broken| (broken.rule, broken.slice) == (Rule::Hurried, COUNTED_AS))
         });

@@ -656,6 +656,8 @@ impl Core {
                     out.push(note(What::Refused, Some(from), "it is of another network"));
                     return;
                 }
+                let index = view.roster.index(&from);
+                index.into_iter().for_each(|index| self.watch.asked(index, from, now.mono_ms));
                 out.push(Action::Send { to: from, message: self.pong(view) });
                 self.compared(view, from, wall_ms, roster, table, now, out);
             }
