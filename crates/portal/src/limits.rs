@@ -122,6 +122,10 @@ pub const CHANGES_STILL_MS: u64 = 15_000;
 pub const CHANGES_RECENT_MAX: usize = 16_384;
 /// Events that a node tells at once of what it holds, where all nodes are asked.
 pub const CHANGES_EVERYWHERE_MAX: usize = 10_000;
+/// What all nodes say to one such question takes no more than this …
+pub const CHANGES_ANSWERS_BYTES: u64 = 48 << 20;
+/// … and what one says that is not told how much room there is.
+pub const CHANGES_ANSWER_BYTES: u64 = 4 << 20;
 /// All nodes are asked what is new so often, while somebody stays for what all of them tell.
 pub const CHANGES_ASK_MS: u64 = 1_000;
 /// When nobody wanted to know for so long, the next who does begins with what comes from then on.

@@ -188,6 +188,32 @@ fn trouble_is_no_reason_to_ask_more_often_than_when_all_is_well() {
 }
 
 #[test]
+fn a_page_that_was_missing_before_there_was_trouble_is_looked_for_ever_more_seldom() {
+    const HOUR_MS: i64 = 3_600_000;
+    for (watch, year_max) in [
+        (Watch { every_ms: Some(30 * DAY_MS as u64), ..Watch::default() }, 30),
+        (Watch { budget: Some(Rate { visits: 500, seconds: 86_400 }), ..Watch::default() }, 70),
+    ] {
+        let mut told = Told::watched(watch);
+        told.ok(HOME, 0, Finding::First);
+        let entry = told.entry(HOME);
+        let mut looks = 0;
+        for hour in 72..365 * 24 {
+            let now_ms = BEGIN_MS + hour * HOUR_MS;
+            told.ledger.release(Moment::from_ms(now_ms)).unwrap();
+            if told.ledger.registry.standing(entry).unwrap().waits {
+                looks += 1;
+                // It is taken away, and then nobody may look there any more. It was tried again at once, and was the same.
+                let outcome = if looks <= 2 { Outcome(404) } else { Outcome(403) };
+                let bare = Visited::bare(entry, outcome, now_ms, 2);
+                told.ledger.visited(1, 1, &Visited { url: HOME.into(), ..bare }).unwrap();
+            }
+        }
+        assert!((8..=year_max).contains(&looks), "{looks} looks in a year");
+    }
+}
+
+#[test]
 fn a_page_that_moved_for_good_has_changed_once() {
     let mut told = Told::watched(Watch::default());
     told.ok(HOME, 0, Finding::First);

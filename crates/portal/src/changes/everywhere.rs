@@ -9,6 +9,7 @@
 //!   /changes/newest   the newest                                 for the live page
 //!   /changes/url      the newest of one URL                      for its history
 //! ```
+//! Every question says how much room there is for the answer, so that all answers together fit: where an answer is cut, the asker goes on.
 //! News go by places in logs, not by time: clocks of nodes differ, and what is copied late is news, too. Who answers for other sites than the
 //! last time tells some of its log once more; what was handed on already is known by its key.
 
@@ -18,8 +19,8 @@ use crate::cdx::params::Params;
 use crate::elsewhere::Elsewhere;
 use crate::find::Looking;
 use crate::limits::{
-    CAPTURES_OF_URL_MAX, CHANGES_AGAIN_MAX, CHANGES_ASKED_MS_MAX, CHANGES_EVERYWHERE_MAX, CHANGES_PLACES_BYTES_MAX,
-    CHANGES_RECENT_MAX, CHANGES_STEP_MAX, LIVE_LOOKED_MAX, LIVE_ROWS,
+    CAPTURES_OF_URL_MAX, CHANGES_AGAIN_MAX, CHANGES_ANSWER_BYTES, CHANGES_ANSWERS_BYTES, CHANGES_ASKED_MS_MAX,
+    CHANGES_EVERYWHERE_MAX, CHANGES_PLACES_BYTES_MAX, CHANGES_RECENT_MAX, CHANGES_STEP_MAX, LIVE_LOOKED_MAX, LIVE_ROWS,
 };
 use crate::pages::frame::encoded;
 use crate::portal::{Portal, Scope};
@@ -42,6 +43,41 @@ use std::hash::{DefaultHasher, Hash, Hasher};
 use std::ops::ControlFlow;
 use std::sync::PoisonError;
 use std::time::{Duration, Instant};
+
+/// What an event takes in an answer beside itself.
+const EVENT_BYTES: u64 = 64;
+
+/// A question for so many nodes.
+fn question(what: &str, query: &str, nodes: usize) -> String {
+    let room = CHANGES_ANSWERS_BYTES / nodes.max(2) as u64;
+    format!("/changes{what}?room={room}&{query}")
+}
+
+/// The room that there is for the answer, and what is asked.
+fn room_in(query: &str) -> (u64, &str) {
+    let told = query.strip_prefix("room=").map(|rest| rest.split_once('&').unwrap_or((rest, "")));
+    match told.map(|(room, query)| (room.parse(), query)) {
+        Some((Ok(room), query)) => (room, query),
+        _ => (CHANGES_ANSWER_BYTES, query),
+    }
+}
+
+/// As many of the first as there is room for; what happened in one moment stays together, for who goes on does so by time. Says whether
+/// there were more.
+fn keep_within(events: &mut Vec<Told>, room: u64) -> bool {
+    let mut taken = 0;
+    let fits = |told: &&Told| {
+        taken += told.bytes();
+        taken <= room
+    };
+    let mut kept = events.iter().take_while(fits).count().max(1);
+    while kept < events.len() && events[kept].time_ms() == events[kept - 1].time_ms() {
+        kept += 1;
+    }
+    let cut = kept < events.len();
+    events.truncate(kept);
+    cut
+}
 
 /// An event of some node.
 pub struct Told {
@@ -104,6 +140,12 @@ impl Told {
         self.kept().map_or(i64::MAX, |kept| kept.time_ms)
     }
 
+    /// About so many bytes of an answer.
+    fn bytes(&self) -> u64 {
+        let delta = self.delta.as_ref().map_or(0, |delta| delta.json().len());
+        (self.value.len().div_ceil(3) * 4 + self.cursor.node.len() + delta) as u64 + EVENT_BYTES
+    }
+
     fn said(&self) -> (String, String, Option<Value>) {
         let delta = self.delta.as_ref().and_then(|delta| serde_json::from_str(&delta.json()).ok());
         (self.cursor.to_string(), STANDARD_NO_PAD.encode(&self.value), delta)
@@ -149,8 +191,8 @@ pub fn since(look: &Looking<'_>, others: &dyn Elsewhere, time: &str) -> Result<A
 }
 
 fn of_all(look: &Looking<'_>, asked: &Asked, query: &str, others: &dyn Elsewhere) -> Result<All, Trouble> {
-    let everywhere = others.everywhere(&|_| format!("/changes?{query}"));
-    let here = part(&Looking { sites: Some(everywhere.sites()), ..*look }, asked)?;
+    let everywhere = others.everywhere(&|nodes| question("", query, nodes));
+    let here = part(&Looking { sites: Some(everywhere.sites()), ..*look }, asked, u64::MAX)?;
     let mut joined = Joined::of(CHANGES_EVERYWHERE_MAX);
     joined.join(here.0, here.1);
     for (events, cut, _) in everywhere.said.into_iter().filter_map(Said::heard) {
@@ -204,7 +246,7 @@ impl Joined {
 /// What happened to a URL whose captures are with others, filed at these sites: what is told of each capture, the newest ones where it is
 /// too much.
 pub fn of_url(others: &dyn Elsewhere, url: &str, sites: &BTreeSet<u32>) -> All {
-    let everywhere = others.everywhere_of(sites, &|_| format!("/changes/url?url={}", encoded(url)));
+    let everywhere = others.everywhere_of(sites, &|nodes| question("/url", &format!("url={}", encoded(url)), nodes));
     let mut all = All { silent: everywhere.silent, ..All::default() };
     for (events, cut, _) in everywhere.said.into_iter().filter_map(Said::heard) {
         all.events.extend(events.into_iter().filter(|told| told.kept().is_some_and(|kept| kept.url == url)));
@@ -214,16 +256,16 @@ pub fn of_url(others: &dyn Elsewhere, url: &str, sites: &BTreeSet<u32>) -> All {
 }
 
 /// The same of the captures that are here.
-fn of_url_here(look: &Looking<'_>, url: &str) -> Result<(Vec<Told>, bool), Trouble> {
+fn of_url_here(look: &Looking<'_>, url: &str, room: u64) -> Result<(Vec<Told>, bool), Trouble> {
     let (portal, changes) = (look.portal, &look.portal.hub.changes);
     changes.follow(&portal.archive, look.now_ms, &mut |_| ()).map_err(trouble)?;
     // What is found by its capture is known by its record; its place in the log nobody asks for.
     let cursor = changes.newest(&portal.archive).map_err(trouble)?;
     let query = Query { direction: Direction::Backward, ..Query::new(Match::Exact(Key::of(url))) };
-    let mut events = Vec::new();
+    let (mut events, mut taken) = (Vec::new(), 0);
     for (looked, capture) in portal.query_here(&query)?.enumerate() {
         let capture = capture?;
-        if looked >= CAPTURES_OF_URL_MAX || events.len() >= CHANGES_EVERYWHERE_MAX {
+        if looked >= CAPTURES_OF_URL_MAX || events.len() >= CHANGES_EVERYWHERE_MAX || taken >= room {
             return Ok((events, true));
         }
         if capture.url != url || !look.has_site(capture.key.site_hash()) {
@@ -234,8 +276,10 @@ fn of_url_here(look: &Looking<'_>, url: &str) -> Result<(Vec<Told>, bool), Troub
             Kept::decode(value)
                 .is_some_and(|kept| !kept.classes.is_silent() && super::may_see(portal, look.may, look.now_ms, &kept))
         };
-        let value = value.filter(is_told);
-        events.extend(value.map(|value| Told { cursor: cursor.clone(), value, delta: None }));
+        let Some(value) = value.filter(is_told) else { continue };
+        let told = Told { cursor: cursor.clone(), value, delta: None };
+        taken += told.bytes();
+        events.push(told);
     }
     Ok((events, false))
 }
@@ -309,11 +353,11 @@ pub(super) fn hear(portal: &Portal) -> Result<(), Trouble> {
     let Some(others) = portal.elsewhere.as_deref() else { return Ok(()) };
     let mut heard = portal.hub.heard.lock().unwrap_or_else(PoisonError::into_inner);
     let places = heard.places();
-    let everywhere = others.everywhere(&|_| format!("/changes/news?after={places}"));
+    let everywhere = others.everywhere(&|nodes| question("/news", &format!("after={places}"), nodes));
     let scope = Scope::Everything;
     let sites = Some(everywhere.sites());
     let look = Looking { portal, scope: &scope, may: May::Read, now_ms: portal.now_ms(), sites };
-    let (mut events, place) = news(&look, &places)?;
+    let (mut events, place) = news(&look, &places, u64::MAX)?;
     heard.reached(place);
     for (told, _, place) in everywhere.said.into_iter().filter_map(Said::heard) {
         events.extend(told);
@@ -339,7 +383,7 @@ pub(super) fn hear(portal: &Portal) -> Result<(), Trouble> {
 }
 
 /// What came to the log here of some sites since it was asked last, and the place up to which that goes.
-fn news(look: &Looking<'_>, places: &str) -> Result<(Vec<Told>, String), Trouble> {
+fn news(look: &Looking<'_>, places: &str, room: u64) -> Result<(Vec<Told>, String), Trouble> {
     let (portal, changes) = (look.portal, &look.portal.hub.changes);
     changes.follow(&portal.archive, look.now_ms, &mut |_| ()).map_err(trouble)?;
     let newest = changes.newest(&portal.archive).map_err(trouble)?;
@@ -355,14 +399,17 @@ fn news(look: &Looking<'_>, places: &str) -> Result<(Vec<Told>, String), Trouble
     // Retention may have taken what is wanted out of the log.
     let from = if changes.check(&portal.archive, &from).is_ok() { from } else { From::End };
     let every = Filter { classes: Some(Classes(u32::MAX)), ..Filter::default() };
-    let mut events = Vec::new();
+    let (mut events, mut taken) = (Vec::new(), 0);
     let reached = changes.read(&portal.archive, &from, &every, |cursor, kept| {
         if look.has_site(portal.archive.filed(kept.key, Key::of(kept.url)).site_hash())
             && super::may_see(portal, look.may, look.now_ms, kept)
         {
-            events.push(Told { cursor: cursor.clone(), value: kept.value.to_vec(), delta: None });
+            let told = Told { cursor: cursor.clone(), value: kept.value.to_vec(), delta: None };
+            taken += told.bytes();
+            events.push(told);
         }
-        if events.len() < CHANGES_EVERYWHERE_MAX { ControlFlow::Continue(()) } else { ControlFlow::Break(()) }
+        let is_full = events.len() >= CHANGES_EVERYWHERE_MAX || taken >= room;
+        if is_full { ControlFlow::Break(()) } else { ControlFlow::Continue(()) }
     });
     Ok((events, format!("{}@{sites:x}", reached.map_err(trouble)?)))
 }
@@ -370,7 +417,7 @@ fn news(look: &Looking<'_>, places: &str) -> Result<(Vec<Told>, String), Trouble
 /// The newest of what all nodes tell, the newest first; before a time, if one is given. `query` says which.
 pub fn newest(look: &Looking<'_>, others: &dyn Elsewhere, query: &str, until_ms: Option<i64>) -> Result<All, Trouble> {
     let query = format!("until={}{query}", until_ms.unwrap_or(i64::MAX));
-    let everywhere = others.everywhere(&|_| format!("/changes/newest?{query}"));
+    let everywhere = others.everywhere(&|nodes| question("/newest", &query, nodes));
     let here = Looking { sites: Some(everywhere.sites()), ..*look };
     let (events, cut) = newest_here(&here, &Params::of(&query))?;
     let mut all = All { events, cut, silent: everywhere.silent };
@@ -411,14 +458,15 @@ fn thin_to_newest(events: &mut Vec<Told>) -> bool {
 
 /// Answers another node.
 pub fn answer(look: &Looking<'_>, what: &str, query: &str) -> Result<Value, Trouble> {
+    let (room, query) = room_in(query);
     let params = Params::of(query);
     let said = match what {
         "" => {
-            let (events, cut) = part(look, &Asked::of(&params, &HeaderMap::new())?)?;
+            let (events, cut) = part(look, &Asked::of(&params, &HeaderMap::new())?, room)?;
             Said::of(&events, cut, None)
         }
         "/news" => {
-            let (events, place) = news(look, params.get("after").unwrap_or_default())?;
+            let (events, place) = news(look, params.get("after").unwrap_or_default(), room)?;
             Said::of(&events, false, Some(place))
         }
         "/newest" => {
@@ -426,7 +474,7 @@ pub fn answer(look: &Looking<'_>, what: &str, query: &str) -> Result<Value, Trou
             Said::of(&events, cut, None)
         }
         "/url" => {
-            let (events, cut) = of_url_here(look, params.get("url").unwrap_or_default())?;
+            let (events, cut) = of_url_here(look, params.get("url").unwrap_or_default(), room)?;
             Said::of(&events, cut, None)
         }
         _ => return Err(Trouble::missing("Nodes do not ask each other this.")),
@@ -435,7 +483,7 @@ pub fn answer(look: &Looking<'_>, what: &str, query: &str) -> Result<Value, Trou
 }
 
 /// The oldest of what is here of some sites, and whether there is more.
-fn part(look: &Looking<'_>, asked: &Asked) -> Result<(Vec<Told>, bool), Trouble> {
+fn part(look: &Looking<'_>, asked: &Asked, room: u64) -> Result<(Vec<Told>, bool), Trouble> {
     let (portal, changes) = (look.portal, &look.portal.hub.changes);
     changes.follow(&portal.archive, look.now_ms, &mut |_| ()).map_err(trouble)?;
     let texts = texts(portal, asked)?;
@@ -465,6 +513,7 @@ fn part(look: &Looking<'_>, asked: &Asked) -> Result<(Vec<Told>, bool), Trouble>
             told.delta = delta;
         }
     }
+    let cut = cut | keep_within(&mut events, room);
     Ok((events, cut))
 }
 
@@ -491,6 +540,27 @@ mod tests {
         }
         let all = joined.end();
         (all.events.iter().map(Told::time_ms).collect(), all.cut)
+    }
+
+    #[test]
+    fn an_answer_keeps_to_its_room_and_who_asks_goes_on_behind_it() {
+        let asked = question("/news", "after=x", 4);
+        let (room, query) = room_in(asked.strip_prefix("/changes/news?").unwrap());
+        assert_eq!((room, query), (CHANGES_ANSWERS_BYTES / 4, "after=x"));
+        assert_eq!(room_in("after=x"), (CHANGES_ANSWER_BYTES, "after=x"));
+        let one = part("node", &[1])[0].bytes();
+        let said = serde_json::to_string(&Said::of(&part("node", &[1, 2, 3]), true, None)).unwrap().len() as u64;
+        assert!(said <= 3 * one, "{said} bytes are said, {one} were expected of each");
+        let within = |times: &[i64], room: u64| {
+            let mut events = part("node", times);
+            let cut = keep_within(&mut events, room);
+            (events.iter().map(Told::time_ms).collect::<Vec<_>>(), cut)
+        };
+        assert_eq!(within(&[1, 2, 3], 3 * one), (vec![1, 2, 3], false));
+        assert_eq!(within(&[1, 2, 3], 2 * one), (vec![1, 2], true));
+        assert_eq!(within(&[1, 2, 3], 0), (vec![1], true), "else nobody would ever go on");
+        assert_eq!(within(&[1, 1, 1, 2], one), (vec![1, 1, 1], true), "a moment is one");
+        assert_eq!(within(&[], 0), (vec![], false));
     }
 
     #[test]

@@ -166,9 +166,11 @@ impl Revisits {
             Budget::EveryDays(days) => (times - limits::FAILED_LOOKS_EVERY, days.max(limits::FAILED_DAYS)),
             Budget::PerDay(_) | Budget::PerPage(_) => (times - 1, limits::UNANSWERED_DAYS_MAX),
         };
-        let days = match memory.is_unanswered() {
-            true => self.soon_days() * 2f32.powi(times.max(0)),
-            false => limits::FAILED_DAYS,
+        let days = match (memory.is_unanswered(), memory.last()) {
+            (true, _) => self.soon_days() * 2f32.powi(times.max(0)),
+            // It was missing before, and these looks are not counted: the longer nobody has seen it, the more seldom.
+            (false, Some(last)) => limits::FAILED_DAYS.max(now.days_since(last) / 2.0),
+            (false, None) => days_max,
         };
         memory.due = now.plus_days(days.min(days_max));
     }

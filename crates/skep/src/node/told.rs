@@ -113,8 +113,8 @@ pub fn within(mut settings: Settings, consent: &Consent) -> Settings {
     settings.private_host.clear();
     settings.ignore_robots = false;
     settings.reserve_bytes = None;
-    // Each node would spend all of them. What is for one site is counted by who leads it.
-    (settings.pages, settings.bytes) = (None, None);
+    // Each node would spend all of it. So it would with pages and bytes, which a crawl has that was begun before these were refused: to it
+    // they are a bound all the same. What is for one site is counted by who leads it.
     if let Some(watch) = &mut settings.watch {
         watch.budget = None;
     }
@@ -209,14 +209,14 @@ mod tests {
         let consent = Consent { own: vec!["mine.test".into()], allow_private: true };
         let here = crawl.settings(&consent).unwrap();
         assert_eq!((here.own, here.allow_private, here.ignore_robots), (vec!["mine.test".to_owned()], true, false));
-        // A budget of all nodes would be spent by each of them; that of a site is for whoever leads it.
+        // A budget of visits would be spent by each of all nodes; that of a site is for whoever leads it. One of pages stays a bound for each.
         let watch = skep_crawl::Watch { budget: "5/s".parse().ok(), ..Default::default() };
         let site = SiteSettings { pages: Some(3), bytes: Some(5), ..SiteSettings::default() };
         let site = BTreeMap::from([("a.test".to_owned(), site)]);
         let greedy = Settings { watch: Some(watch), pages: Some(7), bytes: Some(9), site: site.clone(), ..plain() };
         let here = crawls(&[begun(1, &greedy)])["bees"].settings(&Consent::default()).unwrap();
         assert_eq!(here.watch, Some(skep_crawl::Watch::default()));
-        assert_eq!((here.pages, here.bytes, here.site), (None, None, site));
+        assert_eq!((here.pages, here.bytes, here.site), (Some(7), Some(9), site));
     }
 
     #[test]
