@@ -10,12 +10,13 @@ use std::time::Duration;
 use skep_fetch::{Ask, Class, Dns, Exchange, Fault, Fetcher, Limits, Promise, Session, Stage};
 use skep_url::robots::{Answer as RobotsAnswer, Policy};
 use skep_url::{Part, Suffixes, Url};
+use skep_warc::write::Truncated;
 use tokio::sync::{Notify, mpsc};
 use tokio::task::LocalSet;
 
 use crate::broker::{self, Asking};
 use crate::envelope;
-use crate::limits::{ANSWER_BYTES_MAX, GRANT_BYTES, ROBOTS_BYTES_MAX};
+use crate::limits::{ANSWER_BYTES_MAX, GRANT_BYTES, ROBOTS_BYTES_MAX, UNREAD_BYTES};
 use crate::message::Fetched;
 use crate::pipe::{self, Answered, Errand, Order, Packets, Ruled, Setup, Told};
 use crate::seen;
@@ -234,7 +235,8 @@ fn cut_off(errand: Errand, site: String, cpu_ms: u64) -> Answered {
         too_large: errand.decide.is_none(),
         ..Fetched::default()
     };
-    Answered { ticket: errand.ticket, fetched, site, cpu_ms, stop: true, rules, ..Answered::default() }
+    let beside_bytes = UNREAD_BYTES;
+    Answered { ticket: errand.ticket, fetched, site, cpu_ms, beside_bytes, stop: true, rules, ..Answered::default() }
 }
 
 /// What it takes both sides to agree on keys, beside the certificates.
@@ -245,10 +247,16 @@ const PIECE_BYTES: u64 = 16 << 10;
 
 /// Bytes that go over the line beside the answer.
 fn beside_bytes(exchange: &Exchange) -> u64 {
-    let request = exchange.request.len() as u64;
+    let request = exchange.request.len() as u64 + if is_left_unread(exchange) { UNREAD_BYTES } else { 0 };
     let Some(tls) = &exchange.tls else { return request };
     let handshake = if exchange.reused { 0 } else { HANDSHAKE_BYTES + tls.chain_bytes as u64 };
     request + handshake + SEALED_BYTES * (1 + exchange.response.len().div_ceil(PIECE_BYTES))
+}
+
+/// Whether the answer was read no further though there may be more of it: then as much as there is room for has come all the same.
+fn is_left_unread(exchange: &Exchange) -> bool {
+    let is_ours = exchange.fault.as_ref().is_some_and(|fault| fault.class() == Class::Local);
+    is_ours || exchange.truncated.is_some_and(|why| why != Truncated::Disconnect)
 }
 
 /// The host is in trouble, or wants to be left alone.

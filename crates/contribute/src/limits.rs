@@ -214,6 +214,8 @@ pub const FRAME_BYTES_MAX: usize = 80 << 20;
 pub const GRANT_BYTES: u64 = 128 << 10;
 /// The system's room for bytes that nobody has read yet, where a rate is bounded.
 pub const RECEIVE_BUFFER_BYTES: u32 = 16 << 10;
+/// What may lie there unread when a connection is closed: the system makes twice the room that it is asked for.
+pub const UNREAD_BYTES: u64 = 2 * RECEIVE_BUFFER_BYTES as u64;
 
 const _: () = assert!(ANSWER_BYTES_MAX < WHOLE_BYTES_MAX && WHOLE_BYTES_MAX <= FRAME_BYTES_MAX as u64);
 const _: () = assert!(PIECE_BYTES_MAX < MESSAGE_BYTES_MAX && MESSAGE_BYTES_MAX <= UNPACKED_BYTES_MAX);

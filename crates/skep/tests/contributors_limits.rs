@@ -139,6 +139,10 @@ fn rate_connections_and_quota_hold_as_seen_from_outside() {
     // does not take any more, lies in the system's room for each connection: two to sites, one to the node.
     let at_once_bytes = RATE / 4 + RATE / 20 + 3 * ROOM_BYTES;
     let total = gauge.bytes();
+    let status = contributor.until(&site, "counted", |_| true);
+    let counted = status["month-bytes"].as_u64().expect("a number");
+    println!("{total} bytes passed, {counted} are counted");
+    assert!(total <= counted + at_once_bytes, "{total} bytes passed, {counted} are counted");
     assert!(total <= quota + at_once_bytes && total > quota / 3, "{total} bytes of {quota}");
     for seconds in [1, 2, 5, 10, 30] {
         let most = gauge.most_within(Duration::from_secs(seconds));

@@ -12,7 +12,7 @@ use std::time::{Duration, Instant};
 const PIECE_BYTES: usize = 2 << 10;
 /// The system's room for what a contributor has not taken yet: what is asked for here, doubled, and what the contributor asks for, doubled.
 pub const ROOM_BYTES: u64 = 2 * (SEND_BYTES as u64 + skep_contribute::limits::RECEIVE_BUFFER_BYTES as u64);
-const SEND_BYTES: u32 = 8 << 10;
+const SEND_BYTES: u32 = 2 << 10;
 
 #[derive(Clone, Default)]
 pub struct Gauge(Arc<Mutex<Passed>>);
