@@ -215,7 +215,11 @@ impl<C: Codec> RunSet<C> {
     /// Moves all fresh entries into a run. Appending may go on meanwhile.
     pub fn move_fresh(&self) -> Result<()> {
         let _moving = held(&self.moving);
-        let snapshot = self.store.snapshot();
+        // A snapshot that is taken while a batch is put in may show the part of it that is there, and later all of it.
+        let snapshot = {
+            let _nobody_puts = self.putting.read().unwrap_or_else(PoisonError::into_inner);
+            self.store.snapshot()
+        };
         match self.write_fresh(&snapshot)? {
             Some(listed) => self.replace_fresh(&snapshot, listed),
             None => Ok(()),
@@ -244,7 +248,7 @@ impl<C: Codec> RunSet<C> {
     }
 
     /// Lets a run take the place of the entries that were fresh at that moment. An entry that was put again since, because its segment
-    /// was rewritten, stays: it is younger than the run.
+    /// was rewritten, stays: it is younger than the run. Where the snapshot shows more than the run took, all stay, and move another time.
     fn replace_fresh(&self, snapshot: &fjall::Snapshot, listed: Listed) -> Result<()> {
         let mut batch = self.store.batch().durability(Some(PersistMode::SyncAll));
         let nobody_puts = self.putting.read().unwrap_or_else(PoisonError::into_inner);
@@ -255,6 +259,10 @@ impl<C: Codec> RunSet<C> {
                 batch.remove(&self.fresh, key);
             }
             moved += 1;
+        }
+        if moved != listed.run.facts().entries {
+            remove(listed.run.path());
+            return Ok(());
         }
         self.list_in(&mut batch, &listed);
         let mut runs = self.runs.write().unwrap_or_else(PoisonError::into_inner);
@@ -524,6 +532,27 @@ mod tests {
     use crate::digests::DigestKeys;
     use crate::memory::Shares;
     use crate::runs::Pairs;
+
+    #[test]
+    fn an_entry_that_a_run_did_not_take_does_not_go_with_those_that_it_took() {
+        let dir = tempfile::tempdir().unwrap();
+        let store = Database::builder(dir.path().join("store")).open().unwrap();
+        let room = Shares::of(1 << 20).digests;
+        let set: RunSet<Pairs<DigestKeys>> = RunSet::open(&store, "digests", &dir.path().join("runs"), room).unwrap();
+        let put = |number: u8| {
+            set.expect_fresh(1);
+            set.fresh.insert([&[2][..], &[number; 20], &[0; 20]].concat(), "value").unwrap();
+        };
+        put(1);
+        let listed = set.write_fresh(&store.snapshot()).unwrap().unwrap();
+        put(2);
+        // The store shows more of it than it did.
+        set.replace_fresh(&store.snapshot(), listed).unwrap();
+        assert_eq!((set.fresh_entries(), set.facts().len()), (2, 0), "nothing moved");
+        set.move_fresh().unwrap();
+        let in_runs: u64 = set.facts().iter().map(|run| run.entries).sum();
+        assert_eq!((set.fresh_entries(), in_runs), (0, 2));
+    }
 
     #[test]
     fn an_entry_that_is_put_again_while_it_moves_keeps_its_new_value() {
